@@ -1,0 +1,374 @@
+package tree
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+)
+
+// MaxStringBytes is the longest string, in bytes of UTF-8.
+const MaxStringBytes = 10 << 20
+
+// DecodeOptions say what to accept. The zero value is right for a body that is
+// written at the root.
+type DecodeOptions struct {
+	// Depth is the number of keys above the decoded node; they count against
+	// MaxDepth.
+	Depth int
+	// Charge, if set, is told how many more bytes of memory the decoded form
+	// takes, before it grows much further. Its error ends the decoding.
+	Charge func(bytes int64) error
+}
+
+// Decode reads one JSON text strictly and returns its node, in which the
+// constructs .value, .priority and .sv have taken effect; server values are
+// placeholders until Resolve. An error about the text is a *DecodeError; errors
+// of r and of opts.Charge are returned as they are.
+func Decode(r io.Reader, opts DecodeOptions) (Node, error) {
+	d := newDecoder(scanner{r: r, buf: make([]byte, 0, firstBytes)}, opts)
+	return d.document()
+}
+
+// DecodeBytes is Decode for a text that is in memory. It keeps nothing of text.
+func DecodeBytes(text []byte, opts DecodeOptions) (Node, error) {
+	d := newDecoder(scanner{buf: text}, opts)
+	return d.document()
+}
+
+// A decoder builds one slab.
+type decoder struct {
+	scanner
+	opts    DecodeOptions
+	slab    *slab
+	stack   []entry // children of the objects that are still open
+	beside  int64   // bytes of memory that are taken beside slab and stack
+	charged int64
+	// interned remembers where the text of recent keys is: records repeat theirs.
+	interned [64]cell
+}
+
+// An entry is a child of an object that is still open.
+type entry struct {
+	cell
+	at position
+}
+
+func newDecoder(s scanner, opts DecodeOptions) *decoder {
+	s.line = 1
+	return &decoder{scanner: s, opts: opts, slab: &slab{}}
+}
+
+// document reads a text that is one value.
+func (d *decoder) document() (Node, error) {
+	c, err := d.peek()
+	if err != nil {
+		return Node{}, err
+	}
+	if c == 0 {
+		return Node{}, d.fail(ErrNoData, "no data supplied")
+	}
+	root, err := d.value(d.opts.Depth)
+	if err != nil {
+		return Node{}, err
+	}
+	if err := d.end(); err != nil {
+		return Node{}, err
+	}
+	return d.node(root), d.charge()
+}
+
+// end reads up to the end of the text, where only white space may be.
+func (d *decoder) end() error {
+	c, err := d.peek()
+	if err == nil && c != 0 {
+		err = d.unexpected(c, "the end of the data")
+	}
+	return err
+}
+
+// node gives a finished cell its place in the slab.
+func (d *decoder) node(c cell) Node {
+	if c.kind == Null {
+		return Node{}
+	}
+	d.slab.cells = append(d.slab.cells, c)
+	return Node{d.slab, uint32(len(d.slab.cells) - 1)}
+}
+
+// value reads the value of a node that is depth keys below the root.
+func (d *decoder) value(depth int) (cell, error) {
+	c, err := d.peek()
+	if err != nil {
+		return cell{}, err
+	}
+	switch c {
+	case '{':
+		return d.object(depth)
+	case '[':
+		return d.array(depth)
+	default:
+		return d.primitive(c)
+	}
+}
+
+// primitive reads a value that begins with c and is neither object nor array.
+func (d *decoder) primitive(c byte) (cell, error) {
+	switch {
+	case c == '"':
+		start := len(d.slab.text)
+		text, err := d.appendString(d.slab.text, MaxStringBytes, "a string")
+		d.slab.text = text
+		if err != nil {
+			return cell{}, err
+		}
+		return cell{kind: String, bits: pair(start, len(text)-start)}, d.charge()
+	case c == 't':
+		return cell{kind: Boolean, bits: 1}, d.word("true")
+	case c == 'f':
+		return cell{kind: Boolean}, d.word("false")
+	case c == 'n':
+		return cell{}, d.word("null")
+	case c == '-' || '0' <= c && c <= '9':
+		l, err := d.scanNumber()
+		return cell{kind: l.kind, bits: l.bits}, err
+	}
+	return cell{}, d.unexpected(c, "a value")
+}
+
+// array reads an array as the object with the keys 0, 1, 2, …
+func (d *decoder) array(depth int) (cell, error) {
+	d.pos++ // the bracket
+	base := len(d.stack)
+	for index := uint32(0); ; index++ {
+		c, err := d.peek()
+		if err != nil {
+			return cell{}, err
+		}
+		if index == 0 && c == ']' {
+			break
+		}
+		if depth+1 > MaxDepth {
+			return cell{}, d.fail(ErrTooDeep, "%v", ErrTooDeep)
+		}
+		child, err := d.value(depth + 1)
+		if err != nil {
+			return cell{}, err
+		}
+		if child.kind != Null {
+			child.key, child.keyLen = index, indexKey
+			d.stack = append(grow(d.stack, 1), entry{cell: child})
+			if err := d.charge(); err != nil {
+				return cell{}, err
+			}
+		}
+		if c, err = d.peek(); err != nil {
+			return cell{}, err
+		}
+		if c == ']' {
+			break
+		}
+		if err := d.expect(',', `"," or "]"`); err != nil {
+			return cell{}, err
+		}
+	}
+	d.pos++
+	return d.closeObject(base, cell{}), d.charge()
+}
+
+// object reads an object: children, a leaf with a priority, or a server value.
+func (d *decoder) object(depth int) (cell, error) {
+	at := d.position()
+	d.pos++ // the brace
+	if d.stack == nil {
+		d.makeRoom()
+	}
+	o := openObject{base: len(d.stack), depth: depth, at: at}
+	for first := true; ; first = false {
+		c, err := d.peek()
+		if err != nil {
+			return cell{}, err
+		}
+		if first && c == '}' {
+			break
+		}
+		if err := d.member(&o, c); err != nil {
+			return cell{}, err
+		}
+		if c, err = d.peek(); err != nil {
+			return cell{}, err
+		}
+		if c == '}' {
+			break
+		}
+		if err := d.expect(',', `"," or "}"`); err != nil {
+			return cell{}, err
+		}
+	}
+	d.pos++
+	return d.finish(&o)
+}
+
+// An openObject is an object whose members are being read.
+type openObject struct {
+	base     int // of its children on the stack
+	depth    int
+	at       position
+	unsorted bool // the children came in another order than that of keys
+	members  int
+	value    *cell // of .value
+	priority *cell // of .priority
+	sv       *cell // of .sv
+}
+
+// member reads one key and its value; c is the next byte.
+func (d *decoder) member(o *openObject, c byte) error {
+	if c != '"' {
+		return d.unexpected(c, "a key in double quotes")
+	}
+	at := d.position()
+	start := len(d.slab.text)
+	text, err := d.appendString(d.slab.text, MaxKeyBytes, "a key")
+	d.slab.text = text
+	if err != nil {
+		if errors.Is(err, ErrTooLarge) {
+			err = d.failAt(at, ErrInvalidKey, "%v: more than %d bytes", ErrInvalidKey, MaxKeyBytes)
+		}
+		return err
+	}
+	o.members++
+	if len(text) > start && text[start] == '.' {
+		name := string(text[start:])
+		d.slab.text = text[:start]
+		return d.construct(o, name, at)
+	}
+	child, err := d.key(start, at)
+	if err != nil {
+		return err
+	}
+	if err := d.expect(':', `":"`); err != nil {
+		return err
+	}
+	if o.depth+1 > MaxDepth {
+		return d.failAt(at, ErrTooDeep, "%v", ErrTooDeep)
+	}
+	value, err := d.value(o.depth + 1)
+	if err != nil {
+		return err
+	}
+	value.key, value.keyLen = child.key, child.keyLen
+	return d.push(o, entry{value, at})
+}
+
+// key checks the key whose text starts at start in the slab, and returns a cell
+// that refers to it. The text is dropped when it is there already.
+func (d *decoder) key(start int, at position) (cell, error) {
+	text := d.slab.text[start:]
+	key := d.slab.slice(uint32(start), len(text))
+	if index, ok := ArrayIndex(key); ok {
+		d.slab.text = d.slab.text[:start]
+		return cell{key: uint32(index), keyLen: indexKey}, nil
+	}
+	slot := &d.interned[keyHash(text)%uint32(len(d.interned))]
+	if int(slot.keyLen) == len(text) && slot.keyLen > 0 && d.slab.key(*slot) == key {
+		d.slab.text = d.slab.text[:start]
+		return *slot, nil
+	}
+	if err := CheckKey(key); err != nil {
+		problem := strings.TrimPrefix(err.Error(), ErrInvalidKey.Error()+": ")
+		return cell{}, d.failAt(at, ErrInvalidKey, "%v: %s", ErrInvalidKey, problem)
+	}
+	*slot = cell{key: uint32(start), keyLen: uint16(len(text))}
+	return *slot, nil
+}
+
+// keyHash spreads keys over the interned slots; a clash costs only a copy.
+func keyHash(key []byte) uint32 {
+	if len(key) == 0 {
+		return 0
+	}
+	return uint32(len(key))*31 ^ uint32(key[0]) ^ uint32(key[len(key)-1])*7 ^ uint32(key[len(key)/2])*13
+}
+
+// push adds a child. Values that are no data are kept until the object closes,
+// so that a repeated key is noticed.
+func (d *decoder) push(o *openObject, e entry) error {
+	if len(d.stack) > o.base && !o.unsorted {
+		switch order := d.slab.compareCells(d.stack[len(d.stack)-1].cell, e.cell); {
+		case order == 0:
+			return d.repeated(e)
+		case order > 0:
+			o.unsorted = true
+		}
+	}
+	d.stack = append(grow(d.stack, 1), e)
+	return d.charge()
+}
+
+func (d *decoder) repeated(e entry) error {
+	return d.failAt(e.at, ErrValue, "the key %q is repeated", d.slab.key(e.cell))
+}
+
+// finish turns the members of an object into its cell.
+func (d *decoder) finish(o *openObject) (cell, error) {
+	switch {
+	case o.sv != nil:
+		if o.members > 1 {
+			return cell{}, d.failAt(o.at, ErrValue, ".sv must be the only key of its object")
+		}
+		return *o.sv, nil
+	case o.value != nil:
+		if len(d.stack) > o.base {
+			return cell{}, d.failAt(o.at, ErrValue, ".value cannot stand beside other keys than .priority")
+		}
+		return d.withPriority(*o.value, o.priority), d.charge()
+	}
+	if o.unsorted {
+		children := d.stack[o.base:]
+		slices.SortFunc(children, func(a, b entry) int {
+			return cmp.Or(d.slab.compareCells(a.cell, b.cell), a.at.compare(b.at))
+		})
+		for i := range len(children) - 1 {
+			if d.slab.compareCells(children[i].cell, children[i+1].cell) == 0 {
+				return cell{}, d.repeated(children[i+1])
+			}
+		}
+	}
+	var priority cell
+	if o.priority != nil {
+		priority = *o.priority
+	}
+	return d.closeObject(o.base, priority), d.charge()
+}
+
+// closeObject moves the children above base from the stack to the slab.
+func (d *decoder) closeObject(base int, priority cell) cell {
+	first, count := len(d.slab.cells), 0
+	cells := grow(d.slab.cells, len(d.stack)-base+1)
+	if priority.kind != Null {
+		cells = append(cells, priority)
+	}
+	for _, e := range d.stack[base:] {
+		if e.kind != Null {
+			cells = append(cells, e.cell)
+			count++
+		}
+	}
+	d.stack = d.stack[:base]
+	if count == 0 {
+		return cell{}
+	}
+	d.slab.cells = cells
+	return cell{kind: Object, priority: priority.kind != Null, bits: pair(first, count)}
+}
+
+// withPriority joins a leaf and its priority.
+func (d *decoder) withPriority(value cell, priority *cell) cell {
+	if priority == nil || priority.kind == Null || value.kind == Null {
+		return value
+	}
+	first := len(d.slab.cells)
+	d.slab.cells = append(d.slab.cells, *priority, value)
+	return cell{kind: value.kind, priority: true, bits: pair(first, 1)}
+}

@@ -1,0 +1,196 @@
+package tree
+
+import (
+	"math"
+	"strconv"
+)
+
+// A Form is one of the two ways to print a node.
+type Form uint8
+
+const (
+	// Plain is what an ordinary read shows: arrays where the rule allows them,
+	// no priorities.
+	Plain Form = iota
+	// Export shows priorities, and every object as an object.
+	Export
+)
+
+// AppendJSON appends n as compact JSON, null for no data.
+func AppendJSON(dst []byte, n Node, form Form) []byte {
+	if n.IsNull() {
+		return append(dst, "null"...)
+	}
+	e := encoder{slab: n.slab, form: form, dst: dst, limit: math.MaxInt}
+	e.cell(n.cell())
+	return e.dst
+}
+
+// Traits are what plain text leaves out of a node, or shows in another shape.
+type Traits struct {
+	Priorities bool // some node has a priority
+	Arrays     bool // some node prints as an array
+}
+
+// AppendWithin appends n as compact JSON unless that takes more than limit
+// bytes, and reports whether it did. The traits are those of the nodes that
+// were looked at: of all of them when it did.
+func AppendWithin(dst []byte, n Node, form Form, limit int) ([]byte, Traits, bool) {
+	e := encoder{slab: n.slab, form: form, dst: dst, limit: len(dst) + limit}
+	e.cell(n.cell())
+	if len(e.dst) > e.limit {
+		return dst, e.traits, false
+	}
+	return e.dst, e.traits, true
+}
+
+// An encoder appends nodes of one slab. It gives up, at some point behind the
+// limit, without saying so: the caller looks at the length.
+type encoder struct {
+	slab   *slab
+	form   Form
+	dst    []byte
+	limit  int
+	traits Traits
+}
+
+func (e *encoder) cell(c cell) {
+	if c.priority {
+		e.traits.Priorities = true
+	}
+	array := c.kind == Object && e.slab.isArray(c)
+	if array {
+		e.traits.Arrays = true
+	}
+	switch {
+	case array && e.form == Plain:
+		e.array(c)
+	case c.kind == Object:
+		e.object(c)
+	case c.priority && e.form == Export:
+		e.dst = AppendLeaf(append(e.dst, `{".value":`...), e.slab.leaf(c))
+		e.dst = AppendLeaf(append(e.dst, `,".priority":`...), e.slab.priority(c))
+		e.dst = append(e.dst, '}')
+	default:
+		e.dst = AppendLeaf(e.dst, e.slab.leaf(c))
+	}
+}
+
+func (e *encoder) object(c cell) {
+	e.dst = append(e.dst, '{')
+	separate := false
+	if c.priority && e.form == Export {
+		e.dst = AppendLeaf(append(e.dst, `".priority":`...), e.slab.priority(c))
+		separate = true
+	}
+	for _, child := range e.slab.children(c) {
+		if len(e.dst) > e.limit {
+			return
+		}
+		if separate {
+			e.dst = append(e.dst, ',')
+		}
+		separate = true
+		e.key(child)
+		e.cell(child)
+	}
+	e.dst = append(e.dst, '}')
+}
+
+func (e *encoder) key(c cell) {
+	e.dst = append(e.dst, '"')
+	if c.keyLen == indexKey {
+		e.dst = strconv.AppendUint(e.dst, uint64(c.key), 10)
+	} else {
+		e.dst = appendEscaped(e.dst, e.slab.key(c))
+	}
+	e.dst = append(e.dst, `":`...)
+}
+
+func (e *encoder) array(c cell) {
+	e.dst = append(e.dst, '[')
+	next := uint32(0)
+	for _, child := range e.slab.children(c) {
+		if len(e.dst) > e.limit {
+			return
+		}
+		for ; next < child.key; next++ {
+			e.dst = append(e.dst, "null,"...)
+		}
+		e.cell(child)
+		e.dst = append(e.dst, ',')
+		next++
+	}
+	e.dst[len(e.dst)-1] = ']'
+}
+
+// AppendLeaf appends l as JSON.
+func AppendLeaf(dst []byte, l Leaf) []byte {
+	switch l.kind {
+	case Boolean:
+		return strconv.AppendBool(dst, l.Bool())
+	case Integer:
+		return strconv.AppendInt(dst, l.Int(), 10)
+	case Double:
+		return appendDouble(dst, l.Float())
+	case String:
+		return AppendString(dst, l.text)
+	}
+	return append(dst, "null"...)
+}
+
+// appendDouble appends the shortest text that reads back as v and is seen to be
+// a double: one with a fraction as JavaScript prints it, an integral one (of
+// 2^53 or more) always with an exponent.
+func appendDouble(dst []byte, v float64) []byte {
+	if size := math.Abs(v); size >= 1e-6 && v != math.Trunc(v) {
+		return strconv.AppendFloat(dst, v, 'f', -1, 64)
+	}
+	dst = strconv.AppendFloat(dst, v, 'e', -1, 64)
+	// Go writes at least two digits of exponent: e-07 becomes e-7.
+	if n := len(dst); dst[n-2] == '0' && (dst[n-3] == '-' || dst[n-3] == '+') {
+		dst[n-2] = dst[n-1]
+		dst = dst[:n-1]
+	}
+	return dst
+}
+
+// AppendString appends s as a JSON string. Only what JSON requires is escaped.
+func AppendString(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	dst = appendEscaped(dst, s)
+	return append(dst, '"')
+}
+
+func appendEscaped(dst []byte, s string) []byte {
+	start := 0
+	for i := range len(s) {
+		c := s[i]
+		if c >= 0x20 && c != '"' && c != '\\' {
+			continue
+		}
+		dst = append(dst, s[start:i]...)
+		dst = appendEscapedByte(dst, c)
+		start = i + 1
+	}
+	return append(dst, s[start:]...)
+}
+
+func appendEscapedByte(dst []byte, c byte) []byte {
+	const hex = "0123456789abcdef"
+	switch c {
+	case '"', '\\':
+		return append(dst, '\\', c)
+	case '\b':
+		return append(dst, `\b`...)
+	case '\f':
+		return append(dst, `\f`...)
+	case '\n':
+		return append(dst, `\n`...)
+	case '\r':
+		return append(dst, `\r`...)
+	case '\t':
+		return append(dst, `\t`...)
+	}
+	return append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+}

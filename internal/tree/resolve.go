@@ -1,0 +1,142 @@
+package tree
+
+import (
+	"errors"
+	"slices"
+)
+
+// ErrIncrementRange says that an increment gives a number that no double holds.
+var ErrIncrementRange = errors.New("the incremented number is out of range")
+
+// A Looker reads the leaf and the priority that are at a path before a write.
+type Looker interface {
+	Look(Path) (leaf, priority Leaf, err error)
+}
+
+// Resolve returns w with its server values replaced: every timestamp by
+// nowMillis, every increment by the sum with what old has in its place. Without
+// server values it is w itself. Resolve changes nothing in w.
+func Resolve(w Write, nowMillis int64, old Looker) (Write, error) {
+	if !w.hasPlaceholders() {
+		return w, nil
+	}
+	resolved := w
+	resolved.Assignments = slices.Clone(w.Assignments)
+	copies := make(map[*slab]*slab) // assignments of one PATCH share a slab
+	for i := range resolved.Assignments {
+		a := &resolved.Assignments[i]
+		if !a.Node.HasPlaceholders() {
+			continue
+		}
+		if copies[a.Node.slab] == nil {
+			copies[a.Node.slab] = a.Node.slab.resolveTimes(nowMillis)
+		}
+		a.Node.slab = copies[a.Node.slab]
+		if a.Node.slab.increments == 0 {
+			continue
+		}
+		r := resolver{a.Node.slab, old}
+		if err := r.increments(a.Node.index, a.Path, a.Priority); err != nil {
+			return Write{}, err
+		}
+	}
+	for _, s := range copies {
+		s.increments = 0
+	}
+	return resolved, nil
+}
+
+// resolveTimes returns a copy of s with its timestamps resolved.
+func (s *slab) resolveTimes(nowMillis int64) *slab {
+	c := &slab{cells: slices.Clone(s.cells), text: s.text[:len(s.text):len(s.text)], increments: s.increments}
+	for i := range c.cells {
+		cell := &c.cells[i]
+		switch {
+		case cell.kind == serverTime && cell.priority:
+			cell.kind = Integer // the value itself is in a cell of its own
+		case cell.kind == serverTime:
+			cell.kind, cell.bits = Integer, uint64(nowMillis)
+		}
+	}
+	return c
+}
+
+type resolver struct {
+	*slab
+	old Looker
+}
+
+// increments resolves what is left in the node at index, which is to be written
+// at p.
+func (r resolver) increments(index uint32, p Path, isPriority bool) error {
+	c := &r.cells[index]
+	var first uint32
+	if c.priority {
+		first = c.first() + 1
+		if err := r.increment(&r.cells[c.first()], p, true); err != nil {
+			return err
+		}
+	}
+	switch {
+	case c.kind == Object:
+		if !c.priority {
+			first = c.first()
+		}
+		for i := first; i < first+c.count(); i++ {
+			if r.cells[i].isResolvedLeaf() {
+				continue // without spelling out its path
+			}
+			if err := r.increments(i, p.Child(r.key(r.cells[i])), false); err != nil {
+				return err
+			}
+		}
+	case c.priority:
+		if err := r.increment(&r.cells[first], p, false); err != nil {
+			return err
+		}
+		c.kind = r.cells[first].kind
+	default:
+		return r.increment(c, p, isPriority)
+	}
+	return nil
+}
+
+// increment resolves one leaf.
+func (r resolver) increment(c *cell, p Path, isPriority bool) error {
+	by := Leaf{bits: c.bits}
+	switch c.kind {
+	case serverIncrementInteger:
+		by.kind = Integer
+	case serverIncrementDouble:
+		by.kind = Double
+	default:
+		return nil
+	}
+	leaf, priority, err := r.old.Look(p)
+	if err != nil {
+		return err
+	}
+	if isPriority {
+		leaf = priority
+	}
+	sum, ok := increment(leaf, by)
+	if !ok {
+		return ErrIncrementRange
+	}
+	c.kind, c.bits = sum.kind, sum.bits
+	return nil
+}
+
+// Increments returns the paths below which Resolve will look for old values.
+func (w Write) Increments() []Path {
+	var paths []Path
+	for _, a := range w.Assignments {
+		if a.Node.slab != nil && a.Node.slab.increments > 0 {
+			paths = append(paths, a.Path)
+		}
+	}
+	return paths
+}
+
+// isResolvedLeaf reports whether c is a leaf without server values in it.
+func (c cell) isResolvedLeaf() bool { return c.kind < Object && !c.priority }
