@@ -1,0 +1,87 @@
+package model
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+const (
+	maxKeyBytes = 768
+	maxDepth    = 32 // keys in a path; .priority is not a key
+)
+
+// CheckPath returns an error when a path is too deep or holds an invalid key.
+func CheckPath(path []string) error {
+	if len(path) > maxDepth {
+		return fmt.Errorf("path of %d keys", len(path))
+	}
+	for _, key := range path {
+		if err := checkKey(key); err != nil {
+			return fmt.Errorf("invalid key %q: %w", key, err)
+		}
+	}
+	return nil
+}
+
+func checkKey(key string) error {
+	switch {
+	case key == "":
+		return errors.New("empty")
+	case len(key) > maxKeyBytes:
+		return fmt.Errorf("%d bytes long", len(key))
+	case !utf8.ValidString(key):
+		return errors.New("not valid UTF-8")
+	case strings.ContainsAny(key, ".$#[]/"):
+		return errors.New("one of . $ # [ ] /")
+	case strings.ContainsFunc(key, isControl):
+		return errors.New("control character")
+	}
+	return nil
+}
+
+func isControl(r rune) bool {
+	return r <= 0x1F || r == 0x7F
+}
+
+// CompareKeys orders keys: those that look like an int32 first, by value, then by
+// length, then by bytes; all others after them, as [CompareStrings] orders them.
+func CompareKeys(a, b string) int {
+	aInt, aOK := parseInt32(a)
+	bInt, bOK := parseInt32(b)
+	switch {
+	case aOK && bOK:
+		return cmp.Or(
+			cmp.Compare(aInt, bInt),
+			cmp.Compare(len(a), len(b)),
+			cmp.Compare(a, b),
+		)
+	case aOK:
+		return -1
+	case bOK:
+		return +1
+	}
+	return CompareStrings(a, b)
+}
+
+var digits = regexp.MustCompile(`^-?[0-9]+$`)
+
+// parseInt32 reads a key such as 7, 007, -5 or -0.
+func parseInt32(key string) (int32, bool) {
+	if !digits.MatchString(key) {
+		return 0, false
+	}
+	i, err := strconv.ParseInt(key, 10, 32)
+	return int32(i), err == nil
+}
+
+// CompareStrings orders strings by UTF-16 code unit, as JavaScript does.
+func CompareStrings(a, b string) int {
+	return slices.Compare(utf16.Encode([]rune(a)), utf16.Encode([]rune(b)))
+}
