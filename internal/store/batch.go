@@ -1,0 +1,470 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// pointDeletes is how many rows are deleted one by one. A range tombstone for a
+// few rows is slow: each new one makes the next read sort all of them again.
+const pointDeletes = 256
+
+// A Batch is what one change does to the rows: data and log together.
+type Batch struct {
+	id     ID
+	rows   *pebble.Batch
+	millis int64
+}
+
+// Close frees the batch. Commit does it by itself.
+func (b *Batch) Close() {
+	if b.rows != nil {
+		_ = b.rows.Close()
+		b.rows = nil
+	}
+}
+
+// Bytes returns the size of the batch.
+func (b *Batch) Bytes() int { return b.rows.Len() }
+
+// Prepared holds the rows of the large nodes of a write, encoded before the
+// write's turn comes. They depend on the write alone.
+type Prepared struct {
+	nodes []preparedNode
+}
+
+type preparedNode struct {
+	key  []byte
+	path tree.Path
+	rows *pebble.Batch
+}
+
+// Prepare encodes the rows of the nodes in w that are larger than minBytes. The
+// write must be resolved. The result must be closed.
+func (s *Store) Prepare(id ID, w tree.Write, minBytes int) (*Prepared, error) {
+	p := &Prepared{}
+	for _, a := range w.Assignments {
+		if a.Priority || !a.Node.IsObject() {
+			continue
+		}
+		if _, _, fits := tree.AppendWithin(nil, a.Node, tree.Plain, max(minBytes, s.opts.ChunkBytes)); fits {
+			continue
+		}
+		b := s.newBuilder(id, nil)
+		key := dataKey(nil, id, a.Path)
+		if _, err := b.emit(key, a.Node); err != nil {
+			p.Close()
+			return nil, err
+		}
+		p.nodes = append(p.nodes, preparedNode{key, a.Path, b.rows})
+	}
+	return p, nil
+}
+
+// Close frees the rows.
+func (p *Prepared) Close() {
+	if p == nil {
+		return
+	}
+	for _, n := range p.nodes {
+		_ = n.rows.Close()
+	}
+	p.nodes = nil
+}
+
+// Build works out what a change does to the live tree of a database. The change
+// must be resolved; prepared may be nil.
+func (s *Store) Build(id ID, c tree.Change, prepared *Prepared) (*Batch, error) {
+	b := s.newBuilder(id, prepared)
+	err := b.change(c.Write)
+	if err == nil {
+		err = b.log(c)
+	}
+	if err != nil {
+		return nil, errors.Join(err, b.rows.Close())
+	}
+	return &Batch{id: id, rows: b.rows, millis: c.Millis}, nil
+}
+
+// A builder turns one write into rows.
+//
+// Every assignment has a home: the place in the tree that is rewritten for it.
+// That is the chunk that holds its path; or, where none does, the path itself
+// when its parent is split, or else the highest place above it where nothing is
+// yet. Assignments with one home are applied to it together. Homes never
+// overlap, so each can be worked out against the tree before the write.
+type builder struct {
+	Tree
+	rows     *pebble.Batch
+	prepared []preparedNode
+	homes    map[string]*home // by key
+	// survivors remembers answers of survives.
+	survivors map[string]bool
+	// priorities are assignments to nodes that stay split.
+	priorities []tree.Assignment
+	it         *pebble.Iterator // over all data of the database, opened when needed
+	scratch    []byte
+}
+
+func (s *Store) newBuilder(id ID, prepared *Prepared) *builder {
+	b := &builder{
+		Tree: s.Live(id), rows: s.db.NewBatch(),
+		homes: make(map[string]*home), survivors: make(map[string]bool),
+	}
+	if prepared != nil {
+		b.prepared = prepared.nodes
+	}
+	return b
+}
+
+type home struct {
+	location
+	path    tree.Path
+	chunked bool // the home is a chunk now
+	old     tree.Node
+	edits   []tree.Assignment
+	empty   bool // the write leaves nothing there
+}
+
+// change adds the rows of a write.
+func (b *builder) change(w tree.Write) (err error) {
+	defer func() {
+		if b.it != nil {
+			err = errors.Join(err, b.it.Close())
+		}
+	}()
+	for _, priorities := range []bool{false, true} { // what gets a priority must be there first
+		for _, a := range w.Assignments {
+			if a.Priority != priorities {
+				continue
+			}
+			if err := b.assign(a); err != nil {
+				return err
+			}
+		}
+	}
+	for _, h := range b.homes {
+		if err := b.rewrite(h); err != nil {
+			return err
+		}
+	}
+	for _, a := range b.priorities {
+		if err := b.prioritise(a); err != nil {
+			return err
+		}
+	}
+	return b.tidy()
+}
+
+// assign finds the home of an assignment.
+func (b *builder) assign(a tree.Assignment) error {
+	l := b.locate(a.Path)
+	c, err := b.cover(l)
+	if err != nil {
+		return err
+	}
+	if c != nil {
+		defer c.release()
+		h := b.homeAt(l, c.depth)
+		if h == nil {
+			old, err := b.decode(l, c)
+			if err != nil {
+				return err
+			}
+			h = b.newHome(l, c.depth, a.Path)
+			h.chunked, h.old = true, old
+		}
+		h.edits = append(h.edits, a)
+		return nil
+	}
+	exists, err := b.has(l.key)
+	if err != nil {
+		return err
+	}
+	if exists && a.Priority {
+		b.priorities = append(b.priorities, a)
+		return nil
+	}
+	depth := l.depth()
+	if !exists {
+		if depth, err = b.vacancy(l); err != nil {
+			return err
+		}
+	}
+	h := b.homeAt(l, depth)
+	if h == nil {
+		if a.Priority || (a.Node.IsNull() && !exists) {
+			return nil // nothing is there and nothing comes
+		}
+		h = b.newHome(l, depth, a.Path)
+	}
+	h.edits = append(h.edits, a)
+	return nil
+}
+
+// homeAt returns the home at the first depth keys of l, if it is known.
+func (b *builder) homeAt(l location, depth int) *home { return b.homes[string(l.at(depth))] }
+
+func (b *builder) newHome(l location, depth int, p tree.Path) *home {
+	for range l.depth() - depth {
+		p = p.Parent()
+	}
+	h := &home{location: location{key: l.at(depth), ends: l.ends[:depth+1]}, path: p}
+	b.homes[string(h.key)] = h
+	return h
+}
+
+// vacancy returns the depth of the highest place above l, or l itself, where
+// nothing is.
+func (b *builder) vacancy(l location) (int, error) {
+	for d := l.depth() - 1; d >= 0; d-- {
+		exists, err := b.has(l.at(d))
+		if err != nil {
+			return 0, err
+		}
+		if exists {
+			return d + 1, nil
+		}
+	}
+	return 0, nil
+}
+
+// has reports whether there are rows in the subtree of a key.
+func (b *builder) has(key []byte) (bool, error) {
+	row, err := b.seek(key)
+	return row != nil && belongs(row, key), err
+}
+
+// seek returns the key of the first row at or behind key in the database. It
+// never steps: a seek past a row that was rewritten often is quick.
+func (b *builder) seek(key []byte) ([]byte, error) {
+	if b.it == nil {
+		it, err := b.iterator(dataPrefix(b.id))
+		if err != nil {
+			return nil, damaged(err)
+		}
+		b.it = it
+	}
+	if !b.it.SeekGE(key) {
+		return nil, damaged(b.it.Error())
+	}
+	return b.it.Key(), nil
+}
+
+// rewrite replaces the rows of a home.
+func (b *builder) rewrite(h *home) error {
+	n := b.edited(h)
+	h.empty = n.IsNull()
+	if !h.chunked {
+		if err := b.clear(h.location); err != nil {
+			return err
+		}
+	}
+	overwritten := false
+	if !h.empty {
+		var err error
+		if overwritten, err = b.emit(h.key, n); err != nil {
+			return err
+		}
+	}
+	if h.chunked && !overwritten {
+		return b.rows.Delete(h.key, nil)
+	}
+	return nil
+}
+
+// edited returns the new node of a home. Nodes whose rows are prepared are
+// represented by a leaf; emit puts their rows in its place.
+func (b *builder) edited(h *home) tree.Node {
+	if a := h.edits[0]; len(h.edits) == 1 && a.Path == h.path && !a.Priority {
+		return a.Node
+	}
+	// What comes is there before anything goes: a node that loses all its
+	// children and gets others in one write keeps its priority.
+	slices.SortStableFunc(h.edits, func(a, b tree.Assignment) int { return editRank(a) - editRank(b) })
+	e := tree.NewEditor(h.old)
+	for _, a := range h.edits {
+		rel := h.path.Below(a.Path)
+		switch {
+		case a.Priority:
+			e.SetPriority(rel, a.Node.Leaf())
+		case b.preparedAt(a.Path):
+			e.Set(rel, tree.LeafNode(tree.BooleanLeaf(true)))
+		default:
+			e.Set(rel, a.Node)
+		}
+	}
+	return e.Node()
+}
+
+func editRank(a tree.Assignment) int {
+	switch {
+	case a.Priority:
+		return 2
+	case a.Node.IsNull():
+		return 1
+	}
+	return 0
+}
+
+func (b *builder) preparedAt(p tree.Path) bool {
+	for _, n := range b.prepared {
+		if n.path == p {
+			return true
+		}
+	}
+	return false
+}
+
+// clear deletes the rows of a subtree that is not in a chunk: one by one if
+// they are few, else as a range.
+func (b *builder) clear(l location) error {
+	row, err := b.seek(l.key)
+	if err != nil || row == nil || !belongs(row, l.key) {
+		return err
+	}
+	rows := &stepper{Iterator: b.it, store: b.store}
+	keys := make([][]byte, 0, 16)
+	for ok := true; ok && belongs(rows.Key(), l.key); ok = rows.step() {
+		if len(keys) == pointDeletes {
+			return b.rows.DeleteRange(l.key, l.end(), nil)
+		}
+		keys = append(keys, bytes.Clone(rows.Key()))
+	}
+	if err := rows.Error(); err != nil {
+		return damaged(err)
+	}
+	for _, key := range keys {
+		if err := b.rows.Delete(key, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// emit adds the rows of a node: one chunk if it fits the limit, which it
+// reports, else its priority and its children.
+func (b *builder) emit(key []byte, n tree.Node) (chunked bool, err error) {
+	above := false // a prepared node is below: this one cannot be a chunk
+	for _, p := range b.prepared {
+		if bytes.Equal(p.key, key) {
+			return false, b.rows.Apply(p.rows, nil)
+		}
+		above = above || bytes.HasPrefix(p.key, key)
+	}
+	if !above {
+		row, fits := appendRow(b.scratch[:0], n, b.store.opts.ChunkBytes)
+		b.scratch = row[:0]
+		if fits {
+			return true, b.rows.Set(key, row, nil)
+		}
+	}
+	if priority := n.Priority(); !priority.IsNull() {
+		if err := b.setPriority(key, priority); err != nil {
+			return false, err
+		}
+	}
+	for name, child := range n.Children() {
+		if _, err := b.emit(appendComponent(key[:len(key):len(key)], name), child); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// setPriority writes or deletes the priority row of the split node with a key.
+func (b *builder) setPriority(key []byte, priority tree.Leaf) error {
+	key = append(key[:len(key):len(key)], priorityMark)
+	if priority.IsNull() {
+		return b.rows.Delete(key, nil)
+	}
+	row, _ := appendRow(b.scratch[:0], tree.LeafNode(priority), 0)
+	b.scratch = row[:0]
+	return b.rows.Set(key, row, nil)
+}
+
+// prioritise changes the priority of a split node, if the write leaves it there.
+func (b *builder) prioritise(a tree.Assignment) error {
+	l := b.locate(a.Path)
+	survives, err := b.survives(l.key)
+	if err != nil || !survives {
+		return err
+	}
+	return b.setPriority(l.key, a.Node.Leaf())
+}
+
+// tidy deletes the priorities of nodes that lost their last child.
+func (b *builder) tidy() error {
+	for _, h := range b.homes {
+		if !h.empty {
+			continue
+		}
+		for d := h.depth() - 1; d >= 0; d-- {
+			survives, err := b.survives(h.at(d))
+			if err != nil {
+				return err
+			}
+			if survives {
+				break
+			}
+			if err := b.setPriority(h.at(d), tree.Leaf{}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// survives reports whether the write leaves data at or below the node with a
+// key, which was split before it.
+func (b *builder) survives(key []byte) (bool, error) {
+	if answer, known := b.survivors[string(key)]; known {
+		return answer, nil
+	}
+	answer, err := b.findSurvivor(key)
+	b.survivors[string(key)] = answer
+	return answer, err
+}
+
+func (b *builder) findSurvivor(key []byte) (bool, error) {
+	for _, h := range b.homes {
+		if !h.empty && belongs(h.key, key) {
+			return true, nil
+		}
+	}
+	for from := key; ; {
+		row, err := b.seek(from)
+		if err != nil || row == nil || !belongs(row, key) {
+			return false, err
+		}
+		end, isPriority := b.emptied(row)
+		switch {
+		case end > 0:
+			from = subtreeEnd(nil, row[:end])
+		case isPriority:
+			from = append(bytes.Clone(row), 0)
+		default:
+			return true, nil
+		}
+	}
+}
+
+// emptied returns the length of the key of the home that held a row and holds
+// nothing any more, 0 if there is none; and whether the row is a priority.
+func (b *builder) emptied(row []byte) (end int, isPriority bool) {
+	for end = len(dataPrefix(b.id)); ; {
+		if h := b.homes[string(row[:end])]; h != nil && h.empty {
+			return end, false
+		}
+		n := componentLen(row[end:])
+		if n < 0 {
+			return 0, len(row) == end+1 && row[end] == priorityMark
+		}
+		end += n
+	}
+}

@@ -1,0 +1,169 @@
+package store
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// A Ticket is told how the commit that it was handed in with goes on. Its
+// methods are called by the syncer, in commit order, and must not block.
+type Ticket interface {
+	// Durable is called when the commit can no longer be lost, and before any
+	// view shows it. View is the number of the first view that will.
+	Durable(view uint64)
+	// Visible is called when every new view shows the commit: the time to
+	// answer.
+	Visible()
+}
+
+// maxUnsynced bounds the commits that wait for a sync; more wait in Commit.
+const maxUnsynced = 2048
+
+// A pipeline holds the commits that are applied and not yet synced.
+//
+// Commits run under the gate's read lock and the syncer takes a group under its
+// write lock, so that a snapshot holds exactly the commits of the groups up to
+// its own, whole.
+type pipeline struct {
+	gate  sync.RWMutex
+	group uint64 // the number of the group that commits join now
+	shut  bool   // no more commits
+
+	durable atomic.Uint64 // the newest group that is synced
+
+	mu      sync.Mutex
+	pending []Ticket // of the open group, in commit order
+	batches int      // how many of them brought a batch
+
+	slots chan struct{} // one for each batch that is not synced
+	wake  chan struct{} // something is pending
+}
+
+func (p *pipeline) init(group uint64) {
+	p.group = group
+	p.durable.Store(group - 1)
+	p.slots = make(chan struct{}, maxUnsynced)
+	p.wake = make(chan struct{}, 1)
+}
+
+// add appends a ticket to the open group. The gate must be held.
+func (p *pipeline) add(t Ticket, batches int) {
+	p.mu.Lock()
+	p.pending = append(p.pending, t)
+	p.batches += batches
+	p.mu.Unlock()
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// close refuses further commits; it reports false when that was so already.
+func (p *pipeline) close() bool {
+	p.gate.Lock()
+	defer p.gate.Unlock()
+	was := p.shut
+	p.shut = true
+	return !was
+}
+
+// Commit applies a batch, which becomes visible to Live at once, and hands it
+// to the syncer. It does not wait for the sync, only for a place in the queue.
+// The batch is closed in any case; after an error nothing was applied and the
+// ticket is not used.
+func (s *Store) Commit(b *Batch, t Ticket) error {
+	defer b.Close()
+	p := &s.pipeline
+	p.slots <- struct{}{}
+	p.gate.RLock()
+	defer p.gate.RUnlock()
+	err := s.apply(b)
+	if err != nil {
+		<-p.slots
+		return err
+	}
+	s.log.touch(b.id)
+	p.add(t, 1)
+	return nil
+}
+
+// apply writes the batch with the number of its group. The gate is held.
+func (s *Store) apply(b *Batch) error {
+	if s.pipeline.shut {
+		return ErrClosed
+	}
+	if err := b.rows.Set(groupKey, groupRow(s.pipeline.group, b.millis), nil); err != nil {
+		return err
+	}
+	return s.db.Apply(b.rows, pebble.NoSync)
+}
+
+// Barrier hands in a ticket without a batch: it is called when everything that
+// was committed before is durable and visible. An answer that depends on what
+// Live showed waits for it.
+func (s *Store) Barrier(t Ticket) error {
+	s.pipeline.gate.RLock()
+	defer s.pipeline.gate.RUnlock()
+	if s.pipeline.shut {
+		return ErrClosed
+	}
+	s.pipeline.add(t, 0)
+	return nil
+}
+
+// runSyncer makes one group after the other durable and visible.
+func (s *Store) runSyncer() {
+	defer s.done.Done()
+	for {
+		select {
+		case <-s.pipeline.wake:
+			s.syncGroup()
+		case <-s.stop:
+			s.syncGroup() // what came in before the pipeline was shut
+			return
+		}
+	}
+}
+
+// syncGroup takes the open group, syncs it, publishes it and answers.
+func (s *Store) syncGroup() {
+	p := &s.pipeline
+	p.gate.Lock()
+	tickets, batches, group := p.pending, p.batches, p.group
+	p.pending, p.batches = nil, 0
+	var view *View
+	if batches > 0 {
+		view = s.newView(group)
+		p.group++
+	}
+	p.gate.Unlock()
+
+	if view != nil {
+		s.syncLog()
+		p.durable.Store(group)
+		for _, t := range tickets {
+			t.Durable(group)
+		}
+		s.view.Swap(view).Release()
+	}
+	for _, t := range tickets {
+		t.Visible()
+	}
+	for range batches {
+		<-p.slots
+	}
+}
+
+// syncLog returns when everything applied before is on disk. It does not return
+// when that fails: Pebble calls Fatalf. (ApplyNoSyncWait and SyncWait would be
+// a little faster, but Pebble reserves them for CockroachDB.)
+func (s *Store) syncLog() {
+	if s.opts.SlowSync != nil {
+		s.opts.SlowSync()
+	}
+	if err := s.db.LogData(nil, pebble.Sync); err != nil {
+		s.fail("sync the write-ahead log", err)
+	}
+}

@@ -1,0 +1,212 @@
+package store
+
+import (
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// Disk states, from good to bad.
+const (
+	diskOK   int32 = iota
+	diskLow        // only writes that free space are let in
+	diskFull       // none are
+)
+
+const (
+	// softMarkBytes is the free space below which the store only lets deletes
+	// in; it is also at least a twentieth of the disk and four memtables.
+	softMarkBytes = 512 << 20
+	// stallLimit is how long Pebble may hold writes up before new ones are
+	// refused.
+	stallLimit = 5 * time.Second
+	// keeperInterval is how often the disk is looked at and the durable group
+	// is noted.
+	keeperInterval = time.Second
+)
+
+// health is what a store knows of its disk.
+type health struct {
+	disk         atomic.Int32
+	damage       atomic.Pointer[error] // the first damage met
+	stalledSince atomic.Int64          // in Unix milliseconds, 0 if writes flow
+	views        atomic.Int64          // open snapshots
+	flushAsked   atomic.Bool           // until the keeper's next round
+}
+
+// fail ends the process because the disk did not take a write.
+func (s *Store) fail(what string, err error) {
+	s.opts.Logger.Error("the disk failed: stopping, so that nothing is acknowledged that is not stored; check the disk, then start again",
+		"while", what, "error", err, "exit", ExitIO)
+	s.opts.Fatal(ExitIO)
+	panic("store: Options.Fatal returned") // going on could lose acknowledged writes
+}
+
+// pebbleLogger passes on what Pebble says.
+type pebbleLogger struct{ *Store }
+
+func (l pebbleLogger) Infof(format string, args ...any) {
+	l.opts.Logger.Debug("pebble", "text", fmt.Sprintf(format, args...))
+}
+
+func (l pebbleLogger) Errorf(format string, args ...any) {
+	l.opts.Logger.Warn("pebble", "text", fmt.Sprintf(format, args...))
+}
+
+func (l pebbleLogger) Fatalf(format string, args ...any) {
+	l.fail("write", fmt.Errorf(format, args...))
+}
+
+func (s *Store) eventListener() *pebble.EventListener {
+	return &pebble.EventListener{
+		// Without a handler Pebble ends the process at the first bad block.
+		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			s.noteDamage(fmt.Errorf("%w: %s: %w", ErrDamaged, info.Path, info.Details))
+		},
+		BackgroundError: s.backgroundError,
+		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
+			s.health.stalledSince.CompareAndSwap(0, s.opts.Now().UnixMilli())
+			s.opts.Logger.Warn("writes are held up", "reason", info.Reason)
+		},
+		WriteStallEnd: func() { s.health.stalledSince.Store(0) },
+	}
+}
+
+// backgroundError judges a failed flush or compaction. A full disk is waited
+// out; damage is noted; anything else is a disk that cannot be trusted.
+func (s *Store) backgroundError(err error) {
+	switch {
+	case isNoSpace(err):
+		s.diskFull()
+	case damaged(err) != err || s.Damage() != nil:
+		s.noteDamage(damaged(err))
+	default:
+		s.fail("flush or compact", err)
+	}
+}
+
+func (s *Store) noteDamage(err error) {
+	if s.health.damage.CompareAndSwap(nil, &err) {
+		s.opts.Logger.Error("stored data is damaged: writes are refused until a backup is restored", "error", err)
+	}
+}
+
+// Damage returns the first damage that was met since the store was opened.
+func (s *Store) Damage() error {
+	if err := s.health.damage.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// Admit reports whether the disk can take a write: ErrDamaged, ErrNoSpace or
+// ErrStalled if not. A write that only deletes is let in when space is low.
+func (s *Store) Admit(w tree.Write) error {
+	if err := s.Damage(); err != nil {
+		return err
+	}
+	switch disk := s.health.disk.Load(); {
+	case disk == diskFull, disk == diskLow && !w.OnlyDeletes():
+		return ErrNoSpace
+	}
+	since := s.health.stalledSince.Load()
+	if since != 0 && s.opts.Now().Sub(time.UnixMilli(since)) > stallLimit {
+		return ErrStalled
+	}
+	return nil
+}
+
+// runKeeper looks after the disk.
+func (s *Store) runKeeper() {
+	defer s.done.Done()
+	ticker := time.NewTicker(keeperInterval)
+	defer ticker.Stop()
+	trimmed := s.opts.Now()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-ticker.C:
+		}
+		s.checkSpace()
+		s.health.flushAsked.Store(false)
+		if err := s.dir.writeDurable(s.pipeline.durable.Load()); err != nil && !isNoSpace(err) {
+			s.fail("note the durable group", err)
+		}
+		if now := s.opts.Now(); now.Sub(trimmed) >= trimInterval {
+			trimmed = now
+			s.trimLogs()
+		}
+	}
+}
+
+// diskFull is called when the file system has no space left: it gives up the
+// ballast, so that what has begun can end, and lets no write in.
+func (s *Store) diskFull() {
+	was := s.health.disk.Swap(diskFull)
+	if err := s.dir.dropBallast(); err != nil {
+		s.opts.Logger.Error("remove the ballast", "error", err)
+	}
+	if was != diskFull {
+		s.opts.Logger.Error("the disk is full: all writes are refused; free some space")
+	}
+}
+
+// checkSpace compares the free space with the marks.
+func (s *Store) checkSpace() {
+	usage, err := s.opts.FS.GetDiskUsage(s.dir.path)
+	if err != nil {
+		return // the file system does not tell; ENOSPC will
+	}
+	mark := max(softMarkBytes, usage.TotalBytes/20, 4*s.opts.MemTableBytes)
+	was := s.health.disk.Load()
+	now := nextDiskState(was, usage, mark)
+	if now == diskOK && s.opts.BallastBytes > 0 && usage.AvailBytes > mark+uint64(s.opts.BallastBytes) {
+		if err := s.dir.makeBallast(s.opts.BallastBytes); err != nil {
+			s.opts.Logger.Warn("make the ballast", "error", err)
+		}
+	}
+	if now == was || !s.health.disk.CompareAndSwap(was, now) {
+		return
+	}
+	switch now {
+	case diskLow:
+		s.opts.Logger.Warn("the disk is nearly full: only deletes are accepted; free some space",
+			"free_bytes", usage.AvailBytes, "needed_bytes", mark)
+	case diskOK:
+		s.opts.Logger.Info("there is enough space on the disk again", "free_bytes", usage.AvailBytes)
+	}
+}
+
+// nextDiskState leaves a bad state only when half as much again as the mark is
+// free, so that it does not flap.
+func nextDiskState(was int32, usage vfs.DiskUsage, mark uint64) int32 {
+	free := usage.AvailBytes
+	switch {
+	case free > mark+min(mark/2, math.MaxUint64-mark):
+		return diskOK
+	case was == diskFull && free > mark:
+		return diskLow
+	case was != diskOK:
+		return was
+	case free < mark:
+		return diskLow
+	}
+	return was
+}
+
+// askFlush starts a flush in the background, at most one in a keeper's round.
+func (s *Store) askFlush() {
+	if s.health.flushAsked.Swap(true) {
+		return
+	}
+	if _, err := s.db.AsyncFlush(); err != nil {
+		s.opts.Logger.Warn("start a flush", "error", err)
+	}
+}

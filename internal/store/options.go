@@ -1,0 +1,139 @@
+package store
+
+import (
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// The exit codes of a process that cannot go on; they are those of sysexits.h.
+const (
+	ExitDamaged = 65 // what is on disk is damaged
+	ExitIO      = 74 // the disk refused a write or a sync
+)
+
+// Defaults and limits of Options.
+const (
+	DefaultChunkBytes = 2 << 10
+	MaxChunkBytes     = 4 << 10
+
+	defaultCacheBytes    = 64 << 20
+	defaultMemTableBytes = 16 << 20
+	defaultBallastBytes  = 64 << 20
+)
+
+// Options configure a Store. The zero value works.
+type Options struct {
+	// FS is the file system, the real one by default.
+	FS vfs.FS
+	// Now and Rand are the clock and the source of randomness.
+	Now  func() time.Time
+	Rand io.Reader
+	// Logger is told of changes of state; nothing by default.
+	Logger *slog.Logger
+	// Fatal ends the process with an exit code after it was logged why. It must
+	// not return: if the sync of the log failed and the store went on, writes
+	// would be acknowledged that are not on disk.
+	Fatal func(code int)
+
+	// ChunkBytes is the largest subtree that is kept in one row, at most
+	// MaxChunkBytes. A negative value keeps every leaf in a row of its own.
+	ChunkBytes int
+	// CacheBytes is the size of the block cache.
+	CacheBytes int64
+	// LogKeep bounds the log of changes.
+	LogKeep LogKeep
+
+	// The rest is for tests.
+
+	// MemTableBytes is the size of Pebble's memtable.
+	MemTableBytes uint64
+	// BallastBytes is the size of the file that is given up when the disk is
+	// full; negative for none.
+	BallastBytes int64
+	// SlowSync, if set, is called before every sync.
+	SlowSync func()
+}
+
+// LogKeep says how much of the log of changes is kept. The newest change of a
+// database always is.
+type LogKeep struct {
+	Age           time.Duration // an hour by default
+	DatabaseBytes int64         // 64 MiB by default
+	StoreBytes    int64         // 1 GiB by default
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the default of the injected clock
+	}
+	if o.Rand == nil {
+		o.Rand = rand.Reader
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Fatal == nil {
+		o.Fatal = os.Exit
+	}
+	if o.ChunkBytes > MaxChunkBytes {
+		return o, fmt.Errorf("a chunk limit of %d bytes: at most %d are allowed", o.ChunkBytes, MaxChunkBytes)
+	}
+	setDefault(&o.ChunkBytes, DefaultChunkBytes)
+	o.ChunkBytes = max(o.ChunkBytes, 0)
+	setDefault(&o.CacheBytes, defaultCacheBytes)
+	setDefault(&o.MemTableBytes, defaultMemTableBytes)
+	setDefault(&o.BallastBytes, defaultBallastBytes)
+	setDefault(&o.LogKeep.Age, time.Hour)
+	setDefault(&o.LogKeep.DatabaseBytes, 64<<20)
+	setDefault(&o.LogKeep.StoreBytes, 1<<30)
+	return o, nil
+}
+
+// setDefault gives a number that is zero its default.
+func setDefault[T int | int64 | uint64 | time.Duration](v *T, value T) {
+	if *v == 0 {
+		*v = value
+	}
+}
+
+// formatMajorVersion is fixed: Pebble's default is its oldest format, in which a
+// flipped bit in the log silently loses all that is behind it.
+const formatMajorVersion = pebble.FormatTableFormatV6
+
+// pebbleOptions returns the settings that docs/decisions/001 argues for.
+func (s *Store) pebbleOptions(fs vfs.FS) *pebble.Options {
+	o := &pebble.Options{
+		FS:                          fs,
+		FormatMajorVersion:          formatMajorVersion,
+		MemTableSize:                s.opts.MemTableBytes,
+		MemTableStopWritesThreshold: 4,
+		CacheSize:                   s.opts.CacheBytes,
+		L0CompactionThreshold:       2,
+		L0StopWritesThreshold:       1000,
+		LBaseMaxBytes:               64 << 20,
+		FlushDelayDeleteRange:       10 * time.Second,
+		BytesPerSync:                1 << 20,
+		WALBytesPerSync:             1 << 20,
+		MaxOpenFiles:                4096,
+		CompactionConcurrencyRange:  func() (int, int) { return 1, max(1, runtime.GOMAXPROCS(0)/2) },
+		Logger:                      pebbleLogger{s},
+		EventListener:               s.eventListener(),
+	}
+	o.Experimental.EnableDeleteOnlyCompactionExcises = func() bool { return true }
+	for i := range o.Levels {
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	return o
+}

@@ -1,0 +1,326 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// flushBytes is how much a printer gathers before it writes.
+const flushBytes = 32 << 10
+
+// A Printer prints one node, of whatever size, in constant memory. It holds
+// what it needs of the store by itself, so its view can be released before it
+// writes; a slow reader then keeps files from being deleted, but does not make
+// compactions keep dead rows.
+type Printer struct {
+	store *Store
+	form  tree.Form
+	// ready is the whole text, if the node was in a chunk or absent.
+	ready []byte
+	// rows is an iterator over the rows of a split node, at its first row.
+	rows *stepper
+	// prefix is the length of the split node's key.
+	prefix  int
+	shallow bool
+
+	buf []byte
+	w   io.Writer
+}
+
+// Print writes the node at p as compact JSON, null if there is none.
+func (t Tree) Print(w io.Writer, p tree.Path, form tree.Form) error {
+	printer, err := t.Printer(p, form)
+	if err != nil {
+		return err
+	}
+	err = printer.PrintTo(w)
+	return errors.Join(err, printer.Close())
+}
+
+// Printer returns a printer of the node at p.
+func (t Tree) Printer(p tree.Path, form tree.Form) (*Printer, error) {
+	return t.printer(p, &Printer{store: t.store, form: form})
+}
+
+// Shallow returns a printer that shows only the keys of the node's children,
+// each with the value true, and a leaf as it is.
+func (t Tree) Shallow(p tree.Path) (*Printer, error) {
+	return t.printer(p, &Printer{store: t.store, shallow: true})
+}
+
+func (t Tree) printer(p tree.Path, printer *Printer) (*Printer, error) {
+	l := t.locate(p)
+	c, err := t.cover(l)
+	if err != nil {
+		return nil, err
+	}
+	if c != nil {
+		defer c.release()
+		printer.ready, err = printer.chunk(t, l, c, p)
+		return printer, err
+	}
+	it, err := t.iterator(l.key)
+	if err != nil {
+		return nil, damaged(err)
+	}
+	if !it.SeekGE(l.key) {
+		printer.ready = []byte("null")
+		return printer, damaged(errors.Join(it.Error(), it.Close()))
+	}
+	printer.rows = &stepper{Iterator: it, store: t.store}
+	printer.prefix = len(l.key)
+	return printer, nil
+}
+
+// chunk returns the text of a node that is inside a chunk.
+func (p *Printer) chunk(t Tree, l location, c *cover, path tree.Path) ([]byte, error) {
+	if c.depth == l.depth() && !p.shallow {
+		text, err := appendRowJSON(nil, c.row, p.form)
+		if err != nil {
+			return nil, rowError(l.key, err)
+		}
+		return text, nil
+	}
+	n, err := t.decode(l, c)
+	if err != nil {
+		return nil, err
+	}
+	n = n.At(below(path, c.depth))
+	if !p.shallow || !n.IsObject() {
+		return tree.AppendJSON(nil, n, p.form), nil
+	}
+	text := []byte{'{'}
+	for key := range n.Children() {
+		text = append(tree.AppendString(text, key), ":true,"...)
+	}
+	text[len(text)-1] = '}'
+	return text, nil
+}
+
+// Size returns the length of the text if it is known before it is written.
+func (p *Printer) Size() (bytes int, known bool) { return len(p.ready), p.rows == nil }
+
+// PrintTo writes the node; it can be called once. After an error the text that
+// was written is a fragment.
+func (p *Printer) PrintTo(w io.Writer) error {
+	if p.rows == nil {
+		_, err := w.Write(p.ready)
+		return err
+	}
+	p.w = w
+	var err error
+	if p.shallow {
+		err = p.keys(p.prefix)
+	} else {
+		err = p.split(p.prefix)
+	}
+	if err == nil {
+		err = p.rows.Error()
+	}
+	if err != nil {
+		return damaged(err)
+	}
+	return p.flush()
+}
+
+// Close frees what the printer holds. It can be called more than once.
+func (p *Printer) Close() error {
+	if p.rows == nil {
+		return nil
+	}
+	rows := p.rows
+	p.rows = nil
+	return rows.Close()
+}
+
+func (p *Printer) flush() error {
+	_, err := p.w.Write(p.buf)
+	p.buf = p.buf[:0]
+	return err
+}
+
+// split prints the split node whose key is the first prefix bytes of the
+// current row's, and leaves the iterator behind it.
+func (p *Printer) split(prefix int) error {
+	node := string(p.rows.Key()[:prefix])
+	priority, err := p.priority(prefix)
+	if err != nil {
+		return err
+	}
+	array, err := p.isArray(prefix)
+	if err != nil {
+		return err
+	}
+	open, shut := byte('{'), byte('}')
+	if array {
+		open, shut = '[', ']'
+	}
+	p.buf = append(p.buf, open)
+	if p.form == tree.Export && !priority.IsNull() {
+		p.buf = append(tree.AppendLeaf(append(p.buf, `".priority":`...), priority), ',')
+	}
+	children := 0
+	for next := int32(0); p.rows.in(node); next++ {
+		children++
+		end, err := childEnd(p.rows.Key(), prefix)
+		if err != nil {
+			return err
+		}
+		key, _, err := cutComponent(p.rows.Key()[prefix:end])
+		if err != nil {
+			return err
+		}
+		if array {
+			for index, _ := tree.ArrayIndex(key); next < index; next++ {
+				p.buf = append(p.buf, "null,"...)
+			}
+		} else {
+			p.buf = append(tree.AppendString(p.buf, key), ':')
+		}
+		if err := p.child(end); err != nil {
+			return err
+		}
+	}
+	if children == 0 {
+		return fmt.Errorf("%w: node %x has a priority but no children", errMalformedRow, node)
+	}
+	p.buf[len(p.buf)-1] = shut // the last comma
+	return nil
+}
+
+// child prints the child whose key is the first end bytes of the current row's,
+// and a comma.
+func (p *Printer) child(end int) error {
+	if key := p.rows.Key(); len(key) == end {
+		row, err := p.rows.ValueAndErr()
+		if err != nil {
+			return err
+		}
+		if p.buf, err = appendRowJSON(p.buf, row, p.form); err != nil {
+			return rowError(key, err)
+		}
+		p.rows.step()
+	} else if err := p.split(end); err != nil {
+		return err
+	}
+	return p.separate()
+}
+
+// separate writes what was gathered if it is enough, and then a comma, which
+// stays in the buffer for the closing bracket to replace.
+func (p *Printer) separate() error {
+	if len(p.buf) > flushBytes {
+		if err := p.flush(); err != nil {
+			return err
+		}
+	}
+	p.buf = append(p.buf, ',')
+	return nil
+}
+
+// priority reads the priority row of the node, if the iterator is at it.
+func (p *Printer) priority(prefix int) (tree.Leaf, error) {
+	key := p.rows.Key()
+	if len(key) != prefix+1 || key[prefix] != priorityMark {
+		return tree.Leaf{}, nil
+	}
+	row, err := p.rows.ValueAndErr()
+	if err != nil {
+		return tree.Leaf{}, err
+	}
+	priority, err := decodePriorityRow(key, row)
+	p.rows.step()
+	return priority, err
+}
+
+// keys prints the keys of the children, which it seeks from one to the next.
+func (p *Printer) keys(prefix int) error {
+	node := string(p.rows.Key()[:prefix])
+	if _, err := p.priority(prefix); err != nil {
+		return err
+	}
+	p.buf = append(p.buf, '{')
+	for p.rows.in(node) {
+		end, err := childEnd(p.rows.Key(), prefix)
+		if err != nil {
+			return err
+		}
+		key, _, err := cutComponent(p.rows.Key()[prefix:end])
+		if err != nil {
+			return err
+		}
+		p.buf = append(tree.AppendString(p.buf, key), ":true"...)
+		p.rows.skip(end)
+		if err := p.separate(); err != nil {
+			return err
+		}
+	}
+	p.buf[len(p.buf)-1] = '}'
+	return nil
+}
+
+// isArray decides whether the split node prints as an array. The iterator is at
+// the node's first child. Only a node that begins with an index and ends with
+// one, and not too far behind it, has its children counted.
+func (p *Printer) isArray(prefix int) (bool, error) {
+	key := p.rows.Key()
+	first, ok := childIndex(key, prefix)
+	if p.form == tree.Export || !ok {
+		return false, nil
+	}
+	clone, err := p.rows.Clone(pebble.CloneOptions{})
+	if err != nil {
+		return false, err
+	}
+	rows := &stepper{Iterator: clone, store: p.store}
+	defer func() { _ = rows.Close() }()
+	node := key[:prefix:prefix]
+	if !rows.SeekLT(subtreeEnd(nil, node)) {
+		return false, errors.Join(rows.Error(), fmt.Errorf("%w: node %x has lost its rows", errMalformedRow, node))
+	}
+	last, ok := childIndex(rows.Key(), prefix)
+	if !ok || !tree.ArrayRule(int64(last), int64(last)-int64(first)+1) {
+		return false, nil
+	}
+	count := int64(0)
+	rows.SeekGE(key)
+	for rows.in(string(node)) {
+		if _, ok := childIndex(rows.Key(), prefix); !ok {
+			return false, nil
+		}
+		end, err := childEnd(rows.Key(), prefix)
+		if err != nil {
+			return false, err
+		}
+		count++
+		rows.skip(end)
+	}
+	return tree.ArrayRule(int64(last), count), rows.Error()
+}
+
+// childEnd returns where the key of the child ends to which a row below a node
+// belongs.
+func childEnd(key []byte, prefix int) (int, error) {
+	n := componentLen(key[prefix:])
+	if n < 0 {
+		return 0, fmt.Errorf("%w: row %x", errMalformedKey, key)
+	}
+	return prefix + n, nil
+}
+
+// childIndex returns the array index that the key of the child is.
+func childIndex(key []byte, prefix int) (int32, bool) {
+	if key[prefix] > integerTag+4 { // most keys are text
+		return 0, false
+	}
+	name, _, err := cutComponent(key[prefix:])
+	if err != nil {
+		return 0, false
+	}
+	return tree.ArrayIndex(name)
+}

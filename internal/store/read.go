@@ -1,0 +1,192 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// A Tree reads one database at one moment: that of a view, or live.
+type Tree struct {
+	store  *Store
+	reader pebble.Reader
+	id     ID
+}
+
+// A location is a path as a key, with the places where its ancestors' keys end.
+type location struct {
+	key  []byte
+	ends []int // ends[d] is the length of the key of the first d keys of the path
+}
+
+func (t Tree) locate(p tree.Path) location {
+	l := location{key: appendSpace(make([]byte, 0, 64), spaceData, t.id), ends: make([]int, 1, 8)}
+	l.ends[0] = len(l.key)
+	for key := range p.Keys() {
+		l.key = appendComponent(l.key, key)
+		l.ends = append(l.ends, len(l.key))
+	}
+	return l
+}
+
+// depth returns the number of keys of the path.
+func (l location) depth() int { return len(l.ends) - 1 }
+
+// at returns the key of the first d keys of the path.
+func (l location) at(d int) []byte { return l.key[:l.ends[d]:l.ends[d]] }
+
+// end returns the end of the subtree.
+func (l location) end() []byte { return subtreeEnd(nil, l.key) }
+
+// A cover is the chunk that holds a location: the location's own, or that of an
+// ancestor.
+type cover struct {
+	depth int    // of the chunk's node
+	row   []byte // valid until release
+	io.Closer
+}
+
+func (c *cover) release() {
+	if c != nil {
+		_ = c.Close()
+	}
+}
+
+// cover finds the chunk that holds l; nil if there is none, because the node is
+// split or absent. Looking for each possible row is cheap: a row that is not
+// there is ruled out by the bloom filters, and unlike an iterator's step a Get
+// does not slow down when a row was rewritten many times.
+func (t Tree) cover(l location) (*cover, error) {
+	for d := l.depth(); d >= 0; d-- {
+		row, closer, err := t.reader.Get(l.at(d))
+		if err == nil {
+			return &cover{d, row, closer}, nil
+		}
+		if !errors.Is(err, pebble.ErrNotFound) {
+			return nil, damaged(err)
+		}
+	}
+	return nil, nil
+}
+
+// below returns the path without its first d keys.
+func below(p tree.Path, d int) tree.Path {
+	for range d {
+		_, p = p.Cut()
+	}
+	return p
+}
+
+// Chunk-held nodes are decoded whole: a chunk is small.
+func (t Tree) decode(l location, c *cover) (tree.Node, error) {
+	n, err := decodeRow(c.row)
+	if err != nil {
+		return tree.Node{}, rowError(l.at(c.depth), err)
+	}
+	return n, nil
+}
+
+// Look returns the leaf and the priority at p, null where there is none. It
+// reads one chunk at most. It is how server values see the tree.
+func (t Tree) Look(p tree.Path) (leaf, priority tree.Leaf, err error) {
+	l := t.locate(p)
+	c, err := t.cover(l)
+	if err != nil {
+		return leaf, priority, err
+	}
+	if c == nil {
+		priority, err = t.splitPriority(l.key)
+		return leaf, priority, err
+	}
+	defer c.release()
+	n, err := t.decode(l, c)
+	if err != nil {
+		return leaf, priority, err
+	}
+	n = n.At(below(p, c.depth))
+	return n.Leaf(), n.Priority(), nil
+}
+
+// splitPriority returns the priority of the split node with a key.
+func (t Tree) splitPriority(key []byte) (tree.Leaf, error) {
+	key = append(key[:len(key):len(key)], priorityMark)
+	row, closer, err := t.reader.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return tree.Leaf{}, nil
+	}
+	if err != nil {
+		return tree.Leaf{}, damaged(err)
+	}
+	defer func() { _ = closer.Close() }()
+	return decodePriorityRow(key, row)
+}
+
+func decodePriorityRow(key, row []byte) (tree.Leaf, error) {
+	n, err := decodeRow(row)
+	if err == nil && (n.IsObject() || n.Kind() == tree.Boolean) {
+		err = errors.New("not a priority")
+	}
+	if err != nil {
+		return tree.Leaf{}, rowError(key, err)
+	}
+	return n.Leaf(), nil
+}
+
+// Exists reports whether there is data at p.
+func (t Tree) Exists(p tree.Path) (bool, error) {
+	l := t.locate(p)
+	c, err := t.cover(l)
+	if err != nil {
+		return false, err
+	}
+	if c != nil {
+		defer c.release()
+		n, err := t.decode(l, c)
+		return !n.At(below(p, c.depth)).IsNull(), err
+	}
+	it, err := t.iterator(l.key)
+	if err != nil {
+		return false, err
+	}
+	found := it.SeekGE(l.key)
+	return found, damaged(errors.Join(it.Error(), it.Close()))
+}
+
+// Node returns the whole node at p, or ErrTooLarge when its text takes more
+// than maxBytes.
+func (t Tree) Node(p tree.Path, maxBytes int) (tree.Node, error) {
+	var text bytes.Buffer
+	if err := t.Print(&boundedWriter{&text, maxBytes}, p, tree.Export); err != nil {
+		return tree.Node{}, err
+	}
+	n, err := tree.DecodeBytes(text.Bytes(), tree.DecodeOptions{Depth: p.Depth()})
+	if err != nil {
+		return tree.Node{}, rowError(t.locate(p).key, err)
+	}
+	return n, nil
+}
+
+// A boundedWriter fails when more than left bytes are written.
+type boundedWriter struct {
+	w    io.Writer
+	left int
+}
+
+func (b *boundedWriter) Write(p []byte) (int, error) {
+	if b.left -= len(p); b.left < 0 {
+		return 0, ErrTooLarge
+	}
+	return b.w.Write(p)
+}
+
+// iterator returns an iterator over the subtree of a key.
+func (t Tree) iterator(key []byte) (*pebble.Iterator, error) {
+	return t.reader.NewIter(&pebble.IterOptions{
+		LowerBound: bytes.Clone(key),
+		UpperBound: subtreeEnd(nil, key),
+	})
+}

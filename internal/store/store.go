@@ -1,0 +1,148 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// A Store is the trees of one data directory. It is safe for concurrent use,
+// but for Live and Build, which belong to the goroutine that orders the writes
+// of their database.
+type Store struct {
+	opts Options
+	dir  *directory
+	db   *pebble.DB
+	meta metadata
+
+	pipeline pipeline
+	view     atomic.Pointer[View]
+	health   health
+	log      logKeeper
+
+	databases struct {
+		mu   sync.Mutex // held while a database is made or dropped
+		next ID
+	}
+
+	stop chan struct{} // closed to stop the keeper
+	done sync.WaitGroup
+}
+
+// Open opens the store in a directory, which it makes if there is none. The
+// errors ErrInUse, ErrForeign, ErrNewer and ErrDamaged say why a directory
+// cannot be served; it was not changed then.
+func Open(path string, opts Options) (*Store, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{opts: opts, stop: make(chan struct{})}
+	if s.dir, err = openDirectory(opts.FS, path); err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, err)
+	}
+	if err := s.open(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open %s: %w", path, damaged(err)), s.dir.close())
+	}
+	return s, nil
+}
+
+// open is Open behind the lock on the directory.
+func (s *Store) open() error {
+	fs := vfs.OnDiskFull(s.opts.FS, s.diskFull)
+	if err := s.openPebble(fs); err != nil {
+		return err
+	}
+	if err := s.start(); err != nil {
+		return errors.Join(err, s.db.Close())
+	}
+	return nil
+}
+
+// openPebble opens Pebble, and makes it first where there is none.
+func (s *Store) openPebble(fs vfs.FS) error {
+	path := s.dir.pebblePath()
+	found, err := pebble.Peek(path, fs)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err != nil || !found.Exists {
+		if s.dir.durable > 0 {
+			return fmt.Errorf("%w: %s is missing, but group %d was committed", ErrDamaged, path, s.dir.durable)
+		}
+		// The first log of a new directory is in Pebble's oldest format
+		// whatever is asked for: nothing is served before the second.
+		if err := s.createPebble(fs); err != nil {
+			return err
+		}
+	}
+	options := s.pebbleOptions(fs)
+	options.ErrorIfNotExists = true
+	s.db, err = pebble.Open(path, options)
+	if err != nil {
+		return openError(err)
+	}
+	return nil
+}
+
+func (s *Store) createPebble(fs vfs.FS) error {
+	db, err := pebble.Open(s.dir.pebblePath(), s.pebbleOptions(fs))
+	if err != nil {
+		return err
+	}
+	return db.Close()
+}
+
+// openError marks the failures of Pebble's Open that mean damage: it names
+// files that are missing or cannot be understood, but not always by
+// ErrCorruption.
+func openError(err error) error {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, pebble.ErrCorruption) {
+		return fmt.Errorf("%w: %w; restore a backup into an empty directory", ErrDamaged, err)
+	}
+	return err
+}
+
+// start reads the metadata, publishes the first view and starts the
+// goroutines.
+func (s *Store) start() error {
+	if err := s.loadMetadata(); err != nil {
+		return err
+	}
+	if s.meta.group < s.dir.durable {
+		return fmt.Errorf("%w: the log ends at group %d, but group %d was committed; restore a backup into an empty directory",
+			ErrDamaged, s.meta.group, s.dir.durable)
+	}
+	// Logs may hold old changes of databases that nobody writes to any more.
+	if err := s.Names(func(_ string, id ID) bool { s.log.touch(id); return true }); err != nil {
+		return err
+	}
+	s.pipeline.init(s.meta.group + 1)
+	s.view.Store(s.newView(s.meta.group))
+	s.checkSpace()
+	s.done.Add(2)
+	go s.runSyncer()
+	go s.runKeeper()
+	return nil
+}
+
+// Close commits what is pending, flushes, so that the next start has nothing to
+// replay, and closes. Every view must have been released, every printer closed.
+func (s *Store) Close() error {
+	if !s.pipeline.close() {
+		return nil
+	}
+	close(s.stop)
+	s.done.Wait()
+	s.view.Load().Release()
+	err := s.db.Flush()
+	if err == nil {
+		err = s.dir.writeDurable(s.pipeline.durable.Load())
+	}
+	return errors.Join(err, s.db.Close(), s.dir.close())
+}
