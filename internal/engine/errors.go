@@ -1,0 +1,30 @@
+package engine
+
+import (
+	"errors"
+
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// classify gives errors of the lower packages their kind and public text.
+func classify(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case fault.KindOf(err) != fault.Internal:
+		return err
+	case errors.Is(err, store.ErrDamaged):
+		return fault.Wrap(fault.Corrupt, err, "data corruption")
+	case errors.Is(err, store.ErrNoSpace):
+		return fault.Wrap(fault.ReadOnly, err, "the disk is nearly full: only deletes are accepted")
+	case errors.Is(err, store.ErrStalled):
+		return fault.Wrap(fault.Unavailable, err, "the disk does not keep up, try again")
+	case errors.Is(err, store.ErrClosed):
+		return fault.Wrap(fault.Unavailable, err, "the server is stopping")
+	case errors.Is(err, tree.ErrIncrementRange):
+		return fault.Wrap(fault.Invalid, err, "%v", tree.ErrIncrementRange)
+	}
+	return err
+}

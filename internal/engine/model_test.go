@@ -1,0 +1,286 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/model"
+	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+var (
+	modelTime = flag.Duration("model.time", time.Minute, "how long the model test runs")
+	modelSeed = flag.Uint64("model.seed", 0, "the seed of the model test, 0 for a new one")
+)
+
+// TestModel runs random histories of every operation against the obvious tree
+// of package model, and compares every way to read, reopening the store with
+// another chunk limit in between.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	total := *modelTime
+	if testing.Short() {
+		total = 2 * time.Second
+	}
+	seed := *modelSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	deadline := time.Now().Add(total)
+	steps, histories := 0, 0
+	for time.Now().Before(deadline) && !t.Failed() {
+		h := newHistory(t, seed)
+		h.run(200 + int(seed%800))
+		steps += h.steps
+		histories++
+		if *modelSeed != 0 {
+			break
+		}
+		seed++
+	}
+	t.Logf("%d steps in %d histories", steps, histories)
+}
+
+// A history is one random run.
+type history struct {
+	t     *testing.T
+	seed  uint64
+	rng   *rand.Rand
+	fs    vfs.FS
+	store *store.Store
+	clock *engine.Clock
+	steps int
+	// dbs are the same databases in both worlds.
+	dbs []twin
+	log []string
+}
+
+type twin struct {
+	id   store.ID
+	db   *engine.Database
+	tree *model.Tree
+}
+
+func newHistory(t *testing.T, seed uint64) *history {
+	h := &history{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), fs: vfs.NewMem()}
+	h.open()
+	for _, name := range []string{"one", "two"} {
+		id, err := h.store.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.dbs = append(h.dbs, twin{id: id, tree: model.New()})
+	}
+	h.openDatabases()
+	return h
+}
+
+func (h *history) open() {
+	limits := []int{-1, 1, 8, 16, 40, 64, 100, 300, 1000, 2048, 4096}
+	limit := limits[h.rng.IntN(len(limits))]
+	s, err := store.Open("data", store.Options{FS: h.fs, ChunkBytes: limit, CacheBytes: 1 << 20, MemTableBytes: 256 << 10})
+	if err != nil {
+		h.t.Fatalf("seed %d: %v", h.seed, err)
+	}
+	h.store = s
+	h.clock = engine.NewClock(time.Now, rand.NewChaCha8([32]byte{byte(h.seed)}), s.LastMillis())
+	h.log = append(h.log, fmt.Sprintf("open with a chunk limit of %d", limit))
+}
+
+func (h *history) openDatabases() {
+	for i := range h.dbs {
+		db, err := engine.Open(h.store, h.dbs[i].id, engine.Options{Clock: h.clock})
+		if err != nil {
+			h.t.Fatalf("seed %d: %v", h.seed, err)
+		}
+		h.dbs[i].db = db
+	}
+}
+
+func (h *history) close() {
+	for _, d := range h.dbs {
+		d.db.Close()
+	}
+	if err := h.store.Close(); err != nil {
+		h.t.Fatalf("seed %d: close: %v", h.seed, err)
+	}
+}
+
+func (h *history) run(steps int) {
+	for range steps {
+		h.steps++
+		d := h.dbs[h.rng.IntN(len(h.dbs))]
+		if h.rng.IntN(150) == 0 {
+			h.close()
+			h.open()
+			h.openDatabases()
+			h.compare(h.dbs[0], tree.Path{})
+			h.compare(h.dbs[1], tree.Path{})
+			continue
+		}
+		p := h.target(d)
+		h.write(d, p)
+		h.compare(d, p)
+		if h.rng.IntN(4) == 0 {
+			h.compare(d, h.target(d))
+		}
+		if h.rng.IntN(20) == 0 {
+			h.compare(d, tree.Path{})
+			h.check(d)
+		}
+		if h.t.Failed() {
+			return
+		}
+	}
+	h.close()
+}
+
+// write does one random request in both worlds.
+func (h *history) write(d twin, p tree.Path) {
+	var req engine.Request
+	var err error
+	var apply func(nowMillis int64, key string) error
+	keys := pathKeys(p)
+	switch n := h.rng.IntN(20); {
+	case n < 8:
+		body := h.body(3)
+		h.log = append(h.log, fmt.Sprintf("put %s %s", p, body))
+		req.Write, err = put(p, body)
+		apply = func(now int64, _ string) error { return d.tree.Put(keys, []byte(body), now) }
+	case n < 11:
+		h.log = append(h.log, fmt.Sprintf("delete %s", p))
+		req.Write = tree.Put(p, tree.Node{})
+		apply = func(int64, string) error { d.tree.Delete(keys); return nil }
+	case n < 13:
+		body := h.priority()
+		h.log = append(h.log, fmt.Sprintf("put %s/.priority %s", p, body))
+		var node tree.Node
+		node, err = tree.DecodePriority(strings.NewReader(body), tree.DecodeOptions{})
+		req.Write = tree.PutPriority(p, node)
+		apply = func(now int64, _ string) error { return d.tree.PutPriority(keys, []byte(body), now) }
+	case n < 15:
+		body := h.body(2)
+		h.log = append(h.log, fmt.Sprintf("post %s %s", p, body))
+		req.Write, err = put(p, body)
+		req.Push = true
+		apply = func(now int64, key string) error { return d.tree.Put(append(keys, key), []byte(body), now) }
+	default:
+		body := h.patch(d, p)
+		h.log = append(h.log, fmt.Sprintf("patch %s %s", p, body))
+		req.Write, err = tree.DecodePatch(strings.NewReader(body), p, tree.DecodeOptions{})
+		apply = func(now int64, _ string) error { return d.tree.Patch(keys, []byte(body), now) }
+	}
+	commit := engine.Commit{}
+	if err == nil {
+		h.condition(d, &req)
+		commit, err = d.db.Write(context.Background(), req)
+		if fault.KindOf(err) == fault.Precondition && strings.HasPrefix(req.IfMatch, "wrong") {
+			return
+		}
+	}
+	before := d.tree.Clone()
+	now := commit.Millis
+	if err != nil {
+		now = 1
+	}
+	if modelErr := apply(now, commit.Key); (modelErr == nil) != (err == nil) {
+		h.failf("the engine says %v, the model %v", err, modelErr)
+	}
+	if err != nil {
+		*d.tree = *before
+	}
+}
+
+// condition makes some writes conditional.
+func (h *history) condition(d twin, req *engine.Request) {
+	if req.Push || req.Patch || h.rng.IntN(5) > 0 {
+		return
+	}
+	if h.rng.IntN(3) == 0 {
+		req.IfMatch = "wrong"
+		return
+	}
+	s := d.db.Snapshot()
+	defer s.Close()
+	tag, err := s.ETag(req.At)
+	if err != nil {
+		h.failf("etag of %s: %v", req.At, err)
+	}
+	req.IfMatch = tag
+}
+
+func put(p tree.Path, body string) (tree.Write, error) {
+	n, err := tree.Decode(strings.NewReader(body), tree.DecodeOptions{Depth: p.Depth()})
+	return tree.Put(p, n), err
+}
+
+// compare holds every way to read a location against the model.
+func (h *history) compare(d twin, p tree.Path) {
+	s := d.db.Snapshot()
+	defer s.Close()
+	keys := pathKeys(p)
+	h.equal(p, "plain", d.tree.Plain(keys), func() (*store.Printer, error) { return s.Printer(p, tree.Plain) })
+	h.equal(p, "export", d.tree.Export(keys), func() (*store.Printer, error) { return s.Printer(p, tree.Export) })
+	h.equal(p, "shallow", d.tree.Shallow(keys), func() (*store.Printer, error) { return s.Shallow(p) })
+	priority, err := s.Priority(p)
+	if got := string(tree.AppendLeaf(nil, priority)); err != nil || got != d.tree.Priority(keys) {
+		h.failf("priority of %s = %s, %v, want %s", p, got, err, d.tree.Priority(keys))
+	}
+	tag, err := s.ETag(p)
+	if isNull := d.tree.Plain(keys) == "null"; err != nil || (tag == engine.NullETag) != isNull {
+		h.failf("etag of %s = %s, %v", p, tag, err)
+	}
+}
+
+func (h *history) equal(p tree.Path, form, want string, printer func() (*store.Printer, error)) {
+	pr, err := printer()
+	if err != nil {
+		h.failf("%s of %s: %v", form, p, err)
+		return
+	}
+	var got bytes.Buffer
+	if err := pr.PrintTo(&got); err != nil {
+		h.failf("%s of %s: %v", form, p, err)
+	}
+	if err := pr.Close(); err != nil {
+		h.failf("close: %v", err)
+	}
+	if got.String() != want {
+		h.failf("%s of %s\n got %s\nwant %s", form, p, got.String(), want)
+	}
+}
+
+// check looks at the rows themselves.
+func (h *history) check(d twin) {
+	view := h.store.View()
+	defer view.Release()
+	if err := view.Tree(d.id).Check(); err != nil {
+		h.failf("check: %v", err)
+	}
+}
+
+func (h *history) failf(format string, args ...any) {
+	h.t.Helper()
+	last := h.log[max(0, len(h.log)-20):]
+	h.t.Errorf("-model.seed=%d, step %d: %s\nlast operations:\n%s", h.seed, h.steps, fmt.Sprintf(format, args...), strings.Join(last, "\n"))
+	h.t.FailNow()
+}
+
+func pathKeys(p tree.Path) []string {
+	keys := []string{}
+	for key := range p.Keys() {
+		keys = append(keys, key)
+	}
+	return keys
+}

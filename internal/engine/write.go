@@ -1,0 +1,270 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// maxAssignments bounds a PATCH: each of its paths is looked up at its turn.
+const maxAssignments = 100_000
+
+// A Request is a write as a client asks for it.
+type Request struct {
+	tree.Write
+	// Push asks for a new child of At under a generated key, with the node of
+	// the one assignment.
+	Push bool
+	// IfMatch, if not empty, is the ETag that the node at At must have.
+	IfMatch string
+}
+
+// A Commit is what became of a request.
+type Commit struct {
+	// Change has the write as it was stored: server values resolved, and for a
+	// push its path. Its position is 0 if there was nothing to do.
+	tree.Change
+	// Key is the generated key of a push.
+	Key string
+}
+
+// Write commits a request, or refuses it. When it returns nil the change is
+// durable and every later read shows it. A fault.Unknown error means that the
+// change may still be committed; after any other error it never is.
+func (d *Database) Write(ctx context.Context, req Request) (Commit, error) {
+	if err := d.admit(req); err != nil {
+		return Commit{}, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, d.opts.Deadline, errDeadline)
+	defer cancel()
+	op := &operation{database: d, request: req, done: make(chan struct{}, 1)}
+	defer op.discard()
+	for range maxRounds + 1 {
+		if op.heavy || op.request.Bytes() > heavyBytes {
+			if err := d.prepare(op); err != nil {
+				return Commit{}, classify(err)
+			}
+		}
+		if err := d.perform(ctx, op); err != nil {
+			return Commit{}, err
+		}
+		if !errors.Is(op.err, errHeavy) && !errors.Is(op.err, errStale) {
+			return op.commit, classify(op.err)
+		}
+		op.heavy = true
+	}
+	return Commit{}, fault.New(fault.Unavailable, "the data at %s changes too often, try again", req.At)
+}
+
+// admit refuses what can be refused without looking at the data.
+func (d *Database) admit(req Request) error {
+	if n := len(req.Assignments); n > maxAssignments {
+		return fault.New(fault.TooLarge, "%d paths in one PATCH: at most %d are allowed", n, maxAssignments)
+	}
+	return classify(d.store.Admit(req.Write))
+}
+
+// perform queues an operation and waits for its end, which is in op then.
+func (d *Database) perform(ctx context.Context, op *operation) error {
+	if err := d.enqueue(op); err != nil {
+		return err
+	}
+	select {
+	case <-op.done:
+		return nil
+	case <-ctx.Done():
+	}
+	if op.state.CompareAndSwap(opQueued, opCancelled) {
+		return fault.Wrap(fault.Unavailable, context.Cause(ctx), "nothing was written: the write had to wait too long")
+	}
+	select {
+	case <-op.done: // it ended in the same moment
+		return nil
+	default:
+		op.abandoned = true
+		return fault.Wrap(fault.Unknown, context.Cause(ctx), "the write is not confirmed")
+	}
+}
+
+var errDeadline = errors.New("the deadline for writes has passed")
+
+// enqueue hands an operation to the writer goroutine, and starts it if need be.
+func (d *Database) enqueue(op *operation) error {
+	op.state.Store(opQueued)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return classify(store.ErrClosed)
+	}
+	if len(d.queue) >= maxQueued {
+		return fault.New(fault.Unavailable, "too many writes are waiting, try again")
+	}
+	d.queue = append(d.queue, op)
+	if !d.running {
+		d.running = true
+		d.writers.Add(1)
+		go d.run()
+	}
+	return nil
+}
+
+// run is the writer goroutine: it does what is queued and ends.
+func (d *Database) run() {
+	defer d.writers.Done()
+	for {
+		d.mu.Lock()
+		ops := d.queue
+		d.queue = nil
+		if len(ops) == 0 {
+			d.running = false
+			d.mu.Unlock()
+			return
+		}
+		d.mu.Unlock()
+		for _, op := range ops {
+			if op.state.CompareAndSwap(opQueued, opTaken) {
+				d.do(op)
+			}
+		}
+	}
+}
+
+// The states of an operation.
+const (
+	opQueued int32 = iota
+	opTaken
+	opCancelled
+)
+
+// An operation is a request on its way through the order. It belongs to the
+// goroutine of the client, to the writer, to the syncer, and to the client
+// again.
+type operation struct {
+	database *Database
+	request  Request
+	state    atomic.Int32
+	heavy    bool
+	prepared *prepared
+	done     chan struct{}
+	// abandoned says that the client did not wait; then the rest is garbage.
+	abandoned bool
+
+	commit Commit
+	err    error
+}
+
+// discard frees what was prepared, unless the writer may still use it: then the
+// garbage collector does.
+func (op *operation) discard() {
+	if !op.abandoned {
+		op.prepared.close()
+	}
+}
+
+// Durable implements store.Ticket.
+func (op *operation) Durable(view uint64) {
+	if op.commit.Position > 0 {
+		op.database.published.Store(&published{since: view, position: op.commit.Position})
+	}
+}
+
+// Visible implements store.Ticket.
+func (op *operation) Visible() { op.done <- struct{}{} }
+
+// do decides about an operation and commits it. Whatever comes out is told when
+// what it was decided on is durable.
+func (d *Database) do(op *operation) {
+	op.commit, op.err = d.decide(op)
+	if op.err == nil && op.commit.Position > 0 {
+		op.err = d.apply(op)
+		if op.err == nil {
+			return
+		}
+		op.commit = Commit{}
+	}
+	if err := d.store.Barrier(op); err != nil {
+		op.commit, op.err = Commit{}, err
+		op.Visible()
+	}
+}
+
+// decide judges an operation at its turn, on the live tree, or by what was
+// prepared if that still holds.
+func (d *Database) decide(op *operation) (Commit, error) {
+	var commit Commit
+	if p := op.prepared; p != nil {
+		if !d.recent.unchanged(p.position, p.reads) {
+			return Commit{}, errStale
+		}
+		commit = p.commit
+	} else {
+		var err error
+		if commit, err = d.judge(d.store.Live(d.id), op.request, heavyBytes); err != nil {
+			return Commit{}, err
+		}
+	}
+	if len(commit.Assignments) > 0 {
+		commit.Position = d.position + 1
+	}
+	return commit, nil
+}
+
+// apply commits what was decided.
+func (d *Database) apply(op *operation) error {
+	var rows *store.Prepared
+	if op.prepared != nil {
+		rows = op.prepared.rows
+	}
+	batch, err := d.store.Build(d.id, op.commit.Change, rows)
+	if err != nil {
+		return err
+	}
+	// Once the store has the ticket, the operation is no longer ours.
+	change := op.commit.Change
+	if err := d.store.Commit(batch, op); err != nil {
+		return err
+	}
+	d.position = change.Position
+	d.recent.add(change)
+	return nil
+}
+
+// judge decides about a request on a tree. It changes nothing. It reads at most
+// limit bytes of old data for the precondition, and fails with errHeavy if that
+// is not enough.
+func (d *Database) judge(t store.Tree, req Request, limit int) (Commit, error) {
+	if req.IfMatch != "" {
+		tag, err := d.etag(t, req.At, limit)
+		if err != nil {
+			return Commit{}, err
+		}
+		if tag != req.IfMatch {
+			return Commit{}, fault.New(fault.Precondition, "the ETag does not match")
+		}
+	}
+	var commit Commit
+	commit.Millis = d.opts.Clock.Millis()
+	w := req.Write
+	if req.Push {
+		key, err := d.opts.Clock.PushKey()
+		if err != nil {
+			return Commit{}, err
+		}
+		commit.Key = key
+		w = tree.Put(req.At.Child(key), req.Assignments[0].Node)
+	}
+	var err error
+	commit.Write, err = tree.Resolve(w, commit.Millis, t)
+	return commit, err
+}
+
+// errHeavy says that a write needs more work than its turn allows, errStale
+// that the data changed under what was prepared.
+var (
+	errHeavy = errors.New("too much work for a write's turn")
+	errStale = errors.New("the data changed meanwhile")
+)
