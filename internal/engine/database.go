@@ -50,6 +50,7 @@ type Database struct {
 	// The rest belongs to the writer goroutine.
 
 	position uint64 // of the newest commit
+	settings *settings
 	recent   recent
 }
 
@@ -57,6 +58,7 @@ type Database struct {
 type published struct {
 	since    uint64 // the number of the first view that it belongs to
 	position uint64
+	settings *settings
 }
 
 // Open returns the database with a number in a store. There must be only one
@@ -71,9 +73,13 @@ func Open(s *store.Store, id store.ID, opts Options) (*Database, error) {
 	if err != nil {
 		return nil, classify(err)
 	}
-	d := &Database{store: s, id: id, opts: opts, position: position}
+	rows, err := view.Tree(id).Settings()
+	if err != nil {
+		return nil, classify(err)
+	}
+	d := &Database{store: s, id: id, opts: opts, position: position, settings: &settings{rows}}
 	d.recent.position = position
-	d.published.Store(&published{position: position})
+	d.published.Store(&published{position: position, settings: d.settings})
 	return d, nil
 }
 

@@ -184,6 +184,7 @@ func (h *history) write(d twin, p tree.Path) {
 	commit := engine.Commit{}
 	if err == nil {
 		h.condition(d, &req)
+		req.Who = admin
 		commit, err = d.db.Write(context.Background(), req)
 		if fault.KindOf(err) == fault.Precondition && strings.HasPrefix(req.IfMatch, "wrong") {
 			return

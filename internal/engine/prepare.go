@@ -36,7 +36,7 @@ func (d *Database) prepare(op *operation) error {
 		p.reads = append(p.reads, op.request.At)
 	}
 	var err error
-	if p.commit, err = d.judge(view.Tree(d.id), op.request, math.MaxInt); err != nil {
+	if p.commit, err = d.judge(view.Tree(d.id), published.settings, op.request, math.MaxInt); err != nil {
 		return err
 	}
 	if p.rows, err = d.store.Prepare(d.id, p.commit.Write, heavyBytes); err != nil {

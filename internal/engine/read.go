@@ -18,14 +18,14 @@ import (
 type Snapshot struct {
 	database *Database
 	view     *store.View
-	position uint64
+	*published
 }
 
 // Snapshot returns the database as of its newest durable commit, which is no
 // older than the newest that was answered.
 func (d *Database) Snapshot() *Snapshot {
 	view, published := d.view()
-	return &Snapshot{database: d, view: view, position: published.position}
+	return &Snapshot{database: d, view: view, published: published}
 }
 
 // Position returns the position of the snapshot's commit.

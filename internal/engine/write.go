@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
@@ -21,6 +22,10 @@ type Request struct {
 	Push bool
 	// IfMatch, if not empty, is the ETag that the node at At must have.
 	IfMatch string
+	// Who asks.
+	Who auth.Identity
+
+	settings store.Settings // of a change of settings
 }
 
 // A Commit is what became of a request.
@@ -150,6 +155,8 @@ type operation struct {
 	heavy    bool
 	prepared *prepared
 	done     chan struct{}
+	// next is what is published with the commit.
+	next *published
 	// abandoned says that the client did not wait; then the rest is garbage.
 	abandoned bool
 
@@ -167,8 +174,9 @@ func (op *operation) discard() {
 
 // Durable implements store.Ticket.
 func (op *operation) Durable(view uint64) {
-	if op.commit.Position > 0 {
-		op.database.published.Store(&published{since: view, position: op.commit.Position})
+	if op.next != nil {
+		op.next.since = view
+		op.database.published.Store(op.next)
 	}
 }
 
@@ -203,11 +211,11 @@ func (d *Database) decide(op *operation) (Commit, error) {
 		commit = p.commit
 	} else {
 		var err error
-		if commit, err = d.judge(d.store.Live(d.id), op.request, heavyBytes); err != nil {
+		if commit, err = d.judge(d.store.Live(d.id), d.settings, op.request, heavyBytes); err != nil {
 			return Commit{}, err
 		}
 	}
-	if len(commit.Assignments) > 0 {
+	if len(commit.Assignments) > 0 || op.request.settings != nil {
 		commit.Position = d.position + 1
 	}
 	return commit, nil
@@ -215,28 +223,41 @@ func (d *Database) decide(op *operation) (Commit, error) {
 
 // apply commits what was decided.
 func (d *Database) apply(op *operation) error {
+	batch, err := d.build(op)
+	if err != nil {
+		return err
+	}
+	settings := d.settings.with(op.request.settings)
+	op.next = &published{position: op.commit.Position, settings: settings}
+	// Once the store has the ticket, the operation is no longer ours.
+	change := op.commit.Change
+	if err := d.store.Commit(batch, op); err != nil {
+		op.next = nil
+		return err
+	}
+	d.position, d.settings = change.Position, settings
+	d.recent.add(change)
+	return nil
+}
+
+func (d *Database) build(op *operation) (*store.Batch, error) {
+	if op.request.settings != nil {
+		return d.store.BuildSettings(d.id, op.commit.Change, op.request.settings)
+	}
 	var rows *store.Prepared
 	if op.prepared != nil {
 		rows = op.prepared.rows
 	}
-	batch, err := d.store.Build(d.id, op.commit.Change, rows)
-	if err != nil {
-		return err
-	}
-	// Once the store has the ticket, the operation is no longer ours.
-	change := op.commit.Change
-	if err := d.store.Commit(batch, op); err != nil {
-		return err
-	}
-	d.position = change.Position
-	d.recent.add(change)
-	return nil
+	return d.store.Build(d.id, op.commit.Change, rows)
 }
 
 // judge decides about a request on a tree. It changes nothing. It reads at most
 // limit bytes of old data for the precondition, and fails with errHeavy if that
 // is not enough.
-func (d *Database) judge(t store.Tree, req Request, limit int) (Commit, error) {
+func (d *Database) judge(t store.Tree, settings *settings, req Request, limit int) (Commit, error) {
+	if req.settings == nil && !settings.allows(req.Who) {
+		return Commit{}, errDenied
+	}
 	if req.IfMatch != "" {
 		tag, err := d.etag(t, req.At, limit)
 		if err != nil {

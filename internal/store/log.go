@@ -21,6 +21,9 @@ const (
 
 	logPatch     byte = 1 << 0
 	logTruncated byte = 1 << 1
+	logSettings  byte = 1 << 2
+
+	logFlags = logPatch | logTruncated | logSettings
 )
 
 // How an assignment in a log row changes its path.
@@ -49,6 +52,9 @@ func appendLogRow(dst []byte, c tree.Change) ([]byte, bool) {
 	}
 	if c.Truncated {
 		flags |= logTruncated
+	}
+	if c.Settings {
+		flags |= logSettings
 	}
 	dst = append(dst, logVersion, flags)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(c.Millis))
@@ -130,10 +136,11 @@ func decodeLogRow(row []byte, position uint64) (tree.Change, error) {
 	if head == nil {
 		return c, r.err
 	}
-	if head[0] != logVersion || head[1]&^(logPatch|logTruncated) != 0 {
+	if head[0] != logVersion || head[1]&^logFlags != 0 {
 		return c, fmt.Errorf("unknown log row %.4x", row)
 	}
 	c.Patch, c.Truncated = head[1]&logPatch != 0, head[1]&logTruncated != 0
+	c.Settings = head[1]&logSettings != 0
 	c.Millis = int64(binary.BigEndian.Uint64(head[2:]))
 	c.At = r.path()
 	for range r.uvarint() {

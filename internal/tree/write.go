@@ -50,6 +50,8 @@ type Change struct {
 	// Truncated says that the assignments were too large to keep: what is at
 	// At and below may have changed in any way.
 	Truncated bool
+	// Settings says that settings of the database changed, and no data.
+	Settings bool
 }
 
 // deletes reports whether a write only takes data away.

@@ -1,0 +1,88 @@
+package engine
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/store"
+)
+
+// The settings of a database.
+const (
+	settingSecrets = "secrets" // one secret on each line
+	settingRules   = "rules"   // the rules document as it was written
+)
+
+// OpenRules is the rules document that lets everybody read and write.
+const OpenRules = `{
+  "rules": {
+    ".read": true,
+    ".write": true
+  }
+}
+`
+
+// settings are the settings of a database at one commit. They do not change.
+type settings struct {
+	rows store.Settings
+}
+
+// with returns the settings after a change.
+func (s *settings) with(changed store.Settings) *settings {
+	if len(changed) == 0 {
+		return s
+	}
+	next := &settings{maps.Clone(s.rows)}
+	for name, value := range changed {
+		if value == nil {
+			delete(next.rows, name)
+		} else {
+			next.rows[name] = value
+		}
+	}
+	return next
+}
+
+// allows reports whether somebody may read and write. Until rules are
+// evaluated, a database is open or closed as a whole.
+func (s *settings) allows(who auth.Identity) bool {
+	return who.Admin || string(s.rows[settingRules]) == OpenRules
+}
+
+func (s *settings) secrets() []string {
+	return slices.Collect(strings.SplitSeq(string(s.rows[settingSecrets]), "\n"))
+}
+
+var errDenied = fault.New(fault.Denied, "Permission denied")
+
+// Identify returns who a credential belongs to. The empty credential is nobody.
+func (d *Database) Identify(credential string) (auth.Identity, error) {
+	return auth.Verify(credential, d.published.Load().settings.secrets())
+}
+
+// AllowRead reports whether somebody may read: nil, or a fault.Denied error.
+func (s *Snapshot) AllowRead(who auth.Identity) error {
+	if s.settings.allows(who) {
+		return nil
+	}
+	return errDenied
+}
+
+// SetSecrets replaces the app secrets.
+func (d *Database) SetSecrets(ctx context.Context, secrets ...string) error {
+	return d.set(ctx, settingSecrets, []byte(strings.Join(secrets, "\n")))
+}
+
+// SetRules replaces the rules document.
+func (d *Database) SetRules(ctx context.Context, document string) error {
+	return d.set(ctx, settingRules, []byte(document))
+}
+
+func (d *Database) set(ctx context.Context, name string, value []byte) error {
+	_, err := d.Write(ctx, Request{settings: store.Settings{name: value}})
+	return err
+}
