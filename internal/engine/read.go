@@ -69,16 +69,24 @@ const NullETag = "null_etag"
 // test guesses of what he may not read. It fails with errHeavy when the text is
 // longer than limit.
 func (d *Database) etag(t store.Tree, p tree.Path, limit int) (string, error) {
-	mac := hmac.New(sha256.New, d.store.ETagKey())
-	mac.Write(binary.BigEndian.AppendUint32(nil, uint32(d.id)))
-	text := &hashWriter{hash: mac, left: limit}
+	text := d.newHash(limit)
 	if err := t.Print(text, p, tree.Export); err != nil {
 		return "", err
 	}
-	if text.null {
-		return NullETag, nil
-	}
-	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)[:20]), nil
+	return text.tag(), nil
+}
+
+// ETagOf returns the ETag that a location has when n is there.
+func (d *Database) ETagOf(n tree.Node) string {
+	text := d.newHash(math.MaxInt)
+	_ = tree.PrintJSON(text, n, tree.Export) // a hash takes everything
+	return text.tag()
+}
+
+func (d *Database) newHash(limit int) *hashWriter {
+	mac := hmac.New(sha256.New, d.store.ETagKey())
+	mac.Write(binary.BigEndian.AppendUint32(nil, uint32(d.id)))
+	return &hashWriter{hash: mac, left: limit}
 }
 
 // A hashWriter hashes a text of bounded length and notices null.
@@ -94,6 +102,13 @@ func (w *hashWriter) Write(p []byte) (int, error) {
 	}
 	w.null = string(p) == "null"
 	return w.hash.Write(p)
+}
+
+func (w *hashWriter) tag() string {
+	if w.null {
+		return NullETag
+	}
+	return base64.RawURLEncoding.EncodeToString(w.hash.Sum(nil)[:20])
 }
 
 // Changes calls yield with the changes behind a position, in order, until it

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"io"
 	"math"
 	"strconv"
 )
@@ -44,6 +45,21 @@ func AppendWithin(dst []byte, n Node, form Form, limit int) ([]byte, Traits, boo
 	return e.dst, e.traits, true
 }
 
+// flushBytes is how much PrintJSON gathers before it writes.
+const flushBytes = 32 << 10
+
+// PrintJSON writes n as compact JSON, in pieces.
+func PrintJSON(w io.Writer, n Node, form Form) error {
+	if n.IsNull() {
+		_, err := io.WriteString(w, "null")
+		return err
+	}
+	e := encoder{slab: n.slab, form: form, limit: math.MaxInt, w: w}
+	e.cell(n.cell())
+	e.flush(0)
+	return e.err
+}
+
 // An encoder appends nodes of one slab. It gives up, at some point behind the
 // limit, without saying so: the caller looks at the length.
 type encoder struct {
@@ -52,6 +68,18 @@ type encoder struct {
 	dst    []byte
 	limit  int
 	traits Traits
+
+	w   io.Writer // of PrintJSON, else nil
+	err error     // of w
+}
+
+// flush writes what was appended if it is more than min bytes.
+func (e *encoder) flush(min int) {
+	if e.w == nil || len(e.dst) <= min || e.err != nil {
+		return
+	}
+	_, e.err = e.w.Write(e.dst)
+	e.dst = e.dst[:0]
 }
 
 func (e *encoder) cell(c cell) {
@@ -84,9 +112,10 @@ func (e *encoder) object(c cell) {
 		separate = true
 	}
 	for _, child := range e.slab.children(c) {
-		if len(e.dst) > e.limit {
+		if len(e.dst) > e.limit || e.err != nil {
 			return
 		}
+		e.flush(flushBytes)
 		if separate {
 			e.dst = append(e.dst, ',')
 		}
@@ -111,9 +140,10 @@ func (e *encoder) array(c cell) {
 	e.dst = append(e.dst, '[')
 	next := uint32(0)
 	for _, child := range e.slab.children(c) {
-		if len(e.dst) > e.limit {
+		if len(e.dst) > e.limit || e.err != nil {
 			return
 		}
+		e.flush(flushBytes)
 		for ; next < child.key; next++ {
 			e.dst = append(e.dst, "null,"...)
 		}

@@ -1,0 +1,95 @@
+package rest
+
+import (
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// compressBytes is the length from which an answer is worth compressing.
+const compressBytes = 1 << 10
+
+// A compressor is a pooled encoder of one Content-Encoding.
+type compressor interface {
+	io.WriteCloser
+	Reset(io.Writer)
+}
+
+// compressors are the encodings we offer, the better ones first. Their settings
+// favour speed: the answer is made for one client.
+var compressors = []struct {
+	name string
+	pool *sync.Pool
+}{
+	{"zstd", &sync.Pool{New: func() any {
+		// The window bounds the memory of both sides.
+		w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest),
+			zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(128<<10))
+		if err != nil {
+			panic(err) // the options are constants
+		}
+		return w
+	}}},
+	{"gzip", &sync.Pool{New: func() any {
+		w, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
+		if err != nil {
+			panic(err)
+		}
+		return w
+	}}},
+}
+
+// pooled gives its compressor back when it is closed.
+type pooled struct {
+	compressor
+	pool *sync.Pool
+}
+
+func newCompressor(encoding string, w io.Writer) *pooled {
+	for _, c := range compressors {
+		if c.name == encoding {
+			encoder := c.pool.Get().(compressor)
+			encoder.Reset(w)
+			return &pooled{encoder, c.pool}
+		}
+	}
+	panic("rest: no compressor " + encoding)
+}
+
+func (p *pooled) Close() error {
+	err := p.compressor.Close()
+	p.compressor.Reset(nil)
+	p.pool.Put(p.compressor)
+	return err
+}
+
+// negotiate returns the encoding that the client takes and we like best, empty
+// for none.
+func negotiate(header http.Header) string {
+	accepted := map[string]bool{}
+	for part := range strings.SplitSeq(strings.Join(header.Values("Accept-Encoding"), ","), ",") {
+		name, quality, _ := strings.Cut(part, ";")
+		accepted[strings.ToLower(strings.TrimSpace(name))] = positive(quality)
+	}
+	for _, c := range compressors {
+		if accepted[c.name] {
+			return c.name
+		}
+	}
+	return ""
+}
+
+// positive reports whether a quality such as q=0.5 is not zero.
+func positive(quality string) bool {
+	value, ok := strings.CutPrefix(strings.ReplaceAll(quality, " ", ""), "q=")
+	if !ok {
+		return true
+	}
+	q, err := strconv.ParseFloat(value, 64)
+	return err == nil && q > 0
+}

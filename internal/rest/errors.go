@@ -1,0 +1,117 @@
+package rest
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// A refusal is an error of HTTP itself, which other fronts do not know.
+type refusal struct {
+	status int
+	text   string
+}
+
+func (r *refusal) Error() string { return r.text }
+
+const invalidPath = "Invalid path: Invalid token in path"
+
+var (
+	errMethod     = &refusal{http.StatusMethodNotAllowed, "the method is not GET, HEAD, PUT, POST, PATCH, DELETE or OPTIONS"}
+	errNoSuffix   = &refusal{http.StatusNotFound, "append .json to your request URI to use the REST API"}
+	errPath       = &refusal{http.StatusBadRequest, invalidPath}
+	errNoDatabase = &refusal{http.StatusExpectationFailed, "the request names no database: use the parameter ns or a host name of its own"}
+	errEncoding   = &refusal{http.StatusUnsupportedMediaType, "a Content-Encoding is not supported: send the body as it is"}
+	errSlowBody   = &refusal{http.StatusRequestTimeout, "the body came too slowly"}
+	errPlainHTTP  = &refusal{http.StatusNotFound, "use HTTPS: this server does not answer plain HTTP requests"}
+)
+
+// statuses are the answers to each kind of failure.
+var statuses = map[fault.Kind]int{
+	fault.Internal:        http.StatusInternalServerError,
+	fault.Invalid:         http.StatusBadRequest,
+	fault.TooLarge:        http.StatusBadRequest,
+	fault.Unauthenticated: http.StatusUnauthorized,
+	fault.Denied:          http.StatusForbidden,
+	fault.NotFound:        http.StatusNotFound,
+	fault.Conflict:        http.StatusConflict,
+	fault.Precondition:    http.StatusPreconditionFailed,
+	fault.Unavailable:     http.StatusServiceUnavailable,
+	fault.ReadOnly:        http.StatusInsufficientStorage,
+	fault.Corrupt:         http.StatusInternalServerError,
+}
+
+// retryAfterSeconds is the advice that goes with answers that may get better.
+const retryAfterSeconds = 1
+
+// fail answers with an error. Nothing of the answer may have been sent.
+func (c *call) fail(err error) {
+	if fault.KindOf(err) == fault.Unknown {
+		// The client must not take any status for an outcome.
+		c.opts.Logger.Warn("a write is not confirmed", "path", c.path().String(), "error", err)
+		abort()
+	}
+	status, text := answer(err)
+	if status >= http.StatusInternalServerError && !isGone(c.r, err) {
+		c.opts.Logger.Error("request failed", "method", c.r.Method, "path", c.path().String(), "status", status, "error", err)
+	}
+	header := c.w.Header()
+	if status == http.StatusServiceUnavailable || status == http.StatusInsufficientStorage {
+		header.Set("Retry-After", strconv.Itoa(retryAfterSeconds))
+	}
+	if status == http.StatusMethodNotAllowed {
+		header.Set("Allow", allowedMethods)
+	}
+	writeError(c.w, status, text)
+}
+
+// answer returns the status and the text for an error.
+func answer(err error) (int, string) {
+	if r, ok := errors.AsType[*refusal](err); ok {
+		return r.status, r.text
+	}
+	return statuses[fault.KindOf(err)], fault.Public(err)
+}
+
+// writeError sends an error. Device libraries search for this very spacing.
+func writeError(w http.ResponseWriter, status int, text string) {
+	body := tree.AppendString([]byte("{\n  \"error\" : "), text)
+	body = append(body, "\n}\n"...)
+	header := w.Header()
+	header.Set("Content-Type", jsonType)
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // nobody is left to be told
+}
+
+// RefusePlainHTTP answers every request as plain HTTP is answered.
+func RefusePlainHTTP(w http.ResponseWriter, _ *http.Request) {
+	writeError(w, errPlainHTTP.status, errPlainHTTP.text)
+}
+
+// bodyError gives an error from reading a body its kind and text.
+func bodyError(err error, v verb) error {
+	at := ""
+	if d, ok := errors.AsType[*tree.DecodeError](err); ok {
+		at = strconv.Itoa(d.Line) + ":" + strconv.Itoa(d.Column)
+	}
+	switch {
+	case fault.KindOf(err) != fault.Internal:
+		return err
+	case errors.Is(err, tree.ErrNoData):
+		return fault.New(fault.Invalid, "Error: No data supplied.")
+	case errors.Is(err, tree.ErrInvalidKey):
+		return fault.Wrap(fault.Invalid, err,
+			"Invalid data; couldn't parse key beginning at %s. Key value can't be empty or contain $ # [ ] / or . (%v)", at, err)
+	case at != "" && v == patch:
+		return fault.Wrap(fault.Invalid, err,
+			"Invalid data; couldn't parse JSON object. Are you sending a JSON object with valid key names? (%v)", err)
+	case at != "":
+		return fault.Wrap(fault.Invalid, err,
+			"Invalid data; couldn't parse JSON object, array, or value. (%v)", err)
+	}
+	return err
+}

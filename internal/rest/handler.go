@@ -1,0 +1,165 @@
+// Package rest is the HTTP front: it parses a request, calls the engine, and
+// prints the answer.
+//
+// A request goes through one Handler from top to bottom: method and path,
+// parameters, database, credential, then the verb in read.go or write.go. The
+// first thing that is wrong is answered, in this order, so that a stranger
+// learns as little as possible. One parsed path serves everything; data paths
+// never go through http.ServeMux, which would redirect some of them.
+//
+// The package holds no rule of the database: what a write means is decided in
+// tree, whether it may be made in engine. All answers with an error come from
+// errors.go, the only place that knows status codes.
+package rest
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/catalog"
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// Options configure a Handler.
+type Options struct {
+	Catalog *catalog.Catalog
+	Logger  *slog.Logger
+	Now     func() time.Time
+
+	// DefaultDatabase is the database of a request that names none; empty for
+	// none. Domain and HostMap name databases by the host.
+	DefaultDatabase string
+	Domain          string
+	HostMap         map[string]string
+
+	// Dev makes `owner` an administrator, and databases when they are written.
+	Dev bool
+	// MaxBody is the largest body, MaxBodies what all bodies may take in memory
+	// at a time.
+	MaxBody   int64
+	MaxBodies int64
+}
+
+// A Handler serves the databases of a catalog.
+type Handler struct {
+	opts   Options
+	bodies budget
+}
+
+// New returns a handler.
+func New(opts Options) *Handler {
+	return &Handler{opts: opts, bodies: budget{limit: opts.MaxBodies}}
+}
+
+// A call is one request on its way.
+type call struct {
+	*Handler
+	w http.ResponseWriter
+	r *http.Request
+
+	verb     verb
+	target   target
+	params   params
+	database *engine.Database // nil: a read of a database that is not there
+	who      auth.Identity
+
+	charged int64 // of the budget for bodies
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.setHeaders(w.Header(), r)
+	if r.Method == http.MethodOptions {
+		preflight(w)
+		return
+	}
+	c := &call{Handler: h, w: w, r: r}
+	defer c.release()
+	if err := c.serve(); err != nil {
+		c.fail(err)
+	}
+}
+
+// serve finds out what is asked for, checks it in the order that behaviour is
+// written down in, and does it.
+func (c *call) serve() error {
+	var err error
+	if c.verb, err = verbOf(c.r.Method); err != nil {
+		return err
+	}
+	values, err := parseQuery(c.r.URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	if c.verb, err = override(c.verb, c.r.Header, values); err != nil {
+		return err
+	}
+	if c.target, err = parseTarget(c.r.URL.EscapedPath()); err != nil {
+		return err
+	}
+	if err := c.findDatabase(values); err != nil {
+		return err
+	}
+	if err := c.identify(values); err != nil {
+		return err
+	}
+	if c.params, err = parseParams(c.verb, values); err != nil {
+		return err
+	}
+	if err := c.overrideIdentity(); err != nil {
+		return err
+	}
+	switch c.verb {
+	case get, head:
+		return c.read()
+	default:
+		return c.write()
+	}
+}
+
+// findDatabase sets the database of the call.
+func (c *call) findDatabase(values values) error {
+	name, err := c.databaseName(values.first("ns"), c.r.Host)
+	if err != nil {
+		return err
+	}
+	c.database, err = c.opts.Catalog.Database(name)
+	if fault.KindOf(err) != fault.NotFound || !c.opts.Dev {
+		return err
+	}
+	if c.verb.reads() {
+		return nil // and is answered with no data
+	}
+	return c.createDatabase(name)
+}
+
+// createDatabase makes a database that is open to all, because of --dev.
+func (c *call) createDatabase(name string) error {
+	if err := catalog.CheckName(name); err != nil {
+		return err
+	}
+	database, err := c.opts.Catalog.Create(name)
+	if fault.KindOf(err) == fault.Conflict { // somebody else was faster
+		database, err = c.opts.Catalog.Database(name)
+	} else if err == nil {
+		err = database.SetRules(c.r.Context(), engine.OpenRules)
+	}
+	c.database = database
+	return err
+}
+
+// path returns the location that the call is about.
+func (c *call) path() tree.Path { return c.target.path }
+
+// abort ends the connection: the client must not take what it has for the whole.
+func abort() { panic(http.ErrAbortHandler) }
+
+// isGone reports whether an error means that the client has left.
+func isGone(r *http.Request, err error) bool {
+	return r.Context().Err() != nil || errors.Is(err, http.ErrHandlerTimeout)
+}

@@ -1,0 +1,176 @@
+package rest
+
+import (
+	"mime"
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// values are the parameters of a query string.
+type values map[string][]string
+
+func (v values) first(name string) string {
+	if list := v[name]; len(list) > 0 {
+		return list[0]
+	}
+	return ""
+}
+
+// maxParams bounds the number of parameters, of which there are some thirty.
+const maxParams = 100
+
+// parseQuery splits a query string. A plus is a space; quotes may be raw.
+func parseQuery(query string) (values, error) {
+	if strings.Count(query, "&") >= maxParams {
+		return nil, fault.New(fault.Invalid, "more than %d parameters", maxParams)
+	}
+	v, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, err, "the query string cannot be parsed")
+	}
+	return values(v), nil
+}
+
+// params are the parameters that shape an answer.
+type params struct {
+	print    printing
+	shallow  bool
+	form     tree.Form
+	callback string
+	download string // the file name as a header value
+	override *string
+}
+
+type printing uint8
+
+const (
+	compact printing = iota
+	pretty
+	silent
+)
+
+// A param says where a parameter is allowed, and reads it.
+type param struct {
+	verbs verb
+	// withShallow says that it may stand beside shallow.
+	withShallow bool
+	read        func(p *params, value string) error
+}
+
+// table lists every parameter there is.
+var table = map[string]param{
+	"auth":                   {anything, true, nil}, // these four were read before
+	"access_token":           {anything, true, nil},
+	"ns":                     {anything, true, nil},
+	overrideName:             {anything, true, nil},
+	"auth_variable_override": {anything, true, func(p *params, v string) error { p.override = &v; return nil }},
+	"timeout":                {anything, true, nil}, // the rest of these is accepted and has no effect
+	"writeSizeLimit":         {anything, true, nil},
+	"disableTriggers":        {anything, true, nil},
+	"ac":                     {anything, true, nil},
+	"sse":                    {anything, true, nil},
+	"_":                      {anything, true, nil},
+	"print":                  {anything, false, readPrint},
+	"shallow":                {reading, true, readShallow},
+	"format":                 {reading, false, readFormat},
+	"callback":               {reading, false, readCallback},
+	"download":               {reading, false, readDownload},
+}
+
+// parseParams checks the parameters of a request and reads those that shape the
+// answer.
+func parseParams(v verb, all values) (params, error) {
+	var p params
+	names := make([]string, 0, len(all))
+	for name := range all {
+		names = append(names, name)
+	}
+	slices.Sort(names) // so that the same request gets the same error
+	for _, name := range names {
+		entry, known := table[name]
+		switch {
+		case !known:
+			return p, fault.New(fault.Invalid, "unknown parameter %.60q", name)
+		case len(all[name]) > 1:
+			return p, fault.New(fault.Invalid, "the parameter %s is repeated", name)
+		case entry.verbs&v == 0:
+			return p, fault.New(fault.Invalid, "the parameter %s works with GET only", name)
+		}
+		if entry.read == nil {
+			continue
+		}
+		if err := entry.read(&p, all[name][0]); err != nil {
+			return p, err
+		}
+	}
+	if p.shallow {
+		for _, name := range names {
+			if !table[name].withShallow {
+				return p, fault.New(fault.Invalid, "Mixing 'shallow' and querying parameters is not supported: remove %s", name)
+			}
+		}
+	}
+	return p, nil
+}
+
+func readPrint(p *params, value string) error {
+	switch value {
+	case "pretty":
+		p.print = pretty
+	case "silent":
+		p.print = silent
+	default:
+		return fault.New(fault.Invalid, "print must be pretty or silent")
+	}
+	return nil
+}
+
+func readShallow(p *params, value string) error {
+	if value != "true" {
+		return fault.New(fault.Invalid, "shallow must be true")
+	}
+	p.shallow = true
+	return nil
+}
+
+func readFormat(p *params, value string) error {
+	if value != "export" {
+		return fault.New(fault.Invalid, "format must be export")
+	}
+	p.form = tree.Export
+	return nil
+}
+
+// maxCallback bounds the name of a JSONP callback.
+const maxCallback = 128
+
+var identifiers = regexp.MustCompile(`^[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*$`)
+
+func readCallback(p *params, value string) error {
+	if len(value) > maxCallback || !identifiers.MatchString(value) {
+		return fault.New(fault.Invalid, "callback must be the name of a JavaScript function, of at most %d bytes", maxCallback)
+	}
+	p.callback = value
+	return nil
+}
+
+// maxFileName bounds the name of a download.
+const maxFileName = 255
+
+func readDownload(p *params, value string) error {
+	name := path.Base(strings.ReplaceAll(value, `\`, "/"))
+	if name == "." || name == "/" || name == ".." || len(name) > maxFileName {
+		return fault.New(fault.Invalid, "download must be a file name of at most %d bytes", maxFileName)
+	}
+	p.download = mime.FormatMediaType("attachment", map[string]string{"filename": name})
+	if p.download == "" {
+		return fault.New(fault.Invalid, "download must be a file name")
+	}
+	return nil
+}

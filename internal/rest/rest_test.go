@@ -1,0 +1,237 @@
+package rest_test
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/livetree/livetree/internal/catalog"
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/store"
+)
+
+const secret = "0123456789012345678901234567890123456789"
+
+// A server is a handler behind real HTTPS, over a store in memory.
+type server struct {
+	*httptest.Server
+	t *testing.T
+}
+
+func serve(t *testing.T, change func(*rest.Options)) *server {
+	t.Helper()
+	s, err := store.Open("data", store.Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := catalog.New(s, engine.Options{Clock: engine.NewClock(time.Now, rand.Reader, s.LastMillis())})
+	for _, name := range []string{"default", "closed"} {
+		d, err := c.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.SetSecrets(context.Background(), secret); err != nil {
+			t.Fatal(err)
+		}
+		if name == "default" {
+			if err := d.SetRules(context.Background(), engine.OpenRules); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	opts := rest.Options{
+		Catalog: c, Logger: slog.New(slog.DiscardHandler), Now: time.Now,
+		DefaultDatabase: "default", MaxBody: 1 << 20, MaxBodies: 4 << 20,
+	}
+	if change != nil {
+		change(&opts)
+	}
+	srv := httptest.NewUnstartedServer(rest.New(opts))
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	t.Cleanup(func() {
+		srv.Close()
+		c.Close()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &server{srv, t}
+}
+
+// do sends a request, given as "METHOD /target body" and headers, and returns
+// the answer as "status body".
+func (s *server) do(line string, headers ...string) (string, http.Header) {
+	s.t.Helper()
+	method, rest, _ := strings.Cut(line, " ")
+	target, body, _ := strings.Cut(rest, " ")
+	req, err := http.NewRequest(method, s.URL+target, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		req.Header.Add(name, value)
+	}
+	answer, err := s.Client().Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return strings.TrimSpace(answer.Status[:3] + " " + string(text)), answer.Header
+}
+
+// expect sends requests in order and compares their answers.
+func (s *server) expect(pairs ...string) {
+	s.t.Helper()
+	for i := 0; i < len(pairs); i += 2 {
+		line, headers := pairs[i], []string(nil)
+		if line, header, ok := strings.Cut(line, "\n"); ok {
+			headers = strings.Split(header, "\n")
+			pairs[i] = line
+		}
+		line, _, _ = strings.Cut(line, "\n")
+		if got, _ := s.do(line, headers...); got != pairs[i+1] {
+			s.t.Errorf("%s\n got %s\nwant %s", line, got, pairs[i+1])
+		}
+	}
+}
+
+func errorBody(text string) string { return "{\n  \"error\" : \"" + text + "\"\n}" }
+
+func TestVerbs(t *testing.T) {
+	serve(t, nil).expect(
+		`GET /.json`, `200 null`,
+		`PUT /a/b.json {"c":[1,null,3],"d":{}}`, `200 {"c":[1,null,3]}`,
+		`GET /a.json`, `200 {"b":{"c":[1,null,3]}}`,
+		`GET //a//b/.json`, `200 {"c":[1,null,3]}`,
+		`PATCH /a.json {"x":1,"b/c":null,"/y/z/":"é"}`, `200 {"x":1,"b/c":null,"/y/z/":"é"}`,
+		`GET /.json`, `200 {"a":{"x":1,"y":{"z":"é"}}}`,
+		`PATCH /a.json {}`, `200 {}`,
+		`PATCH /a/y.json null`, `200 null`,
+		`DELETE /a.json`, `200 null`,
+		`GET /a.json`, `200 null`,
+		`PUT /n.json 1e3`, `200 1000`,
+		`POST /n.json?x-http-method-override=delete`, `200 null`,
+		"POST /n.json 5\nX-HTTP-Method-Override: PUT", `200 5`,
+		`GET /n.json?shallow=true`, `200 5`,
+		`PUT /o.json {"a":{"b":1},"c":2}`, `200 {"a":{"b":1},"c":2}`,
+		`GET /o.json?shallow=true`, `200 {"a":true,"c":true}`,
+		`GET /o.json?print=pretty`, "200 {\n  \"a\" : {\n    \"b\" : 1\n  },\n  \"c\" : 2\n}",
+		`GET /o.json?callback=f.g`, `200 /**/f.g({"a":{"b":1},"c":2});`,
+		`PUT /o.json?print=silent 1`, `204`,
+		`GET /o.json?print=silent`, `204`,
+	)
+}
+
+func TestPushKeysComeAsDeviceLibrariesSearchThem(t *testing.T) {
+	s := serve(t, nil)
+	got, _ := s.do(`POST /list.json {"a":1}`)
+	if len(got) != len(`200 {"name":"-N3kxPwGQdTzxZ0q1a2b"}`) || !strings.HasPrefix(got, `200 {"name":"`) {
+		t.Errorf("POST is answered %s", got)
+	}
+	key := strings.TrimSuffix(strings.TrimPrefix(got, `200 {"name":"`), `"}`)
+	s.expect(`GET /list/`+key+`.json`, `200 {"a":1}`)
+}
+
+func TestPriorities(t *testing.T) {
+	serve(t, nil).expect(
+		`PUT /a.json {".value":1,".priority":"p"}`, `200 1`,
+		`GET /a/.priority.json`, `200 "p"`,
+		`GET /a.json?format=export`, `200 {".value":1,".priority":"p"}`,
+		`PUT /a/.priority.json 3`, `200 3`,
+		`GET /.json?format=export`, `200 {"a":{".value":1,".priority":3}}`,
+		`DELETE /a/.priority.json`, `200 null`,
+		`GET /a/.priority.json`, `200 null`,
+		`PATCH /a/.priority.json {}`, `400 `+errorBody("a priority is written with PUT or DELETE"),
+		`PATCH /.json {"a/.priority":7}`, `200 {"a/.priority":7}`,
+		`GET /a/.priority.json`, `200 7`,
+	)
+}
+
+func TestConditions(t *testing.T) {
+	s := serve(t, nil)
+	_, header := s.do("PUT /a.json 1", "X-Firebase-ETag: true")
+	tag := header.Get("ETag")
+	if tag == "" {
+		t.Fatal("PUT with X-Firebase-ETag has no ETag")
+	}
+	s.expect(
+		"PUT /a.json 2\nif-match: wrong", `412 1`,
+		"PUT /a.json 2\nif-match: "+tag, `200 2`,
+		"PUT /a.json 3\nif-match: \""+tag+"\"", `412 2`,
+		"DELETE /b.json\nif-match: null_etag", `200 null`,
+		"POST /b.json 1\nif-match: x", `400 `+errorBody("if-match is not supported with POST and PATCH"),
+		"PUT /a.json 2\nif-match: *", `400 `+errorBody("If-Match must hold exactly one ETag"),
+		"PUT /a.json 1", `200 1`,
+		"GET /a.json\nIf-None-Match: "+tag, `304`,
+		"GET /a.json\nIf-None-Match: other", `200 1`,
+	)
+	if _, header := s.do("PUT /a.json 9", "if-match: wrong"); header.Get("ETag") != tag {
+		t.Errorf("412 has the ETag %q, want %q", header.Get("ETag"), tag)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	s := serve(t, nil)
+	bad := "Invalid data; couldn't parse JSON object, array, or value. "
+	s.expect(
+		`GET /a`, `404 `+errorBody("append .json to your request URI to use the REST API"),
+		`PUT /a.json`, `400 `+errorBody("Error: No data supplied."),
+		`PUT /a.json {"a":1`, `400 `+errorBody(bad+`(1:7: unexpected end of the data, expected \",\" or \"}\")`),
+		`PUT /a.json {"a$":1}`, `400 `+errorBody(`Invalid data; couldn't parse key beginning at 1:2. Key value can't be empty or contain $ # [ ] / or . (1:2: invalid child name: \"a$\" holds \"$\")`),
+		`GET /a%2Fb.json`, `400 `+errorBody(`Invalid path: Invalid token in path: invalid child name: \"a/b\" holds \"/\"`),
+		`GET /.settings/rules.json`, `400 `+errorBody(`Invalid path: Invalid token in path: invalid child name: \".settings\" holds \".\"`),
+		`GET /a.json?x=1`, `400 `+errorBody(`unknown parameter \"x\"`),
+		`GET /a.json?print=pretty&print=pretty`, `400 `+errorBody(`the parameter print is repeated`),
+		`PUT /a.json?shallow=true 1`, `400 `+errorBody(`the parameter shallow works with GET only`),
+		`GET /a.json?shallow=true&print=pretty`, `400 `+errorBody(`Mixing 'shallow' and querying parameters is not supported: remove print`),
+		`GET /a.json?callback=alert(1)`, `400 `+errorBody(`callback must be the name of a JavaScript function, of at most 128 bytes`),
+		`TRACE /a.json`, `405 `+errorBody(`the method is not GET, HEAD, PUT, POST, PATCH, DELETE or OPTIONS`),
+		`GET /a.json?ns=nope`, `404 `+errorBody(`there is no database \"nope\"`),
+		`GET /a.json?auth=wrong`, `401 `+errorBody(`Could not parse auth token.`),
+		`GET /a.json?ns=closed`, `403 `+errorBody(`Permission denied`),
+		`PUT /a.json?ns=closed 1`, `403 `+errorBody(`Permission denied`),
+		`PUT /a.json?ns=closed&auth=`+secret+` 1`, `200 1`,
+		"GET /a.json?ns=closed\nAuthorization: Bearer "+secret, `200 1`,
+		"GET /a.json?ns=closed&access_token="+secret, `200 1`,
+		"GET /a.json?ns=closed&auth=x\nAuthorization: Bearer "+secret, `401 `+errorBody(`the request carries two different credentials`),
+		"GET /a.json?ns=closed\nAuthorization: Bearer owner", `401 `+errorBody(`Could not parse auth token.`),
+	)
+	big := strings.Repeat("x", 1<<20)
+	if got, _ := s.do(`PUT /a.json "` + big + `"`); !strings.HasPrefix(got, "400 ") || !strings.Contains(got, "exceeds the maximum size") {
+		t.Errorf("a body over the limit is answered %.100s", got)
+	}
+}
+
+func TestNoDatabase(t *testing.T) {
+	s := serve(t, func(o *rest.Options) { o.DefaultDatabase = "" })
+	if got, _ := s.do("GET /a.json"); !strings.HasPrefix(got, "417 ") {
+		t.Errorf("a request that names no database is answered %s", got)
+	}
+}
+
+func TestDev(t *testing.T) {
+	serve(t, func(o *rest.Options) { o.Dev = true }).expect(
+		`GET /a.json?ns=fresh`, `200 null`,
+		`PUT /a.json?ns=fresh 1`, `200 1`,
+		`GET /a.json?ns=fresh`, `200 1`,
+		"PUT /a.json?ns=closed 1\nAuthorization: Bearer owner", `200 1`,
+		"PUT /a.json?ns=closed&access_token=owner 2", `200 2`,
+		"PUT /a.json?ns=closed 1\nAuthorization: Bearer owner\nX-Forwarded-For: 1.2.3.4", `401 `+errorBody(`Could not parse auth token.`),
+		"PUT /a.json?ns=Up 1", `400 `+errorBody(`invalid database name \"Up\": it must be 1 to 63 lower-case letters, digits and hyphens, and not begin with a hyphen`),
+	)
+}

@@ -1,0 +1,144 @@
+package rest
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// write answers PUT, POST, PATCH and DELETE.
+func (c *call) write() error {
+	req, err := c.request()
+	if err != nil {
+		return err
+	}
+	commit, err := c.database.Write(c.r.Context(), req)
+	if fault.KindOf(err) == fault.Precondition {
+		return c.mismatch()
+	}
+	if err != nil {
+		return err
+	}
+	c.tagWritten(commit)
+	return c.respond(http.StatusOK, c.echo(commit))
+}
+
+// request reads what is to be written.
+func (c *call) request() (engine.Request, error) {
+	req := engine.Request{Who: c.who, Push: c.verb == post}
+	var err error
+	if req.IfMatch, err = c.condition(); err != nil {
+		return req, err
+	}
+	if c.target.priority && c.verb&(patch|post) != 0 {
+		return req, fault.New(fault.Invalid, "a priority is written with PUT or DELETE")
+	}
+	if c.verb == post && c.path().Depth() == tree.MaxDepth {
+		return req, fault.New(fault.Invalid, "%s: %v", invalidPath, tree.ErrTooDeep)
+	}
+	if c.verb == del {
+		req.Write = tree.Put(c.path(), tree.Node{})
+		if c.target.priority {
+			req.Write = tree.PutPriority(c.path(), tree.Node{})
+		}
+		return req, nil
+	}
+	req.Write, err = c.decode()
+	return req, err
+}
+
+// decode reads the body.
+func (c *call) decode() (tree.Write, error) {
+	body, opts, err := c.body()
+	if err != nil {
+		return tree.Write{}, err
+	}
+	var w tree.Write
+	switch {
+	case c.verb == patch:
+		w, err = tree.DecodePatch(body, c.path(), opts)
+	case c.target.priority:
+		var n tree.Node
+		n, err = tree.DecodePriority(body, opts)
+		w = tree.PutPriority(c.path(), n)
+	default:
+		var n tree.Node
+		n, err = tree.Decode(body, opts)
+		w = tree.Put(c.path(), n)
+	}
+	if err != nil {
+		return tree.Write{}, bodyError(err, c.verb)
+	}
+	return w, nil
+}
+
+// condition returns the ETag of if-match, which only PUT and DELETE know.
+func (c *call) condition() (string, error) {
+	tag, err := oneTag(c.r.Header, "If-Match")
+	if tag != "" && c.verb&(put|del) == 0 {
+		err = fault.New(fault.Invalid, "if-match is not supported with POST and PATCH")
+	}
+	return tag, err
+}
+
+// mismatch answers a write whose condition does not hold: with the current
+// value and its ETag, for those who may read it.
+func (c *call) mismatch() error {
+	snapshot := c.database.Snapshot()
+	defer snapshot.Close()
+	if snapshot.AllowRead(c.who) != nil {
+		return fault.New(fault.Precondition, "the ETag does not match")
+	}
+	tag, err := snapshot.ETag(c.path())
+	if err != nil {
+		return err
+	}
+	body, err := snapshot.Printer(c.path(), tree.Plain)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = body.Close() }()
+	setETag(c.w.Header(), tag)
+	c.params.print = compact
+	return c.respond(http.StatusPreconditionFailed, body)
+}
+
+// tagWritten sets the ETag of what was written, if the client asked for it.
+func (c *call) tagWritten(commit engine.Commit) {
+	if !wantsETag(c.r) || c.verb == patch || c.target.priority {
+		return
+	}
+	setETag(c.w.Header(), c.database.ETagOf(commit.Assignments[0].Node))
+}
+
+// echo returns what a write is answered with.
+func (c *call) echo(commit engine.Commit) content {
+	switch {
+	case c.verb == del:
+		return nullText
+	case c.verb == post:
+		return text(append(tree.AppendString([]byte(`{"name":`), commit.Key), '}'))
+	case c.verb == patch && commit.Patch:
+		return patchEcho(commit.Assignments)
+	case c.verb == patch:
+		return nullText
+	}
+	return nodeText{commit.Assignments[0].Node}
+}
+
+// trimTag takes the quotes and the mark of a weak ETag off.
+func trimTag(tag string) string {
+	tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
+	if len(tag) >= 2 && tag[0] == '"' && tag[len(tag)-1] == '"' {
+		tag = tag[1 : len(tag)-1]
+	}
+	return tag
+}
+
+// validTag reports whether a text can be an ETag of ours: no list, no wildcard.
+func validTag(tag string) bool {
+	return tag != "" && !strings.ContainsAny(tag, ` *,"`)
+}
