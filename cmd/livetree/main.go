@@ -8,16 +8,13 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 
-	"github.com/livetree/livetree/internal/server"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -32,74 +29,41 @@ damaged, 74 the disk failed.
 `
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	os.Exit(run(signals, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is main with its surroundings as parameters.
-func run(ctx context.Context, args []string, out, errors io.Writer) int {
+// run is main with its surroundings as parameters. The first signal stops the
+// server, the second one at once.
+func run(signals <-chan os.Signal, args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
-		say(errors, usage)
+		say(stderr, usage)
 		return 1
 	}
+	ctx, stop := context.WithCancel(context.Background())
+	abort, ended := make(chan struct{}), make(chan struct{})
+	defer close(ended)
+	go func() {
+		for _, act := range []func(){stop, func() { close(abort) }} {
+			select {
+			case <-signals:
+				act()
+			case <-ended:
+				stop()
+				return
+			}
+		}
+	}()
 	switch args[0] {
 	case "serve":
-		return report(errors, serve(ctx, args[1:], out, errors))
+		return report(stderr, serve(ctx, abort, args[1:], stdout, stderr))
 	case "help", "--help", "-h":
-		say(out, usage)
+		say(stdout, usage)
 		return 0
 	}
-	say(errors, fmt.Sprintf("livetree: unknown command %q; livetree --help lists the commands\n", args[0]))
+	say(stderr, fmt.Sprintf("livetree: unknown command %q; livetree --help lists the commands\n", args[0]))
 	return 1
-}
-
-// serve parses the flags of the serve command and runs the server.
-func serve(ctx context.Context, args []string, out, stderr io.Writer) error {
-	var c server.Config
-	level := slog.LevelInfo
-	flags := flag.NewFlagSet("livetree serve", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.StringVar(&c.Data, "data", "./livetree-data", "the data `directory`; made if there is none")
-	flags.StringVar(&c.DefaultDatabase, "default-db", "default", "the `name` of the database for requests that name none; empty for none")
-	flags.BoolVar(&c.Dev, "dev", false, "for trying out: new databases start with open rules")
-	flags.Int64Var(&c.CacheBytes, "cache", 0, "the size of the block cache in `bytes`; 0 for the default")
-	flags.TextVar(&level, "log-level", level, "debug, info, warn or error")
-	if err := fromEnvironment(flags, os.LookupEnv); err != nil {
-		return err
-	}
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return nil
-		}
-		return errUsage
-	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("serve takes no arguments, but was given %q", flags.Arg(0))
-	}
-	c.Out = out
-	c.Logger = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
-	return server.Run(ctx, c)
-}
-
-// errUsage says that the flags were wrong and the flag package has said so.
-var errUsage = errors.New("usage")
-
-// fromEnvironment sets each flag from its variable: LIVETREE_DATA for --data.
-func fromEnvironment(flags *flag.FlagSet, lookup func(string) (string, bool)) error {
-	var err error
-	flags.VisitAll(func(f *flag.Flag) {
-		name := "LIVETREE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		value, ok := lookup(name)
-		if !ok || err != nil {
-			return
-		}
-		if setErr := f.Value.Set(value); setErr != nil {
-			err = fmt.Errorf("%s=%q: %w", name, value, setErr)
-		}
-	})
-	return err
 }
 
 // report prints an error as one line and returns its exit code.

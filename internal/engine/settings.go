@@ -72,6 +72,16 @@ func (s *Snapshot) AllowRead(who auth.Identity) error {
 	return errDenied
 }
 
+// HasSecrets reports whether there is any credential for the database.
+func (d *Database) HasSecrets() bool {
+	return len(d.published.Load().settings.rows[settingSecrets]) > 0
+}
+
+// IsOpen reports whether the rules let everybody read and write everything.
+func (d *Database) IsOpen() bool {
+	return d.published.Load().settings.allows(auth.Identity{})
+}
+
 // SetSecrets replaces the app secrets.
 func (d *Database) SetSecrets(ctx context.Context, secrets ...string) error {
 	return d.set(ctx, settingSecrets, []byte(strings.Join(secrets, "\n")))

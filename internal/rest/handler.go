@@ -13,6 +13,7 @@
 package rest
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -37,8 +38,10 @@ type Options struct {
 	Domain          string
 	HostMap         map[string]string
 
-	// Dev makes `owner` an administrator, and databases when they are written.
-	Dev bool
+	// Dev makes `owner` an administrator. Create, if set, makes a database that
+	// is written to and not there; reads of it show no data.
+	Dev    bool
+	Create func(ctx context.Context, name string) (*engine.Database, error)
 	// MaxBody is the largest body, MaxBodies what all bodies may take in memory
 	// at a time.
 	MaxBody   int64
@@ -129,27 +132,13 @@ func (c *call) findDatabase(values values) error {
 		return err
 	}
 	c.database, err = c.opts.Catalog.Database(name)
-	if fault.KindOf(err) != fault.NotFound || !c.opts.Dev {
+	if fault.KindOf(err) != fault.NotFound || c.opts.Create == nil {
 		return err
 	}
 	if c.verb.reads() {
 		return nil // and is answered with no data
 	}
-	return c.createDatabase(name)
-}
-
-// createDatabase makes a database that is open to all, because of --dev.
-func (c *call) createDatabase(name string) error {
-	if err := catalog.CheckName(name); err != nil {
-		return err
-	}
-	database, err := c.opts.Catalog.Create(name)
-	if fault.KindOf(err) == fault.Conflict { // somebody else was faster
-		database, err = c.opts.Catalog.Database(name)
-	} else if err == nil {
-		err = database.SetRules(c.r.Context(), engine.OpenRules)
-	}
-	c.database = database
+	c.database, err = c.opts.Create(c.r.Context(), name)
 	return err
 }
 

@@ -55,6 +55,15 @@ func serve(t *testing.T, change func(*rest.Options)) *server {
 	if change != nil {
 		change(&opts)
 	}
+	if opts.Dev {
+		opts.Create = func(ctx context.Context, name string) (*engine.Database, error) {
+			d, err := c.Create(name)
+			if err != nil {
+				return nil, err
+			}
+			return d, d.SetRules(ctx, engine.OpenRules)
+		}
+	}
 	srv := httptest.NewUnstartedServer(rest.New(opts))
 	srv.EnableHTTP2 = true
 	srv.StartTLS()

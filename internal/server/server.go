@@ -1,8 +1,9 @@
 // Package server builds a Livetree server from a Config, runs it, and stops it
 // in order.
 //
-// At this stage it serves no requests: it opens the store, makes sure that the
-// default database is there, and waits until it is told to stop.
+// Run reads from top to bottom as the server comes up: the store, the databases,
+// the certificates, the ports. It comes down the other way round: no new
+// connections, the requests that are running, the databases, the store.
 package server
 
 import (
@@ -12,71 +13,215 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
-	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/store"
 )
 
-// A Config is all that a server can be told.
+// Defaults of a Config.
+const (
+	DefaultAddr      = "127.0.0.1:9000"
+	DefaultMaxBody   = 256 << 20
+	DefaultMaxBodies = 512 << 20
+)
+
+// A Config is all that a server can be told. Fields that are zero get their
+// defaults, but for Data, Logger and Out, which must be set.
 type Config struct {
-	// Data is the directory of the store.
+	// Data is the data directory.
 	Data string
-	// DefaultDatabase is made if it is missing; empty for none.
+	// Addr is where HTTPS is served; HTTPAddr, if not empty, a second port for
+	// plain HTTP, which is answered 404 unless AllowHTTP is set.
+	Addr, HTTPAddr string
+	AllowHTTP      bool
+	// TLSCert and TLSKey are PEM files; without them a certificate is made.
+	TLSCert, TLSKey string
+
+	// DefaultDatabase is made if it is missing; empty for none. Domain and
+	// HostMap name databases by the host of a request.
 	DefaultDatabase string
-	// Dev is for trying out.
+	Domain          string
+	HostMap         map[string]string
+	// Secret becomes the app secret of the default database when it is made;
+	// without it one is generated.
+	Secret string
+
+	// Dev is for trying out, on this machine only.
 	Dev bool
-	// CacheBytes is the size of the block cache; 0 for the default.
+	// MaxBody and MaxBodies bound the size of one body and the memory of all.
+	MaxBody, MaxBodies int64
+	// CacheBytes is the size of the block cache.
 	CacheBytes int64
+
 	// Logger is told what happens. Out gets the lines that people and scripts
 	// wait for.
 	Logger *slog.Logger
 	Out    io.Writer
+	// Abort, when it is closed, ends a drain that is under way.
+	Abort <-chan struct{}
 }
 
-// Run serves until ctx ends, and then stops: what was accepted is committed and
-// flushed before it returns.
+// check fills in defaults and refuses what cannot be run.
+func (c *Config) check() error {
+	setDefault(&c.Addr, DefaultAddr)
+	setDefault(&c.MaxBody, DefaultMaxBody)
+	setDefault(&c.MaxBodies, DefaultMaxBodies)
+	if c.MaxBody < 0 || c.MaxBodies < 0 {
+		return errors.New("a limit for bodies cannot be negative")
+	}
+	for _, name := range append([]string{c.DefaultDatabase}, mapValues(c.HostMap)...) {
+		if name == "" {
+			continue
+		}
+		if err := catalog.CheckName(name); err != nil {
+			return err
+		}
+	}
+	if strings.ContainsAny(c.Secret, " \t\r\n") {
+		return errors.New("the app secret must not hold white space")
+	}
+	if !c.Dev {
+		return nil
+	}
+	for _, addr := range []string{c.Addr, c.HTTPAddr} {
+		if addr != "" && !isLoopback(addr) {
+			return fmt.Errorf("--dev gives everybody access and works on this machine only: listen on 127.0.0.1 instead of %s, or leave --dev out", addr)
+		}
+	}
+	return nil
+}
+
+func mapValues(m map[string]string) []string {
+	list := make([]string, 0, len(m))
+	for _, v := range m {
+		list = append(list, v)
+	}
+	return list
+}
+
+// isLoopback reports whether only programs on this machine can reach an address.
+func isLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}
+
+// Run serves until ctx ends, and then stops: what was accepted is answered,
+// committed and flushed before it returns.
 func Run(ctx context.Context, c Config) error {
+	if err := c.check(); err != nil {
+		return err
+	}
 	s, err := store.Open(c.Data, store.Options{Logger: c.Logger, CacheBytes: c.CacheBytes})
 	if err != nil {
 		return err
 	}
-	err = run(ctx, c, s)
+	err = runStore(ctx, c, s)
+	if errors.Is(err, errHandlersRunning) {
+		return err // the store is in use; the next start replays its log
+	}
 	return errors.Join(err, s.Close())
 }
 
-// run is Run with the store open.
-func run(ctx context.Context, c Config, s *store.Store) error {
+// runStore is Run with the store open.
+func runStore(ctx context.Context, c Config, s *store.Store) error {
 	clock := engine.NewClock(time.Now, rand.Reader, s.LastMillis())
 	if behind := clock.Behind(); behind > time.Minute {
 		c.Logger.Warn("the clock is behind the newest commit: timestamps stand still until it catches up", "behind", behind)
 	}
 	databases := catalog.New(s, engine.Options{Clock: clock})
 	defer databases.Close()
-	if err := makeDefault(databases, c.DefaultDatabase); err != nil {
+	f := &founder{Catalog: databases, secretsDir: filepath.Join(c.Data, "secrets"), open: c.Dev}
+	if err := f.foundDefault(ctx, c); err != nil {
 		return err
 	}
-	names, err := databases.Names()
+	machine, _ := os.Hostname() // only one of the names in the certificate
+	certs, err := newCertificates(filepath.Join(c.Data, "tls"), certFiles{c.TLSCert, c.TLSKey},
+		certificateNames(c.Addr, c.Domain, machine), time.Now, c.Logger)
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(c.Out, "livetree: store %s is open with %d database(s); requests are not served yet, stop with Ctrl-C\n", c.Data, len(names)); err != nil {
+	return runServing(ctx, c, newServing(servingOptions{
+		secure: newHandler(c, f),
+		plain:  plainHandler(c, f),
+		tls:    certs.tlsConfig(),
+		logger: c.Logger,
+	}), announcement{c, certs.caFile(), f})
+}
+
+// foundDefault makes the default database.
+func (f *founder) foundDefault(ctx context.Context, c Config) error {
+	if c.DefaultDatabase == "" {
+		return nil
+	}
+	database, err := f.found(ctx, c.DefaultDatabase, c.Secret)
+	if err == nil && database.IsOpen() && !c.Dev {
+		c.Logger.Warn("the rules let everybody read and write everything", "database", c.DefaultDatabase)
+	}
+	return err
+}
+
+func newHandler(c Config, f *founder) http.Handler {
+	opts := rest.Options{
+		Catalog:         f.Catalog,
+		Logger:          c.Logger,
+		Now:             time.Now,
+		DefaultDatabase: c.DefaultDatabase,
+		Domain:          c.Domain,
+		HostMap:         c.HostMap,
+		Dev:             c.Dev,
+		MaxBody:         c.MaxBody,
+		MaxBodies:       c.MaxBodies,
+	}
+	if c.Dev {
+		opts.Create = f.create
+	}
+	return rest.New(opts)
+}
+
+// plainHandler returns the handler for plain HTTP, which is refused unless the
+// operator allows it.
+func plainHandler(c Config, f *founder) http.Handler {
+	if !c.AllowHTTP {
+		return http.HandlerFunc(rest.RefusePlainHTTP)
+	}
+	c.Logger.Warn("plain HTTP is served: credentials and data travel unprotected unless a proxy in front encrypts them")
+	return newHandler(c, f)
+}
+
+// runServing serves until ctx ends, and drains.
+func runServing(ctx context.Context, c Config, serving *serving, ready announcement) error {
+	if err := serving.listen(c.Addr, c.HTTPAddr); err != nil {
+		serving.close()
+		return err
+	}
+	serving.serve()
+	if err := ready.print(serving.addr()); err != nil {
+		serving.close()
 		return err
 	}
 	<-ctx.Done()
-	c.Logger.Info("stopping")
-	return nil
-}
-
-func makeDefault(databases *catalog.Catalog, name string) error {
-	if name == "" {
-		return nil
+	c.Logger.Info("stopping: requests that are running are answered first")
+	draining, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if c.Abort != nil {
+		go func() {
+			select {
+			case <-c.Abort:
+				cancel()
+			case <-draining.Done():
+			}
+		}()
 	}
-	_, err := databases.Create(name)
-	if fault.KindOf(err) == fault.Conflict {
-		return nil
-	}
-	return err
+	return serving.drain(draining)
 }

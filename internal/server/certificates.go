@@ -1,0 +1,200 @@
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// certFiles names the PEM files of an operator's own certificate. Both are set
+// or none.
+type certFiles struct {
+	cert, key string
+}
+
+// certificates gives every TLS handshake the certificate of the moment.
+//
+// It comes from the operator's files, and is read again when they change, or
+// from an authority of our own, and is replaced before it ends. There is no
+// goroutine that looks after it: a handshake does, once in a while, and the
+// others go on with what there is. If looking fails, the old certificate stays.
+type certificates struct {
+	source  certSource
+	every   time.Duration // how often a handshake looks
+	now     func() time.Time
+	logger  *slog.Logger
+	current atomic.Pointer[tls.Certificate]
+
+	lookedNanos atomic.Int64 // when a handshake last looked
+	looking     atomic.Bool  // guards the source and what is below
+	complaint   string       // the last error that was logged
+}
+
+// A certSource knows where a certificate comes from.
+type certSource interface {
+	// next returns the certificate to use instead of current, or nil if that is
+	// still the one. The first time, current is nil. It is never called twice at
+	// a time.
+	next(current *tls.Certificate) (*tls.Certificate, error)
+}
+
+// newCertificates reads the given files. If none are given, it reads or makes an
+// authority, and a certificate that covers names, in dir, which nobody else may
+// use: the tls directory of a data directory that this process has locked.
+func newCertificates(dir string, files certFiles, names []string, now func() time.Time, logger *slog.Logger) (*certificates, error) {
+	c := &certificates{now: now, logger: logger}
+	switch {
+	case files.cert == "" && files.key == "":
+		c.source, c.every = newAuthority(dir, names, now, logger), time.Minute
+	case files.cert == "" || files.key == "":
+		return nil, errors.New("a certificate and its key go together: give both --tls-cert and --tls-key, or none")
+	default:
+		c.source, c.every = &givenFiles{certFiles: files}, time.Second
+	}
+	first, err := c.source.next(nil)
+	if err != nil {
+		return nil, err
+	}
+	if !now().Before(first.Leaf.NotAfter) {
+		logger.Warn("the certificate has expired", "at", first.Leaf.NotAfter)
+	}
+	c.current.Store(first)
+	c.lookedNanos.Store(now().UnixNano())
+	return c, nil
+}
+
+// tlsConfig returns a configuration that all connections should share, so that
+// they share the keys of session tickets.
+func (c *certificates) tlsConfig() *tls.Config {
+	return &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		NextProtos:     []string{"h2", "http/1.1"},
+		GetCertificate: c.certificate,
+	}
+}
+
+// caFile returns the file that clients have to trust, or "" if the certificate
+// is the operator's own.
+func (c *certificates) caFile() string {
+	if a, ok := c.source.(*authority); ok {
+		return a.file(authorityCert)
+	}
+	return ""
+}
+
+// certificate has the signature of tls.Config.GetCertificate.
+func (c *certificates) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	// A clock that was set back must not put off looking, hence "since >= 0".
+	since := time.Duration(c.now().UnixNano() - c.lookedNanos.Load())
+	if since >= 0 && since < c.every {
+		return c.current.Load(), nil
+	}
+	if c.looking.CompareAndSwap(false, true) {
+		c.look()
+		c.lookedNanos.Store(c.now().UnixNano())
+		c.looking.Store(false)
+	}
+	return c.current.Load(), nil
+}
+
+// look asks the source for a newer certificate. An error is logged when it is
+// first seen, not with every try.
+func (c *certificates) look() {
+	next, err := c.source.next(c.current.Load())
+	switch {
+	case err != nil:
+		if c.complaint != err.Error() {
+			c.logger.Error("the certificate could not be replaced; the old one stays", "error", err)
+			c.complaint = err.Error()
+		}
+		return
+	case next != nil:
+		c.current.Store(next)
+		c.logger.Info("the certificate was replaced", "expires", next.Leaf.NotAfter)
+	}
+	c.complaint = ""
+}
+
+// certificateNames lists what a made certificate has to cover: the names that
+// every machine has for itself, the host of the address that is listened on,
+// the name of the machine, and the domain below which databases are named.
+func certificateNames(addr, domain, machine string) []string {
+	names := []string{"localhost", "127.0.0.1", "::1"}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		host = addr
+	}
+	host, _, _ = strings.Cut(host, "%") // the zone of an IPv6 address
+	if ip, err := netip.ParseAddr(host); host != "" && (err != nil || !ip.IsUnspecified()) {
+		names = append(names, host)
+	}
+	// A machine may be called anything, and must not keep the server from
+	// starting; what the operator gave is judged when the certificate is made.
+	if machine != "" && !strings.ContainsFunc(machine, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		names = append(names, machine)
+	}
+	if domain != "" {
+		names = append(names, domain, "*."+domain)
+	}
+	return names
+}
+
+// givenFiles are an operator's files. They are read again when one of them is
+// another file than before, or has another time or size.
+type givenFiles struct {
+	certFiles
+	seen [2]fs.FileInfo
+}
+
+func (g *givenFiles) next(current *tls.Certificate) (*tls.Certificate, error) {
+	cert, err := os.Stat(g.cert)
+	if err != nil {
+		return nil, fmt.Errorf("certificate: %w", err)
+	}
+	key, err := os.Stat(g.key)
+	if err != nil {
+		return nil, fmt.Errorf("key of the certificate: %w", err)
+	}
+	if current != nil && sameFile(g.seen[0], cert) && sameFile(g.seen[1], key) {
+		return nil, nil
+	}
+	pair, err := readPair(g.cert, g.key)
+	if err != nil {
+		// Not noted as seen: it may be half written, and is tried again.
+		return nil, err
+	}
+	// The files were looked at before they were read: if they changed in between,
+	// they will seem changed the next time, and be read once more.
+	g.seen = [2]fs.FileInfo{cert, key}
+	return pair, nil
+}
+
+func sameFile(a, b fs.FileInfo) bool {
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
+}
+
+// readPair reads a certificate with its key, and checks that they belong
+// together.
+func readPair(certFile, keyFile string) (*tls.Certificate, error) {
+	cert, err := os.ReadFile(certFile)
+	if err != nil {
+		return nil, fmt.Errorf("certificate: %w", err)
+	}
+	key, err := os.ReadFile(keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("key of the certificate: %w", err)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("certificate %s with key %s: %w", certFile, keyFile, err)
+	}
+	return &pair, nil
+}

@@ -1,0 +1,266 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// maxHeadBytes is the largest request line with headers that is read; a
+	// larger one is answered 431. A path at its limits takes 73 KiB.
+	maxHeadBytes = 128 << 10
+	// headSlop is what net/http reads beyond Server.MaxHeaderBytes. With it the
+	// limit is exact for the first request on an HTTP/1.1 connection. A later one
+	// may have up to 4 KiB more, if they were read ahead; in HTTP/2 it is 3.7 KiB
+	// less, of a sum that counts 32 bytes for each header.
+	headSlop = 4096
+
+	maxStreamsPerConnection = 250
+)
+
+// servingLimits are the times and numbers of serving. Fields that are 0 get
+// their defaults.
+type servingLimits struct {
+	opening    time.Duration // from accepting to the end of the TLS handshake
+	maxOpening int           // connections in that state; beyond, the oldest is cut
+	head       time.Duration // for reading the request line and the headers
+	idle       time.Duration // of a connection without requests
+
+	// The steps of drain, in their order. The time for requests includes that for
+	// settling; what is left of 10 seconds is for the store.
+	accept   time.Duration // how long connections are still accepted
+	settle   time.Duration // how long idle connections are still kept
+	requests time.Duration // what requests get after accepting has ended
+	handlers time.Duration // what handlers get to return after they were cut
+}
+
+func (l servingLimits) withDefaults() servingLimits {
+	setDefault(&l.opening, 10*time.Second)
+	setDefault(&l.maxOpening, 8192)
+	setDefault(&l.head, 10*time.Second)
+	setDefault(&l.idle, 2*time.Minute)
+	setDefault(&l.accept, 500*time.Millisecond)
+	setDefault(&l.settle, 250*time.Millisecond)
+	setDefault(&l.requests, 6*time.Second)
+	setDefault(&l.handlers, time.Second)
+	return l
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// servingOptions configure serving. The limits and closeStreams may be left out.
+type servingOptions struct {
+	secure http.Handler // for HTTPS
+	plain  http.Handler // for plain HTTP, on either port
+	tls    *tls.Config
+	logger *slog.Logger
+	limits servingLimits
+	// closeStreams is called by drain when no new connection is accepted, and
+	// should end all streams before its context ends. A stream is a request that
+	// would never end by itself.
+	closeStreams func(context.Context)
+}
+
+// serving is the HTTP side of the server: its ports and their http.Servers.
+//
+// The order of calls is listen, serve, drain. After a failure before serve, close
+// gives the ports back.
+type serving struct {
+	options servingOptions
+	guard   *guard
+	secure  *http.Server
+	plain   *http.Server
+
+	port  *port
+	extra net.Listener // for plain HTTP alone; nil for none
+	loops sync.WaitGroup
+
+	cut context.CancelFunc // ends the contexts of all requests
+}
+
+func newServing(options servingOptions) *serving {
+	options.limits = options.limits.withDefaults()
+	s := &serving{options: options, guard: newGuard(options.logger)}
+	requests, cut := context.WithCancel(context.Background())
+	s.cut = cut
+	s.secure = s.newServer(options.secure, requests)
+	s.plain = s.newServer(options.plain, requests)
+	return s
+}
+
+// newServer returns a server without a time limit for bodies and answers: how
+// long those may take depends on what they are, which the handler knows.
+func (s *serving) newServer(handler http.Handler, requests context.Context) *http.Server {
+	return &http.Server{
+		Handler:           s.guard.wrap(handler),
+		ReadHeaderTimeout: s.options.limits.head,
+		IdleTimeout:       s.options.limits.idle,
+		MaxHeaderBytes:    maxHeadBytes - headSlop,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreamsPerConnection},
+		// What net/http reports is the noise of clients that break off.
+		ErrorLog:    slog.NewLogLogger(s.options.logger.Handler(), slog.LevelDebug),
+		BaseContext: func(net.Listener) context.Context { return requests },
+	}
+}
+
+// listen opens the ports: addr for HTTPS and plain HTTP, and httpAddr, unless it
+// is empty, for plain HTTP. Clients can connect from here on; they are answered
+// after serve.
+func (s *serving) listen(addr, httpAddr string) error {
+	tcp, err := listenTCP(addr)
+	if err != nil {
+		return err
+	}
+	if httpAddr != "" {
+		if s.extra, err = listenTCP(httpAddr); err != nil {
+			return errors.Join(err, tcp.Close())
+		}
+	}
+	limits := s.options.limits
+	s.port = newPort(tcp, portOptions{
+		tls:        s.options.tls,
+		logger:     s.options.logger,
+		opening:    limits.opening,
+		maxOpening: limits.maxOpening,
+	})
+	return nil
+}
+
+// listenTCP is net.Listen with errors that say what to do.
+func listenTCP(addr string) (net.Listener, error) {
+	tcp, err := net.Listen("tcp", addr)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("listen on %s: the port is in use: stop the other program or choose another port", addr)
+	case errors.Is(err, syscall.EACCES):
+		return nil, fmt.Errorf("listen on %s: the system does not permit it: choose a port above 1023", addr)
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return nil, fmt.Errorf("listen on %s: this machine does not have that address", addr)
+	case err != nil:
+		return nil, err // says "listen tcp" and the address
+	}
+	return tcp, nil
+}
+
+// addr returns the address of the main port, with the number that was picked.
+func (s *serving) addr() net.Addr { return s.port.tcp.Addr() }
+
+// httpAddr returns the address of the port for plain HTTP, or nil.
+func (s *serving) httpAddr() net.Addr {
+	if s.extra == nil {
+		return nil
+	}
+	return s.extra.Addr()
+}
+
+// serve begins to answer requests, and returns.
+func (s *serving) serve() {
+	s.port.start()
+	s.loop(s.secure, s.port.secure)
+	s.loop(s.plain, s.port.plain)
+	if s.extra != nil {
+		s.loop(s.plain, s.extra)
+	}
+}
+
+func (s *serving) loop(server *http.Server, listener net.Listener) {
+	s.loops.Go(func() {
+		err := server.Serve(listener)
+		if !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+			s.options.logger.Error("a port is not served any more", "addr", listener.Addr(), "error", err)
+		}
+	})
+}
+
+// errHandlersRunning says that the store must not be closed: handlers that were
+// told to stop, and had time to, are still using it.
+var errHandlersRunning = errors.New("handlers did not return")
+
+// drain ends serving so that no request goes unanswered: the caller has taken
+// readiness away, and connections are accepted a little longer, for those who
+// have not seen it yet. Then the ports are closed, and requests that are running
+// get their time, as do streams to be closed. What is left is cut.
+//
+// If ctx ends, everything is cut at once, and drain returns its error. A request
+// that was cut because its time was up is logged, but is no error.
+func (s *serving) drain(ctx context.Context) error {
+	defer s.close()
+	limits := s.options.limits
+	pause(ctx, limits.accept)
+	s.port.stop()
+	if s.extra != nil {
+		s.extra.Close() //nolint:errcheck // it is only ever told to stop
+	}
+	s.guard.draining.Store(true)
+
+	requests, cancel := context.WithTimeout(ctx, limits.requests)
+	defer cancel()
+	// Shutdown closes idle connections, and with them requests that are on their
+	// way to us. A busy client is told with its next answer, and will not send
+	// one; this is the time for that.
+	pause(requests, limits.settle)
+	if s.shutDown(requests) != nil && ctx.Err() == nil {
+		s.options.logger.Warn("requests were cut, they took too long", "requests", s.guard.running.Load())
+	}
+	s.close()
+	if n := s.guard.close(limits.handlers); n > 0 {
+		return fmt.Errorf("%w: %d", errHandlersRunning, n)
+	}
+	return ctx.Err()
+}
+
+// shutDown waits until all requests are answered and all streams are closed. It
+// fails when ctx ends before. Clients of HTTP/2 are told (GOAWAY) at the start.
+func (s *serving) shutDown(ctx context.Context) error {
+	closing, closed := context.WithCancel(ctx)
+	var wait sync.WaitGroup
+	var secureErr, plainErr error
+	if s.options.closeStreams != nil {
+		wait.Go(func() { s.options.closeStreams(closing) })
+	}
+	var servers sync.WaitGroup
+	servers.Go(func() { secureErr = s.secure.Shutdown(ctx) })
+	servers.Go(func() { plainErr = s.plain.Shutdown(ctx) })
+	servers.Wait()
+	closed()
+	wait.Wait()
+	return errors.Join(secureErr, plainErr)
+}
+
+// close cuts everything that is left, and waits for the loops. It may be called
+// at any time and more than once; handlers may still be returning afterwards.
+func (s *serving) close() {
+	if s.port != nil {
+		s.port.Close()
+	}
+	if s.extra != nil {
+		s.extra.Close() //nolint:errcheck // as above
+	}
+	_ = s.secure.Close() // their listeners are closed already
+	_ = s.plain.Close()
+	s.cut()
+	s.loops.Wait()
+}
+
+// pause waits, or returns when ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
