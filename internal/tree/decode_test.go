@@ -234,3 +234,13 @@ func TestObjectsHaveNoLeaf(t *testing.T) {
 		t.Errorf("the priority is %s, want 5", got)
 	}
 }
+
+func TestChildrenCanBeLeftEarly(t *testing.T) {
+	t.Parallel()
+	for key, child := range decode(t, `{".priority":1,"a":"first","b":"second"}`).Children() {
+		if key != "a" || child.Leaf().Text() != "first" {
+			t.Errorf("the first child is %s = %s, want a = first", key, plain(child))
+		}
+		break
+	}
+}

@@ -1,6 +1,7 @@
 package tree_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -47,7 +48,7 @@ func TestExportReadsBackTheSame(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
 		`{".priority":"p","0":{".value":"a",".priority":2},"a":{"b":1.5,"c":true}}`,
-		`{".value":1e300,".priority":-1e-7}`,
+		`{".value":1e+300,".priority":-1e-7}`,
 		`"\u0000\u001f\"\\é😀"`,
 		`false`,
 		`null`,
@@ -108,6 +109,47 @@ func TestAppendWithin(t *testing.T) {
 				if string(got) != want {
 					t.Fatalf("AppendWithin(%s, %d) appended %q, want %q", whole, limit, got, want)
 				}
+			}
+		}
+	}
+}
+
+// flakyWriter fails once it has taken some bytes.
+type flakyWriter struct {
+	text []byte
+	room int
+}
+
+func (f *flakyWriter) Write(p []byte) (int, error) {
+	if len(p) > f.room {
+		return 0, errBroken
+	}
+	f.room -= len(p)
+	f.text = append(f.text, p...)
+	return len(p), nil
+}
+
+func TestPrintJSONWritesWhatAppendJSONAppends(t *testing.T) {
+	t.Parallel()
+	g := generator{random(t)}
+	texts := []string{"null", "1", "[1,null,2]", string(records(300)), "[" + strings.Repeat("[null,1],", 20_000) + "[]]"}
+	for range 200 {
+		texts = append(texts, g.body())
+	}
+	for _, text := range texts {
+		n, err := tree.DecodeBytes([]byte(text), tree.DecodeOptions{})
+		if err != nil {
+			continue
+		}
+		for _, form := range []tree.Form{tree.Plain, tree.Export} {
+			want := string(tree.AppendJSON(nil, n, form))
+			w := flakyWriter{room: len(want)}
+			if err := tree.PrintJSON(&w, n, form); err != nil || string(w.text) != want {
+				t.Fatalf("PrintJSON(%.100s) = %v and writes %d bytes, want %d", text, err, len(w.text), len(want))
+			}
+			w = flakyWriter{room: g.IntN(len(want))}
+			if err := tree.PrintJSON(&w, n, form); !errors.Is(err, errBroken) || !strings.HasPrefix(want, string(w.text)) {
+				t.Fatalf("PrintJSON(%.100s) to a broken connection = %v, want that error", text, err)
 			}
 		}
 	}

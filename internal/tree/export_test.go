@@ -9,6 +9,3 @@ func SlabBytes(n Node) int64 {
 	}
 	return int64(cap(n.slab.cells))*int64(unsafe.Sizeof(cell{})) + int64(cap(n.slab.text))
 }
-
-// CheckOverlap is what DecodePatch asks before it returns its assignments.
-var CheckOverlap = checkOverlap

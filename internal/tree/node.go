@@ -223,7 +223,7 @@ func (n Node) At(p Path) Node {
 }
 
 // IsArray reports whether the node prints as an array in plain text: every key
-// is an index, and more than half of the indexes up to the last one are there.
+// is an index, and at least half of the indexes up to the last one are there.
 func (n Node) IsArray() bool {
 	return n.slab != nil && n.slab.isArray(n.cell())
 }

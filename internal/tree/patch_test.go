@@ -113,6 +113,17 @@ func TestDecodePatchRemembersNames(t *testing.T) {
 	}
 }
 
+func TestBytesCountsWhatAPatchSharesOnce(t *testing.T) {
+	t.Parallel()
+	w, err := tree.DecodePatch(strings.NewReader(`{"a":"`+strings.Repeat("x", 1000)+`","b":2,"c":null}`), tree.Path{}, tree.DecodeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := w.Bytes(); got < 1000 || got > 1200 {
+		t.Errorf("a patch of some 1000 bytes has %d", got)
+	}
+}
+
 func TestOnlyDeletes(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]bool{

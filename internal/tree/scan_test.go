@@ -2,6 +2,7 @@ package tree_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -90,6 +91,24 @@ func TestJSONIsReadStrictly(t *testing.T) {
 				t.Errorf("DecodeBytes(%.80q) failed and returned %s, want no data", test.text, export(n))
 			}
 		})
+	}
+}
+
+func TestJSONRepeatedKeyIsNamedWhereItComesAgain(t *testing.T) {
+	t.Parallel()
+	for keys := 20; keys < 60; keys++ {
+		text := "{\n"
+		for _, comma := range []string{",", "}"} { // every key in a line of its own, then all of them again
+			for i := range keys {
+				text += fmt.Sprintf("\"k%d\":1,\n", i*7919%keys)
+			}
+			text = strings.TrimSuffix(text, ",\n") + comma + "\n"
+		}
+		_, err := tree.DecodeBytes([]byte(text), tree.DecodeOptions{})
+		problem, ok := errors.AsType[*tree.DecodeError](err)
+		if !ok || problem.Line <= keys+1 {
+			t.Errorf("the %d keys from line 2 are repeated below, but the error is %v", keys, err)
+		}
 	}
 }
 
