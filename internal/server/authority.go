@@ -83,8 +83,11 @@ func (a *authority) next(current *tls.Certificate) (*tls.Certificate, error) {
 		return nil, err
 	}
 	stored, err := readPair(a.file(serverCert), a.file(serverKey))
-	if err != nil {
-		// None yet, or a crash came between writing the key and the certificate.
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return a.issue("there is none yet")
+	case err != nil:
+		// Perhaps a crash came between writing the key and the certificate.
 		return a.issue(err.Error())
 	}
 	if why := a.flaw(stored.Leaf); why != "" {

@@ -93,13 +93,14 @@ func (c *certificates) caFile() string {
 // certificate has the signature of tls.Config.GetCertificate.
 func (c *certificates) certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	// A clock that was set back must not put off looking, hence "since >= 0".
-	since := time.Duration(c.now().UnixNano() - c.lookedNanos.Load())
+	nowNanos := c.now().UnixNano()
+	since := time.Duration(nowNanos - c.lookedNanos.Load())
 	if since >= 0 && since < c.every {
 		return c.current.Load(), nil
 	}
 	if c.looking.CompareAndSwap(false, true) {
 		c.look()
-		c.lookedNanos.Store(c.now().UnixNano())
+		c.lookedNanos.Store(nowNanos)
 		c.looking.Store(false)
 	}
 	return c.current.Load(), nil

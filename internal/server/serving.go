@@ -44,7 +44,7 @@ type servingLimits struct {
 
 func (l servingLimits) withDefaults() servingLimits {
 	setDefault(&l.opening, 10*time.Second)
-	setDefault(&l.maxOpening, 8192)
+	setDefault(&l.maxOpening, 6144) // above the storm of 5,000 that follows a restart
 	setDefault(&l.head, 10*time.Second)
 	setDefault(&l.idle, 2*time.Minute)
 	setDefault(&l.accept, 500*time.Millisecond)
@@ -96,14 +96,14 @@ func newServing(options servingOptions) *serving {
 	s := &serving{options: options, guard: newGuard(options.logger)}
 	requests, cut := context.WithCancel(context.Background())
 	s.cut = cut
-	s.secure = s.newServer(options.secure, requests)
-	s.plain = s.newServer(options.plain, requests)
+	s.secure = s.newServer(requests, options.secure)
+	s.plain = s.newServer(requests, options.plain)
 	return s
 }
 
 // newServer returns a server without a time limit for bodies and answers: how
 // long those may take depends on what they are, which the handler knows.
-func (s *serving) newServer(handler http.Handler, requests context.Context) *http.Server {
+func (s *serving) newServer(requests context.Context, handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           s.guard.wrap(handler),
 		ReadHeaderTimeout: s.options.limits.head,
@@ -183,84 +183,4 @@ func (s *serving) loop(server *http.Server, listener net.Listener) {
 			s.options.logger.Error("a port is not served any more", "addr", listener.Addr(), "error", err)
 		}
 	})
-}
-
-// errHandlersRunning says that the store must not be closed: handlers that were
-// told to stop, and had time to, are still using it.
-var errHandlersRunning = errors.New("handlers did not return")
-
-// drain ends serving so that no request goes unanswered: the caller has taken
-// readiness away, and connections are accepted a little longer, for those who
-// have not seen it yet. Then the ports are closed, and requests that are running
-// get their time, as do streams to be closed. What is left is cut.
-//
-// If ctx ends, everything is cut at once, and drain returns its error. A request
-// that was cut because its time was up is logged, but is no error.
-func (s *serving) drain(ctx context.Context) error {
-	defer s.close()
-	limits := s.options.limits
-	pause(ctx, limits.accept)
-	s.port.stop()
-	if s.extra != nil {
-		s.extra.Close() //nolint:errcheck // it is only ever told to stop
-	}
-	s.guard.draining.Store(true)
-
-	requests, cancel := context.WithTimeout(ctx, limits.requests)
-	defer cancel()
-	// Shutdown closes idle connections, and with them requests that are on their
-	// way to us. A busy client is told with its next answer, and will not send
-	// one; this is the time for that.
-	pause(requests, limits.settle)
-	if s.shutDown(requests) != nil && ctx.Err() == nil {
-		s.options.logger.Warn("requests were cut, they took too long", "requests", s.guard.running.Load())
-	}
-	s.close()
-	if n := s.guard.close(limits.handlers); n > 0 {
-		return fmt.Errorf("%w: %d", errHandlersRunning, n)
-	}
-	return ctx.Err()
-}
-
-// shutDown waits until all requests are answered and all streams are closed. It
-// fails when ctx ends before. Clients of HTTP/2 are told (GOAWAY) at the start.
-func (s *serving) shutDown(ctx context.Context) error {
-	closing, closed := context.WithCancel(ctx)
-	var wait sync.WaitGroup
-	var secureErr, plainErr error
-	if s.options.closeStreams != nil {
-		wait.Go(func() { s.options.closeStreams(closing) })
-	}
-	var servers sync.WaitGroup
-	servers.Go(func() { secureErr = s.secure.Shutdown(ctx) })
-	servers.Go(func() { plainErr = s.plain.Shutdown(ctx) })
-	servers.Wait()
-	closed()
-	wait.Wait()
-	return errors.Join(secureErr, plainErr)
-}
-
-// close cuts everything that is left, and waits for the loops. It may be called
-// at any time and more than once; handlers may still be returning afterwards.
-func (s *serving) close() {
-	if s.port != nil {
-		s.port.Close()
-	}
-	if s.extra != nil {
-		s.extra.Close() //nolint:errcheck // as above
-	}
-	_ = s.secure.Close() // their listeners are closed already
-	_ = s.plain.Close()
-	s.cut()
-	s.loops.Wait()
-}
-
-// pause waits, or returns when ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -1,0 +1,89 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// errHandlersRunning says that the store must not be closed: handlers that were
+// told to stop, and had time to, are still using it.
+var errHandlersRunning = errors.New("handlers did not return")
+
+// drain ends serving so that no request goes unanswered: the caller has taken
+// readiness away, and connections are accepted a little longer, for those who
+// have not seen it yet. Then the ports are closed, and requests that are running
+// get their time, as do streams to be closed. What is left is cut.
+//
+// If ctx ends, everything is cut at once, and drain returns its error. A request
+// that was cut because its time was up is logged, but is no error.
+func (s *serving) drain(ctx context.Context) error {
+	limits := s.options.limits
+	pause(ctx, limits.accept)
+	s.port.stop()
+	if s.extra != nil {
+		_ = s.extra.Close() // close does it again
+	}
+	s.guard.draining.Store(true)
+
+	requests, cancel := context.WithTimeout(ctx, limits.requests)
+	defer cancel()
+	// Shutdown closes idle connections, and with them requests that are on their
+	// way to us. A busy client is told with its next answer, and will not send
+	// one; this is the time for that.
+	pause(requests, limits.settle)
+	s.shutDown(requests)
+	if n := s.guard.running.Load(); n > 0 {
+		s.options.logger.Warn("requests are cut, they took too long", "requests", n)
+	}
+	s.close()
+	if n := s.guard.close(limits.handlers); n > 0 {
+		return fmt.Errorf("%w: %d", errHandlersRunning, n)
+	}
+	return ctx.Err()
+}
+
+// shutDown waits until all requests are answered and all streams are closed, or
+// ctx ends. Clients of HTTP/2 are told (GOAWAY) at the start. A connection on
+// which no request was ever made may take 5 of the seconds: net/http gives it
+// that long to make one.
+func (s *serving) shutDown(ctx context.Context) {
+	closing, answered := context.WithCancel(ctx)
+	var servers, streams sync.WaitGroup
+	servers.Go(func() { _ = s.secure.Shutdown(ctx) }) // only says that ctx ended
+	servers.Go(func() { _ = s.plain.Shutdown(ctx) })
+	if s.options.closeStreams != nil {
+		streams.Go(func() { s.options.closeStreams(closing) })
+	}
+	servers.Wait()
+	answered()
+	streams.Wait()
+}
+
+// close cuts everything that is left, and waits for the loops. It may be called
+// at any time and more than once; handlers may still be returning afterwards.
+func (s *serving) close() {
+	if s.port != nil {
+		s.port.Close()
+	}
+	if s.extra != nil {
+		_ = s.extra.Close()
+	}
+	// Their errors are those of listeners that are closed already.
+	_ = s.secure.Close()
+	_ = s.plain.Close()
+	s.cut()
+	s.loops.Wait()
+}
+
+// pause waits, or returns when ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

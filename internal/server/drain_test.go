@@ -1,0 +1,230 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// waiting is a handler that says when it was entered, and waits.
+type waiting struct {
+	entered chan struct{}
+	release chan struct{}
+	deaf    bool // to the end of the request
+}
+
+func newWaiting() *waiting {
+	return &waiting{entered: make(chan struct{}, 10), release: make(chan struct{})}
+}
+
+func (h *waiting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/wait" {
+		return
+	}
+	gone := r.Context().Done()
+	if h.deaf {
+		gone = nil
+	}
+	h.entered <- struct{}{}
+	select {
+	case <-h.release:
+		_, _ = io.WriteString(w, "done")
+	case <-gone:
+	}
+}
+
+// quick are limits under which draining takes no time of its own.
+var quick = servingLimits{accept: time.Nanosecond, settle: time.Nanosecond, requests: 20 * time.Second, handlers: 20 * time.Second}
+
+// begin starts a request that waits, and returns when it is in its handler.
+func (s *testServing) begin(h *waiting, protocol string) <-chan error {
+	client, url := s.client(s.t, protocol), "https://"+s.addr+"/wait"
+	if protocol == "http" {
+		url = "http://" + s.addr + "/wait"
+	}
+	result := make(chan error, 1)
+	go func() {
+		_, body, err := get(client, url)
+		if err == nil && body != "done" {
+			err = fmt.Errorf("answered %q, want done", body)
+		}
+		result <- err
+	}()
+	<-h.entered
+	return result
+}
+
+// wantRefused waits until connections are refused.
+func wantRefused(t *testing.T, addr string) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			return
+		}
+		conn.Close()
+		if time.Now().After(deadline) {
+			t.Fatal("connections are still accepted")
+		}
+	}
+}
+
+func TestDrainAnswersWhatIsRunning(t *testing.T) {
+	for _, protocol := range []string{"http", "https", "h2"} {
+		t.Run(protocol, func(t *testing.T) {
+			h := newWaiting()
+			s := startServing(t, servingOptions{secure: h, plain: h, limits: quick})
+			idle := s.client(t, protocol) // and a connection that is kept
+			_, _, _ = get(idle, "https://"+s.addr)
+			answer := s.begin(h, protocol)
+			drained := make(chan error, 1)
+			go func() { drained <- s.drain(t.Context()) }()
+			wantRefused(t, s.addr)
+			wantRefused(t, s.httpAddr().String())
+			select {
+			case err := <-drained:
+				t.Fatalf("drain returned %v with a request running, want it to wait", err)
+			default:
+			}
+			close(h.release)
+			if err := <-answer; err != nil {
+				t.Errorf("the running request: %v", err)
+			}
+			if err := <-drained; err != nil {
+				t.Errorf("drain: %v", err)
+			}
+		})
+	}
+}
+
+func TestDrainAcceptsALittleLonger(t *testing.T) {
+	limits := quick
+	limits.accept = time.Minute
+	s := startServing(t, servingOptions{limits: limits})
+	ctx, abort := context.WithCancel(t.Context())
+	drained := make(chan error, 1)
+	go func() { drained <- s.drain(ctx) }()
+	s.wantGet(t, s.client(t, "https"), "https://"+s.addr, "secure HTTP/1.1 /")
+	abort()
+	if err := <-drained; !errors.Is(err, context.Canceled) {
+		t.Errorf("drain that was aborted: %v, want %v", err, context.Canceled)
+	}
+	wantRefused(t, s.addr)
+}
+
+func TestDrainTellsClientsToGo(t *testing.T) {
+	limits := quick
+	limits.settle, limits.requests = time.Minute, time.Minute
+	s := startServing(t, servingOptions{limits: limits})
+	client := s.client(t, "https")
+	if response, _, err := get(client, "https://"+s.addr); err != nil || response.Close {
+		t.Fatalf("before draining: close %v, %v, want a connection that is kept", response.Close, err)
+	}
+	ctx, abort := context.WithCancel(t.Context())
+	drained := make(chan error, 1)
+	go func() { drained <- s.drain(ctx) }()
+	wantRefused(t, s.addr)
+	wantRefused(t, s.httpAddr().String())
+	for !s.guard.draining.Load() {
+		runtime.Gosched()
+	}
+	if response, _, err := get(client, "https://"+s.addr); err != nil || !response.Close {
+		t.Errorf("on a kept connection while draining: %v, want an answer with Connection: close", err)
+	}
+	abort()
+	<-drained
+}
+
+func TestDrainClosesStreams(t *testing.T) {
+	h := newWaiting()
+	s := startServing(t, servingOptions{secure: h, limits: quick, closeStreams: func(ctx context.Context) {
+		if ctx.Err() != nil {
+			t.Error("closeStreams has no time, want some")
+		}
+		close(h.release)
+		<-ctx.Done() // ends when nothing is left to close
+	}})
+	stream := s.begin(h, "https")
+	if err := s.drain(t.Context()); err != nil {
+		t.Errorf("drain: %v", err)
+	}
+	if err := <-stream; err != nil {
+		t.Errorf("the stream: %v, want it ended by closeStreams", err)
+	}
+}
+
+func TestDrainCutsWhatTakesTooLong(t *testing.T) {
+	limits := quick
+	limits.requests = 50 * time.Millisecond
+	h := newWaiting()
+	s := startServing(t, servingOptions{secure: h, plain: h, limits: limits})
+	answers := []<-chan error{s.begin(h, "http"), s.begin(h, "https"), s.begin(h, "h2")}
+	// As long as a body is not read, net/http does not see its client go.
+	write(t, s.dialTLS(t), "POST /wait HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n")
+	<-h.entered
+	if err := s.drain(t.Context()); err != nil {
+		t.Errorf("drain: %v, want none: the time was up", err)
+	}
+	for _, answer := range answers {
+		if <-answer == nil {
+			t.Error("a request that took too long was answered, want it cut")
+		}
+	}
+	if !strings.Contains(s.log.String(), "requests are cut") {
+		t.Error("nothing in the log about requests that were cut")
+	}
+}
+
+func TestDrainAborts(t *testing.T) {
+	h := newWaiting()
+	s := startServing(t, servingOptions{secure: h, limits: quick})
+	answer := s.begin(h, "h2")
+	ctx, abort := context.WithCancel(t.Context())
+	drained := make(chan error, 1)
+	go func() { drained <- s.drain(ctx) }()
+	wantRefused(t, s.addr)
+	abort()
+	if err := <-drained; !errors.Is(err, context.Canceled) {
+		t.Errorf("drain that was aborted: %v, want %v", err, context.Canceled)
+	}
+	if <-answer == nil {
+		t.Error("the request was answered, want it cut")
+	}
+}
+
+func TestDrainReportsHandlersThatStay(t *testing.T) {
+	limits := quick
+	limits.requests, limits.handlers = 20*time.Millisecond, 20*time.Millisecond
+	h := newWaiting()
+	h.deaf = true
+	s := startServing(t, servingOptions{secure: h, limits: limits})
+	answer := s.begin(h, "https")
+	if err := s.drain(t.Context()); !errors.Is(err, errHandlersRunning) {
+		t.Errorf("drain with a handler that does not return: %v, want %v", err, errHandlersRunning)
+	}
+	close(h.release)
+	<-answer
+}
+
+func TestDrainBeforeServe(t *testing.T) {
+	checkGoroutines(t)
+	s := newServing(servingOptions{secure: echo(""), plain: echo(""), logger: new(logBook).logger(), limits: quick, tls: &tls.Config{}})
+	if err := s.listen("127.0.0.1:0", ""); err != nil {
+		t.Fatal(err)
+	}
+	if s.httpAddr() != nil {
+		t.Errorf("httpAddr() = %v, want none", s.httpAddr())
+	}
+	if err := s.drain(t.Context()); err != nil {
+		t.Errorf("drain: %v", err)
+	}
+}

@@ -1,0 +1,73 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// panicking panics, after what the path says.
+func panicking(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Access-Control-Allow-Origin", "*")
+	w.Header().Set("Content-Length", "1000")
+	switch r.URL.Path {
+	case "/late":
+		_, _ = io.WriteString(w, "the beginning")
+	case "/flushed":
+		w.(http.Flusher).Flush()
+	case "/abort":
+		panic(http.ErrAbortHandler)
+	}
+	panic("at the disco")
+}
+
+func TestHandlerThatPanics(t *testing.T) {
+	handler := http.HandlerFunc(panicking)
+	s := startServing(t, servingOptions{secure: handler, plain: handler})
+	for _, protocol := range []string{"http", "https", "h2"} {
+		client, url := s.client(t, protocol), "https://"+s.addr
+		if protocol == "http" {
+			url = "http://" + s.addr
+		}
+		response, body, err := get(client, url+"/?auth=swordfish")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if response.StatusCode != 500 || body != "{\n  \"error\" : \"internal error\"\n}\n" ||
+			response.Header.Get("Content-Type") != "application/json; charset=utf-8" ||
+			response.Header.Get("Access-Control-Allow-Origin") != "*" {
+			t.Errorf("%s: answer to a panic: %d %v %q", protocol, response.StatusCode, response.Header, body)
+		}
+		for _, path := range []string{"/late", "/flushed", "/abort"} {
+			// By a new client: on a kept connection it would try again.
+			if _, body, err := get(s.client(t, protocol), url+path); err == nil {
+				t.Errorf("%s: %s was answered with %q, want the answer to be cut", protocol, path, body)
+			}
+		}
+	}
+	log := s.log.String()
+	if n := strings.Count(log, "a handler panicked"); n != 9 {
+		t.Errorf("%d panics in the log, want 9: an abort is none", n)
+	}
+	for text, want := range map[string]bool{"at the disco": true, "guard_test.go": true, "swordfish": false} {
+		if strings.Contains(log, text) != want {
+			t.Errorf("%q is in the log: %v, want %v", text, !want, want)
+		}
+	}
+}
+
+func TestGuardPassesControls(t *testing.T) {
+	s := startServing(t, servingOptions{secure: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		control := http.NewResponseController(w)
+		err := errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{}))
+		_, writeErr := io.WriteString(w, "hello")
+		if err := errors.Join(err, writeErr, control.Flush()); err != nil {
+			t.Error(err)
+		}
+	})})
+	s.wantGet(t, s.client(t, "https"), "https://"+s.addr, "hello")
+	s.wantGet(t, s.client(t, "h2"), "https://"+s.addr, "hello")
+}

@@ -1,0 +1,269 @@
+package server
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A testServing is a server on a port of its own.
+type testServing struct {
+	*serving
+	addr         string
+	certificates *certificates
+	log          *logBook
+	t            *testing.T
+}
+
+// startServing serves with the options, and handlers that say what was asked
+// unless there are others. At the end of the test all goroutines must be gone.
+func startServing(t *testing.T, options servingOptions) *testServing {
+	t.Helper()
+	checkGoroutines(t)
+	log := new(logBook)
+	c, err := newCertificates(t.TempDir(), certFiles{}, []string{"localhost", "127.0.0.1"}, time.Now, log.logger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	setDefault(&options.logger, log.logger())
+	setDefault(&options.tls, c.tlsConfig())
+	if options.secure == nil {
+		options.secure = echo("secure")
+	}
+	if options.plain == nil {
+		options.plain = echo("plain")
+	}
+	s := &testServing{serving: newServing(options), certificates: c, log: log, t: t}
+	if err := s.listen("127.0.0.1:0", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	s.addr = s.serving.addr().String()
+	s.serve()
+	t.Cleanup(s.close)
+	return s
+}
+
+func echo(name string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s %s %s", name, r.Proto, r.URL.Path)
+	})
+}
+
+// checkGoroutines wants as many goroutines after the test as there are now.
+func checkGoroutines(t *testing.T) {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	t.Cleanup(func() {
+		deadline := time.After(10 * time.Second)
+		for runtime.NumGoroutine() > before {
+			select {
+			case <-time.After(time.Millisecond):
+			case <-deadline:
+				stacks := make([]byte, 1<<20)
+				stacks = stacks[:runtime.Stack(stacks, true)]
+				t.Fatalf("%d goroutines, want %d as before the test:\n%s", runtime.NumGoroutine(), before, stacks)
+			}
+		}
+	})
+}
+
+func (s *testServing) tlsConfig(protocol string) *tls.Config {
+	return &tls.Config{RootCAs: roots(s.t, s.certificates.caFile()), ServerName: "localhost", NextProtos: []string{protocol}}
+}
+
+// client returns a new client for "http", "https" (HTTP/1.1) or "h2".
+func (s *testServing) client(t *testing.T, protocol string) *http.Client {
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetHTTP1(protocol != "h2")
+	transport.Protocols.SetHTTP2(protocol == "h2")
+	if protocol != "http" {
+		transport.TLSClientConfig = s.tlsConfig("")
+		transport.TLSClientConfig.NextProtos = nil
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: 20 * time.Second}
+}
+
+// dialTLS returns a connection for HTTP/1.1 by hand.
+func (s *testServing) dialTLS(t *testing.T) *tls.Conn {
+	t.Helper()
+	conn, err := tls.Dial("tcp", s.addr, s.tlsConfig("http/1.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// get returns the response with its body read. It may be called in any
+// goroutine.
+func get(client *http.Client, url string) (*http.Response, string, error) {
+	response, err := client.Get(url)
+	if err != nil {
+		return nil, "", err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	return response, string(body), err
+}
+
+func (s *testServing) wantGet(t *testing.T, client *http.Client, url, want string) {
+	t.Helper()
+	_, body, err := get(client, url)
+	if err != nil {
+		t.Errorf("GET %s: %v", url, err)
+	} else if body != want {
+		t.Errorf("GET %s = %q, want %q", url, body, want)
+	}
+}
+
+func TestServingProtocols(t *testing.T) {
+	s := startServing(t, servingOptions{})
+	s.wantGet(t, s.client(t, "https"), "https://"+s.addr+"/a", "secure HTTP/1.1 /a")
+	s.wantGet(t, s.client(t, "h2"), "https://"+s.addr+"/b", "secure HTTP/2.0 /b")
+	s.wantGet(t, s.client(t, "http"), "http://"+s.addr+"/c", "plain HTTP/1.1 /c")
+	s.wantGet(t, s.client(t, "http"), "http://"+s.httpAddr().String()+"/d", "plain HTTP/1.1 /d")
+}
+
+func TestServingKeepsConnections(t *testing.T) {
+	s := startServing(t, servingOptions{})
+	for _, protocol := range []string{"http", "https", "h2"} {
+		client := s.client(t, protocol)
+		url := "https://" + s.addr
+		if protocol == "http" {
+			url = "http://" + s.addr
+		}
+		reused := false
+		trace := &httptrace.ClientTrace{GotConn: func(conn httptrace.GotConnInfo) { reused = conn.Reused }}
+		request, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), "GET", url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			response, err := client.Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, response.Body)
+			response.Body.Close()
+		}
+		if !reused {
+			t.Errorf("%s: the second request had a new connection, want the first one's", protocol)
+		}
+	}
+}
+
+func TestServingBoundsStreams(t *testing.T) {
+	release := make(chan struct{})
+	conns := make(chan string)
+	s := startServing(t, servingOptions{secure: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/wait" {
+			conns <- r.RemoteAddr
+			<-release
+		}
+	})})
+	client := s.client(t, "h2")
+	// The first answer tells the client how many streams it may open.
+	s.wantGet(t, client, "https://"+s.addr, "")
+	var requests sync.WaitGroup
+	used := map[string]int{}
+	for range maxStreamsPerConnection + 1 {
+		requests.Go(func() {
+			if _, _, err := get(client, "https://"+s.addr+"/wait"); err != nil {
+				t.Error(err)
+			}
+		})
+		used[<-conns]++
+	}
+	close(release)
+	requests.Wait()
+	most := 0
+	for _, n := range used {
+		most = max(most, n)
+	}
+	if most != maxStreamsPerConnection || len(used) != 2 {
+		t.Errorf("the connections carried %v streams, want %d and 1", used, maxStreamsPerConnection)
+	}
+}
+
+// head returns a request whose line and headers are n bytes long.
+func head(n int) string {
+	const start, end = "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX: ", "\r\n\r\n"
+	return start + strings.Repeat("x", n-len(start)-len(end)) + end
+}
+
+func TestServingBoundsTheHead(t *testing.T) {
+	s := startServing(t, servingOptions{})
+	tests := []struct {
+		name    string
+		request string
+		want    int
+	}{
+		{"at the limit", head(maxHeadBytes), 200},
+		{"over the limit", head(maxHeadBytes + 1), 431},
+		{"2 MiB", head(2 << 20), 431},
+		{"50,000 headers", "GET / HTTP/1.1\r\nHost: x\r\n" + strings.Repeat("a: b\r\n", 50_000) + "\r\n", 431},
+		{"request line", "GET /" + strings.Repeat("x", maxHeadBytes) + " HTTP/1.1\r\nHost: x\r\n\r\n", 431},
+	}
+	for _, test := range tests {
+		for _, conn := range []net.Conn{s.dialTLS(t), connect(t, s.addr), connect(t, s.httpAddr().String())} {
+			go func() { _, _ = io.WriteString(conn, test.request) }() // it may not be read to its end
+			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Errorf("%s: %v, want an answer", test.name, err)
+			} else if response.StatusCode != test.want {
+				t.Errorf("%s: status %d, want %d", test.name, response.StatusCode, test.want)
+			}
+			conn.Close()
+		}
+	}
+}
+
+func TestServingReloadsCertificate(t *testing.T) {
+	dir, clock := t.TempDir(), newFakeClock()
+	clock.now = time.Now()
+	install(t, dir, clock)
+	c, err := newCertificates("", certFiles{dir + "/cert.pem", dir + "/key.pem"}, nil, clock.Now, new(logBook).logger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := startServing(t, servingOptions{tls: c.tlsConfig()})
+	serial := func() string {
+		conn, err := tls.Dial("tcp", s.addr, &tls.Config{InsecureSkipVerify: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		return conn.ConnectionState().PeerCertificates[0].SerialNumber.String()
+	}
+	first := serial()
+	clock.Add(time.Second)
+	install(t, dir, clock)
+	if serial() == first {
+		t.Error("a new connection got the old certificate, want the new one")
+	}
+}
+
+func TestListenErrors(t *testing.T) {
+	s := startServing(t, servingOptions{})
+	tests := []struct{ name, addr, httpAddr, want string }{
+		{"busy", s.addr, "", "listen on " + s.addr + ": the port is in use"},
+		{"busy for plain HTTP", "127.0.0.1:0", s.addr, "the port is in use"},
+		{"another machine's", "192.0.2.1:0", "", "does not have that address"},
+		{"no port", "localhost", "", "missing port in address"},
+	}
+	for _, test := range tests {
+		other := newServing(s.options)
+		checkError(t, other.listen(test.addr, test.httpAddr), test.want)
+		other.close()
+	}
+}
