@@ -45,7 +45,11 @@ type Database struct {
 	queue   []*operation
 	running bool // the writer goroutine takes from the queue
 	closed  bool
-	writers sync.WaitGroup
+	// maintaining says that a goroutine works on indexes.
+	maintaining bool
+	writers     sync.WaitGroup
+
+	ended chan struct{} // closed by Close
 
 	// The rest belongs to the writer goroutine.
 
@@ -77,9 +81,13 @@ func Open(s *store.Store, id store.ID, opts Options) (*Database, error) {
 	if err != nil {
 		return nil, classify(err)
 	}
-	d := &Database{store: s, id: id, opts: opts, position: position, settings: &settings{rows}}
+	d := &Database{store: s, id: id, opts: opts, position: position, ended: make(chan struct{})}
+	if d.settings, err = newSettings(rows); err != nil {
+		return nil, err
+	}
 	d.recent.position = position
 	d.published.Store(&published{position: position, settings: d.settings})
+	d.startMaintenance()
 	return d, nil
 }
 
@@ -87,7 +95,10 @@ func Open(s *store.Store, id store.ID, opts Options) (*Database, error) {
 // handed to the store. Reads go on.
 func (d *Database) Close() {
 	d.mu.Lock()
-	d.closed = true
+	if !d.closed {
+		d.closed = true
+		close(d.ended)
+	}
 	d.mu.Unlock()
 	d.writers.Wait()
 }

@@ -23,6 +23,10 @@ func classify(err error) error {
 		return fault.Wrap(fault.Unavailable, err, "the disk does not keep up, try again")
 	case errors.Is(err, store.ErrClosed):
 		return fault.Wrap(fault.Unavailable, err, "the server is stopping")
+	case errors.Is(err, store.ErrNotReady):
+		return fault.Wrap(fault.Unavailable, err, "%v, try again", store.ErrNotReady)
+	case errors.Is(err, store.ErrAlike):
+		return fault.Wrap(fault.Invalid, err, "%v", store.ErrAlike)
 	case errors.Is(err, tree.ErrIncrementRange):
 		return fault.Wrap(fault.Invalid, err, "%v", tree.ErrIncrementRange)
 	}

@@ -38,18 +38,19 @@ func TestModel(t *testing.T) {
 		seed = rand.Uint64()
 	}
 	deadline := time.Now().Add(total)
-	steps, histories := 0, 0
+	steps, queries, histories := 0, 0, 0
 	for time.Now().Before(deadline) && !t.Failed() {
 		h := newHistory(t, seed)
 		h.run(200 + int(seed%800))
 		steps += h.steps
+		queries += h.queries
 		histories++
 		if *modelSeed != 0 {
 			break
 		}
 		seed++
 	}
-	t.Logf("%d steps in %d histories", steps, histories)
+	t.Logf("%d steps and %d queries in %d histories", steps, queries, histories)
 }
 
 // A history is one random run.
@@ -61,6 +62,8 @@ type history struct {
 	store *store.Store
 	clock *engine.Clock
 	steps int
+	// queries counts those that were answered.
+	queries int
 	// dbs are the same databases in both worlds.
 	dbs []twin
 	log []string
@@ -129,9 +132,14 @@ func (h *history) run(steps int) {
 			h.compare(h.dbs[1], tree.Path{})
 			continue
 		}
+		if h.rng.IntN(60) == 0 {
+			h.reindex(d)
+		}
 		p := h.target(d)
 		h.write(d, p)
 		h.compare(d, p)
+		h.query(d, h.target(d))
+		h.query(d, p.Parent())
 		if h.rng.IntN(4) == 0 {
 			h.compare(d, h.target(d))
 		}
@@ -268,6 +276,11 @@ func (h *history) check(d twin) {
 	defer view.Release()
 	if err := view.Tree(d.id).Check(); err != nil {
 		h.failf("check: %v", err)
+	}
+	s := d.db.Snapshot()
+	defer s.Close()
+	if err := s.CheckIndexes(); err != nil {
+		h.failf("check the indexes: %v", err)
 	}
 }
 

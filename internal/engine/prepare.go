@@ -8,10 +8,11 @@ import (
 )
 
 // prepared is the work that was done for a write before its turn. It stands as
-// long as nothing at, above or below the paths that were read has changed since
-// the position it was done at.
+// long as the settings are the same and nothing at, above or below the paths that
+// were read has changed since the position it was done at.
 type prepared struct {
 	position uint64
+	settings *settings
 	reads    []tree.Path
 	commit   Commit
 	rows     *store.Prepared
@@ -31,7 +32,7 @@ func (d *Database) prepare(op *operation) error {
 	op.prepared = nil
 	view, published := d.view()
 	defer view.Release()
-	p := &prepared{position: published.position, reads: op.request.Increments()}
+	p := &prepared{position: published.position, settings: published.settings, reads: op.request.Increments()}
 	if op.request.IfMatch != "" {
 		p.reads = append(p.reads, op.request.At)
 	}
@@ -39,21 +40,21 @@ func (d *Database) prepare(op *operation) error {
 	if p.commit, err = d.judge(view.Tree(d.id), published.settings, op.request, math.MaxInt); err != nil {
 		return err
 	}
-	if p.rows, err = d.store.Prepare(d.id, p.commit.Write, heavyBytes); err != nil {
+	if p.rows, err = d.store.Prepare(d.id, p.commit.Write, published.settings.indexes, heavyBytes); err != nil {
 		return err
 	}
 	op.prepared = p
 	return nil
 }
 
-// recentChanges is how many changes are remembered to check what was prepared.
+// recentChanges is how many changes are remembered, at least, to check what was
+// prepared.
 const recentChanges = 256
 
 // recent remembers what the newest commits touched.
 type recent struct {
 	position uint64 // of the newest commit
-	// touched are the paths of the newest commits, that of position p at
-	// p modulo its length.
+	// touched are the paths of the newest commits, the newest last.
 	touched [][]tree.Path
 }
 
@@ -61,9 +62,6 @@ type recent struct {
 const maxTouched = 16
 
 func (r *recent) add(c tree.Change) {
-	if r.touched == nil {
-		r.touched = make([][]tree.Path, recentChanges)
-	}
 	paths := []tree.Path{c.At}
 	if c.Patch && len(c.Assignments) <= maxTouched {
 		paths = paths[:0]
@@ -71,8 +69,11 @@ func (r *recent) add(c tree.Change) {
 			paths = append(paths, a.Path)
 		}
 	}
+	if len(r.touched) == 2*recentChanges {
+		r.touched = append(r.touched[:0], r.touched[recentChanges:]...)
+	}
 	r.position = c.Position
-	r.touched[c.Position%recentChanges] = paths
+	r.touched = append(r.touched, paths)
 }
 
 // unchanged reports whether no commit behind a position touched any of the
@@ -81,11 +82,12 @@ func (r *recent) unchanged(since uint64, paths []tree.Path) bool {
 	if len(paths) == 0 || since == r.position {
 		return true
 	}
-	if r.position-since > recentChanges {
+	behind := r.position - since
+	if behind > uint64(len(r.touched)) {
 		return false
 	}
-	for p := since + 1; p <= r.position; p++ {
-		for _, touched := range r.touched[p%recentChanges] {
+	for _, change := range r.touched[uint64(len(r.touched))-behind:] {
+		for _, touched := range change {
 			for _, path := range paths {
 				if touched.Contains(path) || path.Contains(touched) {
 					return false

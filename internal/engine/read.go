@@ -9,6 +9,7 @@ import (
 	"hash"
 	"math"
 
+	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -47,6 +48,18 @@ func (s *Snapshot) Printer(p tree.Path, form tree.Form) (*store.Printer, error) 
 func (s *Snapshot) Shallow(p tree.Path) (*store.Printer, error) {
 	printer, err := s.tree().Shallow(p)
 	return printer, classify(err)
+}
+
+// Select returns the children of the node at p that a query selects. It must be
+// closed. Without the index that the order needs it fails with a fault.Invalid
+// error that says what to add to the rules.
+func (s *Snapshot) Select(p tree.Path, q query.Query, form tree.Form) (*store.Selection, error) {
+	index, err := s.settings.indexFor(q, p.String(), s.settings.indexes.At(p))
+	if err != nil {
+		return nil, err
+	}
+	selection, err := s.view.Select(s.database.id, p, q, index, form)
+	return selection, classify(err)
 }
 
 // Priority returns the priority of the node at p, null if there is none.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 const (
 	settingSecrets = "secrets" // one secret on each line
 	settingRules   = "rules"   // the rules document as it was written
+	settingIndexes = "indexes" // an indexList
 )
 
 // OpenRules is the rules document that lets everybody read and write.
@@ -26,25 +28,44 @@ const OpenRules = `{
 }
 `
 
-// settings are the settings of a database at one commit. They do not change.
+// settings are the settings of a database at one commit, and what follows from
+// them. They do not change.
 type settings struct {
-	rows store.Settings
+	rows    store.Settings
+	list    indexList
+	indexes *store.Indexes
+}
+
+func newSettings(rows store.Settings) (*settings, error) {
+	s := &settings{rows: rows}
+	var err error
+	if s.list, err = decodeIndexes(rows[settingIndexes]); err != nil {
+		return nil, fmt.Errorf("read the list of indexes: %w", err)
+	}
+	s.indexes, err = s.list.tree()
+	return s, err
 }
 
 // with returns the settings after a change.
-func (s *settings) with(changed store.Settings) *settings {
+func (s *settings) with(changed store.Settings) (*settings, error) {
 	if len(changed) == 0 {
-		return s
+		return s, nil
 	}
-	next := &settings{maps.Clone(s.rows)}
+	rows := maps.Clone(s.rows)
 	for name, value := range changed {
 		if value == nil {
-			delete(next.rows, name)
+			delete(rows, name)
 		} else {
-			next.rows[name] = value
+			rows[name] = value
 		}
 	}
-	return next
+	return newSettings(rows)
+}
+
+// A revision is a change of settings, perhaps with the rows of an index.
+type revision struct {
+	rows store.Settings
+	step *store.IndexRows
 }
 
 // allows reports whether somebody may read and write. Until rules are
@@ -93,6 +114,13 @@ func (d *Database) SetRules(ctx context.Context, document string) error {
 }
 
 func (d *Database) set(ctx context.Context, name string, value []byte) error {
-	_, err := d.Write(ctx, Request{settings: store.Settings{name: value}})
+	return d.revise(ctx, func(*settings) (revision, error) {
+		return revision{rows: store.Settings{name: value}}, nil
+	})
+}
+
+// revise changes settings at its turn in the order of commits.
+func (d *Database) revise(ctx context.Context, change func(*settings) (revision, error)) error {
+	_, err := d.Write(ctx, Request{revise: change})
 	return err
 }

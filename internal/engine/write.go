@@ -25,7 +25,8 @@ type Request struct {
 	// Who asks.
 	Who auth.Identity
 
-	settings store.Settings // of a change of settings
+	// revise, if set, makes this a change of settings. It is called at its turn.
+	revise func(*settings) (revision, error)
 }
 
 // A Commit is what became of a request.
@@ -156,7 +157,8 @@ type operation struct {
 	prepared *prepared
 	done     chan struct{}
 	// next is what is published with the commit.
-	next *published
+	next     *published
+	revision revision
 	// abandoned says that the client did not wait; then the rest is garbage.
 	abandoned bool
 
@@ -188,11 +190,11 @@ func (op *operation) Visible() { op.done <- struct{}{} }
 func (d *Database) do(op *operation) {
 	op.commit, op.err = d.decide(op)
 	if op.err == nil && op.commit.Position > 0 {
-		op.err = d.apply(op)
-		if op.err == nil {
-			return
+		err := d.apply(op)
+		if err == nil {
+			return // the operation is the syncer's now, if not the client's again
 		}
-		op.commit = Commit{}
+		op.commit, op.err = Commit{}, err
 	}
 	if err := d.store.Barrier(op); err != nil {
 		op.commit, op.err = Commit{}, err
@@ -204,8 +206,14 @@ func (d *Database) do(op *operation) {
 // prepared if that still holds.
 func (d *Database) decide(op *operation) (Commit, error) {
 	var commit Commit
-	if p := op.prepared; p != nil {
-		if !d.recent.unchanged(p.position, p.reads) {
+	if op.request.revise != nil {
+		var err error
+		if op.revision, err = op.request.revise(d.settings); err != nil {
+			return Commit{}, err
+		}
+		commit.Millis = d.opts.Clock.Millis()
+	} else if p := op.prepared; p != nil {
+		if p.settings != d.settings || !d.recent.unchanged(p.position, p.reads) {
 			return Commit{}, errStale
 		}
 		commit = p.commit
@@ -215,7 +223,7 @@ func (d *Database) decide(op *operation) (Commit, error) {
 			return Commit{}, err
 		}
 	}
-	if len(commit.Assignments) > 0 || op.request.settings != nil {
+	if len(commit.Assignments) > 0 || op.revision.rows != nil {
 		commit.Position = d.position + 1
 	}
 	return commit, nil
@@ -227,7 +235,11 @@ func (d *Database) apply(op *operation) error {
 	if err != nil {
 		return err
 	}
-	settings := d.settings.with(op.request.settings)
+	settings, err := d.settings.with(op.revision.rows)
+	if err != nil {
+		batch.Close()
+		return err
+	}
 	op.next = &published{position: op.commit.Position, settings: settings}
 	// Once the store has the ticket, the operation is no longer ours.
 	change := op.commit.Change
@@ -241,21 +253,24 @@ func (d *Database) apply(op *operation) error {
 }
 
 func (d *Database) build(op *operation) (*store.Batch, error) {
-	if op.request.settings != nil {
-		return d.store.BuildSettings(d.id, op.commit.Change, op.request.settings)
+	if op.revision.rows != nil {
+		if step := op.revision.step; step != nil {
+			defer step.Close()
+		}
+		return d.store.BuildSettings(d.id, op.commit.Change, op.revision.rows, op.revision.step)
 	}
 	var rows *store.Prepared
 	if op.prepared != nil {
 		rows = op.prepared.rows
 	}
-	return d.store.Build(d.id, op.commit.Change, rows)
+	return d.store.Build(d.id, op.commit.Change, d.settings.indexes, rows)
 }
 
 // judge decides about a request on a tree. It changes nothing. It reads at most
 // limit bytes of old data for the precondition, and fails with errHeavy if that
 // is not enough.
 func (d *Database) judge(t store.Tree, settings *settings, req Request, limit int) (Commit, error) {
-	if req.settings == nil && !settings.allows(req.Who) {
+	if !settings.allows(req.Who) {
 		return Commit{}, errDenied
 	}
 	if req.IfMatch != "" {
@@ -268,7 +283,6 @@ func (d *Database) judge(t store.Tree, settings *settings, req Request, limit in
 		}
 	}
 	var commit Commit
-	commit.Millis = d.opts.Clock.Millis()
 	w := req.Write
 	if req.Push {
 		key, err := d.opts.Clock.PushKey()
@@ -278,6 +292,9 @@ func (d *Database) judge(t store.Tree, settings *settings, req Request, limit in
 		commit.Key = key
 		w = tree.Put(req.At.Child(key), req.Assignments[0].Node)
 	}
+	// Not before the key is made: no key may be ahead of the time of its commit,
+	// which is all that the clock knows after a restart.
+	commit.Millis = d.opts.Clock.Millis()
 	var err error
 	commit.Write, err = tree.Resolve(w, commit.Millis, t)
 	return commit, err

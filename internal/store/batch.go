@@ -32,55 +32,10 @@ func (b *Batch) Close() {
 // Bytes returns the size of the batch.
 func (b *Batch) Bytes() int { return b.rows.Len() }
 
-// Prepared holds the rows of the large nodes of a write, encoded before the
-// write's turn comes. They depend on the write alone.
-type Prepared struct {
-	nodes []preparedNode
-}
-
-type preparedNode struct {
-	key  []byte
-	path tree.Path
-	rows *pebble.Batch
-}
-
-// Prepare encodes the rows of the nodes in w that are larger than minBytes. The
-// write must be resolved. The result must be closed.
-func (s *Store) Prepare(id ID, w tree.Write, minBytes int) (*Prepared, error) {
-	p := &Prepared{}
-	for _, a := range w.Assignments {
-		if a.Priority || !a.Node.IsObject() {
-			continue
-		}
-		if _, _, fits := tree.AppendWithin(nil, a.Node, tree.Plain, max(minBytes, s.opts.ChunkBytes)); fits {
-			continue
-		}
-		b := s.newBuilder(id, nil)
-		key := dataKey(nil, id, a.Path)
-		if _, err := b.emit(key, a.Node); err != nil {
-			p.Close()
-			return nil, err
-		}
-		p.nodes = append(p.nodes, preparedNode{key, a.Path, b.rows})
-	}
-	return p, nil
-}
-
-// Close frees the rows.
-func (p *Prepared) Close() {
-	if p == nil {
-		return
-	}
-	for _, n := range p.nodes {
-		_ = n.rows.Close()
-	}
-	p.nodes = nil
-}
-
 // Build works out what a change does to the live tree of a database. The change
-// must be resolved; prepared may be nil.
-func (s *Store) Build(id ID, c tree.Change, prepared *Prepared) (*Batch, error) {
-	b := s.newBuilder(id, prepared)
+// must be resolved; indexes are those that are kept, prepared may be nil.
+func (s *Store) Build(id ID, c tree.Change, indexes *Indexes, prepared *Prepared) (*Batch, error) {
+	b := s.newBuilder(id, indexes, prepared)
 	err := b.change(c.Write)
 	if err == nil {
 		err = b.log(c)
@@ -105,16 +60,25 @@ type builder struct {
 	homes    map[string]*home // by key
 	// survivors remembers answers of survives.
 	survivors map[string]bool
+	// filled are the keys of the homes that the write leaves data at, and of all
+	// nodes above them; nil until somebody asks.
+	filled map[string]bool
 	// priorities are assignments to nodes that stay split.
 	priorities []tree.Assignment
 	it         *pebble.Iterator // over all data of the database, opened when needed
 	scratch    []byte
+
+	indexes        *Indexes
+	above          map[string]bool // the keys of places above homes
+	emptying       bool            // some home is left empty
+	withPriorities map[string]bool // whether parents keep the index by priority
 }
 
-func (s *Store) newBuilder(id ID, prepared *Prepared) *builder {
+func (s *Store) newBuilder(id ID, indexes *Indexes, prepared *Prepared) *builder {
 	b := &builder{
 		Tree: s.Live(id), rows: s.db.NewBatch(),
 		homes: make(map[string]*home), survivors: make(map[string]bool),
+		indexes: indexes, above: make(map[string]bool), withPriorities: make(map[string]bool),
 	}
 	if prepared != nil {
 		b.prepared = prepared.nodes
@@ -126,9 +90,11 @@ type home struct {
 	location
 	path    tree.Path
 	chunked bool // the home is a chunk now
+	split   bool // or a split node
 	old     tree.Node
 	edits   []tree.Assignment
-	empty   bool // the write leaves nothing there
+	node    tree.Node // what the write leaves there
+	empty   bool      // which is nothing
 }
 
 // change adds the rows of a write.
@@ -158,7 +124,10 @@ func (b *builder) change(w tree.Write) (err error) {
 			return err
 		}
 	}
-	return b.tidy()
+	if err := b.tidy(); err != nil {
+		return err
+	}
+	return b.index()
 }
 
 // assign finds the home of an assignment.
@@ -202,6 +171,7 @@ func (b *builder) assign(a tree.Assignment) error {
 			return nil // nothing is there and nothing comes
 		}
 		h = b.newHome(l, depth, a.Path)
+		h.split = exists
 	}
 	h.edits = append(h.edits, a)
 	return nil
@@ -258,9 +228,9 @@ func (b *builder) seek(key []byte) ([]byte, error) {
 
 // rewrite replaces the rows of a home.
 func (b *builder) rewrite(h *home) error {
-	n := b.edited(h)
-	h.empty = n.IsNull()
-	if !h.chunked {
+	h.node = b.edited(h)
+	h.empty = h.node.IsNull()
+	if h.split {
 		if err := b.clear(h.location); err != nil {
 			return err
 		}
@@ -268,7 +238,7 @@ func (b *builder) rewrite(h *home) error {
 	overwritten := false
 	if !h.empty {
 		var err error
-		if overwritten, err = b.emit(h.key, n); err != nil {
+		if overwritten, err = b.emit(h.key, h.node, b.indexes.below(h.path)); err != nil {
 			return err
 		}
 	}
@@ -321,18 +291,26 @@ func (b *builder) preparedAt(p tree.Path) bool {
 	return false
 }
 
-// clear deletes the rows of a subtree that is not in a chunk: one by one if
-// they are few, else as a range.
+// clear deletes the rows of a split node, and their index rows.
 func (b *builder) clear(l location) error {
-	row, err := b.seek(l.key)
-	if err != nil || row == nil || !belongs(row, l.key) {
+	if err := b.clearRange(l.key, l.end()); err != nil {
 		return err
 	}
-	rows := &stepper{Iterator: b.it, store: b.store}
+	return b.clearIndexes(l.key)
+}
+
+// clearRange deletes rows: one by one if they are few, else as a range.
+func (b *builder) clearRange(from, to []byte) error {
+	it, err := b.reader.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
+	if err != nil {
+		return damaged(err)
+	}
+	rows := &stepper{Iterator: it, store: b.store}
+	defer func() { _ = rows.Close() }()
 	keys := make([][]byte, 0, 16)
-	for ok := true; ok && belongs(rows.Key(), l.key); ok = rows.step() {
+	for ok := rows.First(); ok; ok = rows.step() {
 		if len(keys) == pointDeletes {
-			return b.rows.DeleteRange(l.key, l.end(), nil)
+			return b.rows.DeleteRange(from, to, nil)
 		}
 		keys = append(keys, bytes.Clone(rows.Key()))
 	}
@@ -349,13 +327,13 @@ func (b *builder) clear(l location) error {
 
 // emit adds the rows of a node: one chunk if it fits the limit, which it
 // reports, else its priority and its children.
-func (b *builder) emit(key []byte, n tree.Node) (chunked bool, err error) {
+func (b *builder) emit(key []byte, n tree.Node, x *Indexes) (chunked bool, err error) {
 	above := false // a prepared node is below: this one cannot be a chunk
 	for _, p := range b.prepared {
 		if bytes.Equal(p.key, key) {
 			return false, b.rows.Apply(p.rows, nil)
 		}
-		above = above || bytes.HasPrefix(p.key, key)
+		above = above || belongs(p.key, key)
 	}
 	if !above {
 		row, fits := appendRow(b.scratch[:0], n, b.store.opts.ChunkBytes)
@@ -370,11 +348,11 @@ func (b *builder) emit(key []byte, n tree.Node) (chunked bool, err error) {
 		}
 	}
 	for name, child := range n.Children() {
-		if _, err := b.emit(appendComponent(key[:len(key):len(key)], name), child); err != nil {
+		if _, err := b.emit(appendComponent(key[:len(key):len(key)], name), child, x.Child(name)); err != nil {
 			return false, err
 		}
 	}
-	return false, nil
+	return false, b.emitIndexes(key, n, x.here())
 }
 
 // setPriority writes or deletes the priority row of the split node with a key.
@@ -398,7 +376,8 @@ func (b *builder) prioritise(a tree.Assignment) error {
 	return b.setPriority(l.key, a.Node.Leaf())
 }
 
-// tidy deletes the priorities of nodes that lost their last child.
+// tidy deletes the priorities, and what is left of the indexes, of nodes that
+// lost their last child.
 func (b *builder) tidy() error {
 	for _, h := range b.homes {
 		if !h.empty {
@@ -412,7 +391,7 @@ func (b *builder) tidy() error {
 			if survives {
 				break
 			}
-			if err := b.setPriority(h.at(d), tree.Leaf{}); err != nil {
+			if err := errors.Join(b.setPriority(h.at(d), tree.Leaf{}), b.clearIndexes(h.at(d))); err != nil {
 				return err
 			}
 		}
@@ -432,10 +411,11 @@ func (b *builder) survives(key []byte) (bool, error) {
 }
 
 func (b *builder) findSurvivor(key []byte) (bool, error) {
-	for _, h := range b.homes {
-		if !h.empty && belongs(h.key, key) {
-			return true, nil
-		}
+	if b.filled == nil {
+		b.fill()
+	}
+	if b.filled[string(key)] {
+		return true, nil
 	}
 	for from := key; ; {
 		row, err := b.seek(from)
@@ -450,6 +430,17 @@ func (b *builder) findSurvivor(key []byte) (bool, error) {
 			from = append(bytes.Clone(row), 0)
 		default:
 			return true, nil
+		}
+	}
+}
+
+// fill works out b.filled. Looking through the homes for each answer instead took
+// seconds for a PATCH of ten thousand paths.
+func (b *builder) fill() {
+	b.filled = make(map[string]bool)
+	for _, h := range b.homes {
+		for d := h.depth(); d >= 0 && !h.empty && !b.filled[string(h.at(d))]; d-- {
+			b.filled[string(h.at(d))] = true
 		}
 	}
 }

@@ -33,6 +33,12 @@ type pipeline struct {
 
 	durable atomic.Uint64 // the newest group that is synced
 
+	// order is held while a batch gets its group row and its place in the
+	// write-ahead log: whatever part of that a crash leaves, its last group row
+	// has the latest time in it.
+	order  sync.Mutex
+	millis int64 // the latest time of a commit
+
 	mu      sync.Mutex
 	pending []Ticket // of the open group, in commit order
 	batches int      // how many of them brought a batch
@@ -41,8 +47,8 @@ type pipeline struct {
 	wake  chan struct{} // something is pending
 }
 
-func (p *pipeline) init(group uint64) {
-	p.group = group
+func (p *pipeline) init(group uint64, millis int64) {
+	p.group, p.millis = group, millis
 	p.durable.Store(group - 1)
 	p.slots = make(chan struct{}, maxUnsynced)
 	p.wake = make(chan struct{}, 1)
@@ -91,10 +97,16 @@ func (s *Store) Commit(b *Batch, t Ticket) error {
 
 // apply writes the batch with the number of its group. The gate is held.
 func (s *Store) apply(b *Batch) error {
-	if s.pipeline.shut {
+	p := &s.pipeline
+	if p.shut {
 		return ErrClosed
 	}
-	if err := b.rows.Set(groupKey, groupRow(s.pipeline.group, b.millis), nil); err != nil {
+	p.order.Lock()
+	defer p.order.Unlock()
+	// Commits need not come in the order of their times: large ones are timed
+	// before their turn, and the databases do not wait for each other.
+	p.millis = max(p.millis, b.millis)
+	if err := b.rows.Set(groupKey, groupRow(p.group, p.millis), nil); err != nil {
 		return err
 	}
 	return s.db.Apply(b.rows, pebble.NoSync)

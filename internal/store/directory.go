@@ -40,7 +40,7 @@ func openDirectory(fs vfs.FS, path string) (*directory, error) {
 	names, err := fs.List(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		if err := fs.MkdirAll(path, 0o700); err != nil {
+		if err := makeDirectory(fs, path); err != nil {
 			return nil, err
 		}
 	case err != nil:
@@ -57,6 +57,39 @@ func openDirectory(fs vfs.FS, path string) (*directory, error) {
 	return d, nil
 }
 
+// makeDirectory makes a directory, and those above it where there are none, such
+// that a power cut leaves it there.
+func makeDirectory(fs vfs.FS, path string) error {
+	if parent := fs.PathDir(path); parent != path {
+		if _, err := fs.Stat(parent); errors.Is(err, os.ErrNotExist) {
+			if err := makeDirectory(fs, parent); err != nil {
+				return err
+			}
+		}
+	}
+	if err := fs.MkdirAll(path, 0o700); err != nil {
+		return err
+	}
+	return syncParent(fs, path)
+}
+
+// syncParent makes the name of a directory durable.
+func syncParent(fs vfs.FS, path string) error {
+	err := syncDirectory(fs, fs.PathDir(path))
+	if errors.Is(err, os.ErrPermission) {
+		return nil // somebody else made the directory in a place that we cannot read
+	}
+	return err
+}
+
+func syncDirectory(fs vfs.FS, path string) error {
+	f, err := fs.OpenDir(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
 // isForeign reports whether a directory with these files is somebody else's.
 func isForeign(names []string) bool {
 	strangers := 0
@@ -71,8 +104,10 @@ func isForeign(names []string) bool {
 	return strangers > 0
 }
 
+// lockError tells a directory that is in use from one in which no lock can be
+// made.
 func lockError(err error) error {
-	if errors.Is(err, os.ErrPermission) {
+	if _, ok := errors.AsType[*os.PathError](err); ok {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrInUse, err)
@@ -85,6 +120,10 @@ func (d *directory) prepare() error {
 	case errors.Is(err, os.ErrNotExist):
 		text = markerText + strconv.Itoa(formatVersion) + "\n"
 		if err := d.write(markerFile, text); err != nil {
+			return err
+		}
+		// The directory itself may have been made a moment ago.
+		if err := syncParent(d.fs, d.path); err != nil {
 			return err
 		}
 	case err != nil:
@@ -170,13 +209,7 @@ func (d *directory) write(name, text string) error {
 }
 
 // sync makes the names in the directory durable.
-func (d *directory) sync() error {
-	f, err := d.fs.OpenDir(d.path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
-}
+func (d *directory) sync() error { return syncDirectory(d.fs, d.path) }
 
 // makeBallast takes up space that can be given back when the disk is full.
 func (d *directory) makeBallast(bytes int64) error {

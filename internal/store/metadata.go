@@ -33,7 +33,7 @@ type metadata struct {
 	epoch   uint64   // drawn when the store was made
 	etagKey [32]byte // likewise
 	group   uint64   // of the newest commit, when the store was opened
-	millis  int64    // its time
+	millis  int64    // the latest time of a commit until then
 }
 
 // Epoch is a number that was drawn when the store was made: positions of
@@ -43,8 +43,8 @@ func (s *Store) Epoch() uint64 { return s.meta.epoch }
 // ETagKey is a secret that was drawn when the store was made.
 func (s *Store) ETagKey() []byte { return s.meta.etagKey[:] }
 
-// LastMillis is the time of the newest commit when the store was opened. No
-// later commit may have an earlier one.
+// LastMillis is the latest time of a commit when the store was opened. No later
+// commit may have an earlier one.
 func (s *Store) LastMillis() int64 { return s.meta.millis }
 
 // loadMetadata reads the metadata rows, and writes them into an empty store.

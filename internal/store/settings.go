@@ -16,10 +16,14 @@ func settingKey(id ID, name string) []byte {
 }
 
 // BuildSettings works out a batch that changes settings, of which a nil value
-// deletes one. Of the change only the position and the time count.
-func (s *Store) BuildSettings(id ID, c tree.Change, changed Settings) (*Batch, error) {
-	b := s.newBuilder(id, nil)
+// deletes one, together with the rows of a step, which may be nil. Of the change
+// only the position and the time count.
+func (s *Store) BuildSettings(id ID, c tree.Change, changed Settings, step *IndexRows) (*Batch, error) {
+	b := s.newBuilder(id, nil, nil)
 	var err error
+	if step != nil {
+		err = b.rows.Apply(step.rows, nil)
+	}
 	for name, value := range changed {
 		if value == nil {
 			err = errors.Join(err, b.rows.Delete(settingKey(id, name), nil))

@@ -71,14 +71,16 @@ func (s *Store) openPebble(fs vfs.FS) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err != nil || !found.Exists {
-		if s.dir.durable > 0 {
-			return fmt.Errorf("%w: %s is missing, but group %d was committed", ErrDamaged, path, s.dir.durable)
-		}
-		// The first log of a new directory is in Pebble's oldest format
-		// whatever is asked for: nothing is served before the second.
+	exists := err == nil && found.Exists
+	if !exists && s.dir.durable > 0 {
+		return fmt.Errorf("%w: %s is missing, but group %d was committed", ErrDamaged, path, s.dir.durable)
+	}
+	// The first log of a new directory, or of one whose making was cut short, is
+	// in Pebble's oldest format whatever is asked for: nothing is served before
+	// the next.
+	if !exists || found.FormatMajorVersion < formatMajorVersion {
 		if err := s.createPebble(fs); err != nil {
-			return err
+			return openError(err)
 		}
 	}
 	options := s.pebbleOptions(fs)
@@ -122,7 +124,7 @@ func (s *Store) start() error {
 	if err := s.Names(func(_ string, id ID) bool { s.log.touch(id); return true }); err != nil {
 		return err
 	}
-	s.pipeline.init(s.meta.group + 1)
+	s.pipeline.init(s.meta.group+1, s.meta.millis)
 	s.view.Store(s.newView(s.meta.group))
 	s.checkSpace()
 	s.done.Add(2)

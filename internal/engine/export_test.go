@@ -1,0 +1,32 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/livetree/livetree/internal/store"
+)
+
+// SetIndexes is setIndexes, without a rules document around it.
+func (d *Database) SetIndexes(ctx context.Context, rules []IndexRule) error {
+	return d.setIndexes(ctx, rules)
+}
+
+// CheckIndexes compares the rows of all indexes that are ready with the data.
+func (s *Snapshot) CheckIndexes() error {
+	list := s.settings.list
+	return s.tree().CheckIndexes(s.settings.indexes, func(number uint32) bool {
+		i := list.find(number)
+		return number != 0 && (i < 0 || list.Entries[i].State != indexReady)
+	})
+}
+
+// IndexState returns how many indexes are in each state.
+func (s *Snapshot) IndexState() map[string]int {
+	states := make(map[string]int)
+	for _, e := range s.settings.list.Entries {
+		states[e.State]++
+	}
+	return states
+}
+
+var _ store.Ticket = (*operation)(nil)

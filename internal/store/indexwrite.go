@@ -1,0 +1,334 @@
+package store
+
+import (
+	"bytes"
+
+	"github.com/livetree/livetree/internal/query"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// This file keeps index rows in step with the data, in the same batch.
+//
+// A parent has rows exactly while it is split. Where a write replaces a split
+// node as a whole, its rows go as a range, and emit writes those of the new one.
+// What is left are the parents above the homes of the write: they are split
+// before and after it, and of each one child changes.
+
+// An indexed child is one whose rows may change: what it was, and what it is
+// after the write.
+type indexedChild struct {
+	parent        []byte // its data key
+	component     []byte
+	indexes       []Index
+	path          tree.Path
+	location      location
+	before, after glimpse
+}
+
+// index brings the rows of the parents above the homes up to date.
+func (b *builder) index() error {
+	children, err := b.indexedChildren()
+	if err != nil {
+		return err
+	}
+	for _, c := range children {
+		if err := b.activatePriorities(c); err != nil {
+			return err
+		}
+	}
+	for _, c := range children {
+		if err := b.indexChild(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// indexedChildren returns the children whose rows may change, each once.
+func (b *builder) indexedChildren() ([]indexedChild, error) {
+	list := childList{builder: b, seen: make(map[string]bool)}
+	for _, h := range b.homes {
+		b.markAbove(h.location)
+		b.emptying = b.emptying || h.empty
+	}
+	for _, h := range b.homes {
+		if err := list.add(h.location, h.path); err != nil {
+			return nil, err
+		}
+	}
+	for _, a := range b.priorities {
+		if err := list.add(b.locate(a.Path), a.Path); err != nil {
+			return nil, err
+		}
+	}
+	return list.children, nil
+}
+
+type childList struct {
+	*builder
+	children []indexedChild
+	seen     map[string]bool
+}
+
+// add adds what a location is a child of, and so are the places above it. A
+// place above it is split and stays so, unless the write empties it: without
+// indexes it is of no interest.
+func (c *childList) add(l location, p tree.Path) error {
+	x, parent := c.indexes, tree.Path{}
+	for d := range l.depth() {
+		key, _ := below(p, d).Cut()
+		child := parent.Child(key)
+		concerned := d == l.depth()-1 || len(x.here()) > 0 || c.emptying
+		if at := string(l.at(d + 1)); concerned && !c.seen[at] {
+			c.seen[at] = true
+			indexed, err := c.indexedChild(l, d, child, x.here())
+			if err != nil {
+				return err
+			}
+			c.children = append(c.children, indexed)
+		}
+		x, parent = x.Child(key), child
+	}
+	return nil
+}
+
+// markAbove remembers that a home is below the places above it.
+func (b *builder) markAbove(l location) {
+	for d := range l.depth() {
+		b.above[string(l.at(d))] = true
+	}
+}
+
+// indexedChild looks at the child at depth d+1 of l before and after the write.
+func (b *builder) indexedChild(l location, d int, p tree.Path, indexes []Index) (indexedChild, error) {
+	c := indexedChild{parent: l.at(d), component: l.at(d + 1)[l.ends[d]:], indexes: indexes, path: p}
+	c.location = location{l.at(d + 1), l.ends[:d+2]}
+	var err error
+	if c.before, err = b.before(c.location, p); err != nil {
+		return c, err
+	}
+	c.after, err = b.after(c.location, p)
+	return c, err
+}
+
+// homeAbove returns the home at or above a location.
+func (b *builder) homeAbove(l location) *home {
+	for d := l.depth(); d >= 0; d-- {
+		if h := b.homeAt(l, d); h != nil {
+			return h
+		}
+	}
+	return nil
+}
+
+// before looks at a node as it is without the write.
+func (b *builder) before(l location, p tree.Path) (glimpse, error) {
+	if h := b.homeAbove(l); h != nil && !h.split {
+		return glimpseOf(h.old.At(below(p, h.depth()))), nil
+	}
+	return b.glimpseAt(l, p)
+}
+
+// after looks at a node as the write leaves it.
+func (b *builder) after(l location, p tree.Path) (glimpse, error) {
+	if h := b.homeAbove(l); h != nil {
+		return glimpseOf(b.nodeAt(h.key, h.node, below(p, h.depth()))), nil
+	}
+	g, err := b.glimpseAt(l, p)
+	if err != nil {
+		return g, err
+	}
+	if b.above[string(l.key)] { // it is split, and loses or gets something below
+		survives, err := b.survives(l.key)
+		if err != nil || !survives {
+			return glimpse{}, err
+		}
+	}
+	for _, a := range b.priorities {
+		if a.Path == p {
+			g.priority = a.Node.Leaf()
+		}
+	}
+	return g, nil
+}
+
+// nodeAt returns what is at rel below the node with a key, where prepared nodes
+// stand in the place of the leaves that represent them.
+func (b *builder) nodeAt(key []byte, n tree.Node, rel tree.Path) tree.Node {
+	for {
+		for _, p := range b.prepared {
+			if bytes.Equal(p.key, key) {
+				return p.node.At(rel)
+			}
+		}
+		if rel.IsRoot() || n.IsNull() {
+			return n
+		}
+		var name string
+		name, rel = rel.Cut()
+		n = n.Child(name)
+		if len(b.prepared) > 0 {
+			key = appendComponent(key[:len(key):len(key)], name)
+		}
+	}
+}
+
+// indexChild replaces the rows of a child.
+func (b *builder) indexChild(c indexedChild) error {
+	for _, index := range c.indexes {
+		before, after := c.before, c.after
+		if path, ok := index.Order.Child(); ok {
+			var err error
+			if before, after, err = b.changed(c, path); err != nil {
+				return err
+			}
+		}
+		if err := b.replaceRow(c, index.Number, before.value, after.value); err != nil {
+			return err
+		}
+	}
+	if c.before.exists == c.after.exists && tree.CompareLeaves(c.before.priority, c.after.priority) == 0 {
+		return nil
+	}
+	if active, err := b.prioritised(c.parent); err != nil || !active {
+		return err
+	}
+	return b.replaceRow(c, priorityIndex, query.LeafValue(c.before.priority), query.LeafValue(c.after.priority))
+}
+
+// changed looks at what is below a child, before and after the write.
+func (b *builder) changed(c indexedChild, rel tree.Path) (before, after glimpse, err error) {
+	p := c.path.Join(rel)
+	l := b.locate(p)
+	if before, err = b.before(l, p); err != nil {
+		return before, after, err
+	}
+	after, err = b.after(l, p)
+	return before, after, err
+}
+
+// replaceRow moves the row of a child in one index.
+func (b *builder) replaceRow(c indexedChild, number uint32, before, after query.Value) error {
+	if c.before.exists == c.after.exists && (!c.after.exists || query.CompareValues(before, after) == 0) {
+		return nil
+	}
+	if c.before.exists {
+		if err := b.rows.Delete(indexKey(c.parent, number, before, c.component), nil); err != nil {
+			return err
+		}
+	}
+	if !c.after.exists {
+		return nil
+	}
+	return b.rows.Set(indexKey(c.parent, number, after, c.component), nil, nil)
+}
+
+// prioritised reports whether a parent keeps the index by priority, also if this
+// write made it so.
+func (b *builder) prioritised(parent []byte) (bool, error) {
+	if active, known := b.withPriorities[string(parent)]; known {
+		return active, nil
+	}
+	active, err := b.hasPriorityIndex(parent)
+	b.withPriorities[string(parent)] = active
+	return active, err
+}
+
+// activatePriorities starts the index by priority of a parent with the first
+// child that has one. Until then no child had: the rows of the others follow
+// from their keys. This reads the keys of a collection once in its life.
+func (b *builder) activatePriorities(c indexedChild) error {
+	if c.after.priority.IsNull() || !c.after.exists {
+		return nil
+	}
+	active, err := b.prioritised(c.parent)
+	if active || err != nil {
+		return err
+	}
+	b.withPriorities[string(c.parent)] = true
+	if err := b.rows.Set(indexPrefix(nil, c.parent, priorityIndex), nil, nil); err != nil {
+		return err
+	}
+	return b.eachChild(c.parent, nil, func(end int, key []byte) (bool, error) {
+		row := indexKey(c.parent, priorityIndex, query.Value{}, key[len(c.parent):end])
+		return true, b.rows.Set(row, nil, nil)
+	})
+}
+
+// eachChild calls yield with each child of a split node from a data key on: with
+// a row of the child, and the length of the child's own key in it.
+func (t Tree) eachChild(parent, from []byte, yield func(end int, key []byte) (bool, error)) error {
+	it, err := t.iterator(parent)
+	if err != nil {
+		return damaged(err)
+	}
+	rows := &stepper{Iterator: it, store: t.store}
+	defer func() { _ = rows.Close() }()
+	if from == nil {
+		from = append(bytes.Clone(parent), priorityMark, 0) // behind the priority
+	}
+	for ok := rows.SeekGE(from); ok; {
+		end, err := childEnd(rows.Key(), len(parent))
+		if err != nil {
+			return damaged(err)
+		}
+		more, err := yield(end, rows.Key())
+		if err != nil || !more {
+			return err
+		}
+		ok = rows.skip(end)
+	}
+	return damaged(rows.Error())
+}
+
+// clearIndexes deletes the rows of all parents at and below a data key.
+func (b *builder) clearIndexes(key []byte) error {
+	from, to := indexRegion(key)
+	return b.clearRange(from, to)
+}
+
+// emitIndexes adds the rows of the children of a node that is split.
+func (b *builder) emitIndexes(key []byte, n tree.Node, indexes []Index) error {
+	prioritised := false
+	for _, child := range n.Children() {
+		if prioritised = !child.Priority().IsNull(); prioritised {
+			break
+		}
+	}
+	prioritised = prioritised || b.preparedPriority(key)
+	if prioritised {
+		if err := b.rows.Set(indexPrefix(nil, key, priorityIndex), nil, nil); err != nil {
+			return err
+		}
+		indexes = append([]Index{{priorityIndex, query.ByPriority()}}, indexes...)
+	}
+	if len(indexes) == 0 {
+		return nil
+	}
+	for name, child := range n.Children() {
+		component := appendComponent(nil, name)
+		childKey := append(key[:len(key):len(key)], component...)
+		child = b.nodeAt(childKey, child, tree.Path{})
+		for _, index := range indexes {
+			value := index.Order.Value(child)
+			if path, ok := index.Order.Child(); ok {
+				value = query.ByValue().Value(b.nodeAt(childKey, child, path))
+			}
+			if err := b.rows.Set(indexKey(key, index.Number, value, component), nil, nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// preparedPriority reports whether a prepared child of the node with a key has a
+// priority.
+func (b *builder) preparedPriority(key []byte) bool {
+	for _, p := range b.prepared {
+		if !p.node.Priority().IsNull() && bytes.Equal(dataKey(nil, b.id, p.path.Parent()), key) {
+			return true
+		}
+	}
+	return false
+}

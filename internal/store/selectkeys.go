@@ -1,0 +1,99 @@
+package store
+
+import (
+	"bytes"
+	"io"
+
+	"github.com/livetree/livetree/internal/query"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// A keyWalk selects children in the order of their keys, which is the order of
+// the rows: it prints them as it goes along.
+type keyWalk struct {
+	Tree
+	parent []byte
+	query  query.Query
+}
+
+// print writes the selected children as an object.
+func (w *keyWalk) print(out io.Writer, form tree.Form) error {
+	r, ok := w.query.KeyRange()
+	if !ok {
+		_, err := out.Write([]byte("{}"))
+		return err
+	}
+	from := append(bytes.Clone(w.parent), priorityMark, 0) // behind the priority
+	to := subtreeEnd(nil, w.parent)
+	if r.Lower.Key != "" {
+		from = edgeKey(w.parent, r.Lower)
+	}
+	if r.Upper.Key != "" {
+		to = edgeKey(w.parent, r.Upper)
+	}
+	it, err := w.iterator(w.parent)
+	if err != nil {
+		return damaged(err)
+	}
+	rows := &stepper{Iterator: it, store: w.store}
+	p := &Printer{store: w.store, form: form, rows: rows, w: out, buf: []byte{'{'}}
+	defer func() { _ = p.Close() }()
+	if w.query.Last && w.query.Limit > 0 {
+		if from, err = w.lastFrom(rows, from, to); err != nil {
+			return err
+		}
+	}
+	rows.SeekGE(from)
+	if err := w.printRange(p, to); err != nil {
+		return damaged(err)
+	}
+	p.buf = append(bytes.TrimSuffix(p.buf, []byte{','}), '}')
+	return p.flush()
+}
+
+// printRange prints children up to an end, or up to the limit.
+func (w *keyWalk) printRange(p *Printer, to []byte) error {
+	for left := w.query.Limit; p.rows.Valid() && bytes.Compare(p.rows.Key(), to) < 0; {
+		end, err := childEnd(p.rows.Key(), len(w.parent))
+		if err != nil {
+			return err
+		}
+		key, _, err := cutComponent(p.rows.Key()[len(w.parent):end])
+		if err != nil {
+			return err
+		}
+		p.buf = append(tree.AppendString(p.buf, key), ':')
+		if err := p.child(end); err != nil {
+			return err
+		}
+		if left--; left == 0 {
+			return nil
+		}
+	}
+	return p.rows.Error()
+}
+
+// lastFrom goes back from an end by as many children as the limit allows, and
+// returns where the first of them begins.
+func (w *keyWalk) lastFrom(rows *stepper, from, to []byte) ([]byte, error) {
+	for range w.query.Limit {
+		if !rows.SeekLT(to) || bytes.Compare(rows.Key(), from) < 0 {
+			return from, damaged(rows.Error())
+		}
+		end, err := childEnd(rows.Key(), len(w.parent))
+		if err != nil {
+			return nil, damaged(err)
+		}
+		to = bytes.Clone(rows.Key()[:end])
+	}
+	return to, nil
+}
+
+// edgeKey returns the data key of an edge among the children of a parent.
+func edgeKey(parent []byte, edge query.KeyEdge) []byte {
+	key := appendComponent(bytes.Clone(parent), edge.Key)
+	if edge.After {
+		return append(key, subtreeMark)
+	}
+	return key
+}
