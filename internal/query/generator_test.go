@@ -65,6 +65,12 @@ func (g generator) text() string {
 	return strings.Repeat(filler, n) + s
 }
 
+// longText returns a string of which an index value holds the beginning, most
+// often the same.
+func (g generator) longText() tree.Leaf {
+	return tree.StringLeaf(strings.Repeat("x", query.MaxIndexedText) + pick(g, "", "a", "b", g.shortText()))
+}
+
 func (g generator) shortText() string {
 	alphabet := []rune("\x00\x01a aAz\x7fé\ud7ff\ue000\uf8ff\uffff😀\U0010ffff")
 	text := make([]rune, g.IntN(4))
@@ -130,10 +136,10 @@ func (g generator) keyBound() query.Bound {
 }
 
 // children returns an object of leaves and objects, or nothing.
-func (g generator) children(t *testing.T) tree.Node {
+func (g generator) children(t *testing.T, leaf func() tree.Leaf) tree.Node {
 	values := map[string]string{}
 	for range g.IntN(20) {
-		value := string(tree.AppendLeaf(nil, g.leaf()))
+		value := string(tree.AppendLeaf(nil, leaf()))
 		values[g.key()] = pick(g, value, value, value, `{"a":1}`)
 	}
 	body := []byte{'{'}

@@ -3,7 +3,7 @@ package rest
 import (
 	"io"
 	"net/http"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/livetree/livetree/internal/fault"
@@ -20,40 +20,70 @@ const (
 // A budget bounds the memory that all bodies take together.
 type budget struct {
 	limit int64
-	taken atomic.Int64
+
+	mu    sync.Mutex
+	taken int64
 }
 
-// take adds to what is taken, or refuses to.
-func (b *budget) take(bytes int64) bool {
-	if b.taken.Add(bytes) <= b.limit {
-		return true
+// copies is how often a body is in memory while it is written: as nodes, and as
+// rows on their way to the disk. One that is alone may take the whole budget
+// all the same, or none could be as large.
+const copies = 2
+
+// grow changes what one body takes, or refuses to.
+func (b *budget) grow(from, to int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	others := b.taken - from
+	if (others+to)*copies > b.limit && (others > 0 || to > b.limit) {
+		return false
 	}
-	b.taken.Add(-bytes)
-	return false
+	b.taken = others + to
+	return true
 }
 
-// charge takes memory for the call's body from the budget.
+// charge takes memory for the call's body from the budget, as far as it was not
+// reserved. Small bodies are free: there are no more of them than connections.
 func (c *call) charge(bytes int64) error {
-	if c.charged+bytes > c.bodies.limit {
-		return c.tooLarge("in memory")
+	if c.r.ContentLength >= 0 && c.r.ContentLength <= smallBody {
+		return nil
 	}
-	if !c.bodies.take(bytes) {
+	c.used += bytes
+	return c.reserve(c.used)
+}
+
+// reserve takes memory up to a total from the budget. What a body announces is
+// reserved before it is read: many that come in together would otherwise all
+// get some way and none to its end.
+func (c *call) reserve(total int64) error {
+	switch {
+	case total <= c.charged:
+		return nil
+	case total > c.bodies.limit:
+		return c.tooLarge()
+	case !c.bodies.grow(c.charged, total):
 		return fault.New(fault.Unavailable, "too much data is being written at the moment, try again")
 	}
-	c.charged += bytes
+	c.charged = total
 	return nil
 }
 
 // release gives the memory back.
-func (c *call) release() { c.bodies.taken.Add(-c.charged) }
+func (c *call) release() {
+	if c.charged > 0 {
+		c.bodies.grow(c.charged, 0)
+	}
+}
 
-func (c *call) tooLarge(where string) error {
+func (c *call) tooLarge() error {
 	return fault.New(fault.TooLarge,
-		"Data to write exceeds the maximum size that can be modified with a single request: %d bytes, %d %s", c.opts.MaxBody, c.bodies.limit, where)
+		"Data to write exceeds the maximum size that can be modified with a single request: %d bytes, or %d in memory",
+		c.opts.MaxBody, c.bodies.limit)
 }
 
 // body returns the reader of the request's body, and how to decode it.
 func (c *call) body() (io.Reader, tree.DecodeOptions, error) {
+	c.unread = c.r.ContentLength != 0
 	opts := tree.DecodeOptions{Depth: c.path().Depth(), Charge: c.charge}
 	if c.verb == post {
 		opts.Depth++
@@ -62,9 +92,44 @@ func (c *call) body() (io.Reader, tree.DecodeOptions, error) {
 		return nil, opts, errEncoding
 	}
 	if c.r.ContentLength > c.opts.MaxBody {
-		return nil, opts, c.tooLarge("in memory")
+		return nil, opts, c.tooLarge()
 	}
-	return &bodyReader{call: c, control: http.NewResponseController(c.w), started: c.opts.Now()}, opts, nil
+	body := &bodyReader{call: c, control: http.NewResponseController(c.w), started: c.opts.Now()}
+	if c.r.ContentLength > smallBody {
+		if err := c.reserve(min(c.r.ContentLength, c.bodies.limit)); err != nil {
+			return nil, opts, err
+		}
+	}
+	return body, opts, nil
+}
+
+// smallBody is the length up to which a body takes nothing from the budget.
+const smallBody = 64 << 10
+
+// drainBytes and drainTime bound how much of a refused body is read all the
+// same. A client that is still sending when its connection is closed may not see
+// the answer.
+const (
+	drainBytes = 32 << 20
+	drainTime  = 5 * time.Second
+)
+
+// failUnread answers with an error while the client is still sending its body:
+// first the answer, which it may be waiting for, then the rest of the body is
+// read. HTTP/2 can tell a sender to stop.
+func (c *call) failUnread(status int, text string) {
+	control := http.NewResponseController(c.w)
+	if c.r.ProtoMajor != 1 || control.EnableFullDuplex() != nil {
+		writeError(c.w, status, text)
+		return
+	}
+	c.w.Header().Set("Connection", "close")
+	writeError(c.w, status, text)
+	if control.Flush() != nil {
+		return
+	}
+	_ = control.SetReadDeadline(c.opts.Now().Add(drainTime))
+	_, _ = io.CopyN(io.Discard, c.r.Body, drainBytes)
 }
 
 // A bodyReader reads a body of bounded size from a client that keeps sending.
@@ -84,9 +149,10 @@ func (b *bodyReader) Read(p []byte) (int, error) {
 	_ = b.control.SetReadDeadline(now.Add(bodyIdle))
 	n, err := b.r.Body.Read(p)
 	if b.read += int64(n); b.read > b.opts.MaxBody {
-		return 0, b.tooLarge("in memory")
+		return 0, b.tooLarge()
 	}
 	if err == io.EOF {
+		b.unread = false
 		_ = b.control.SetReadDeadline(time.Time{})
 		return n, err
 	}

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"strconv"
 
@@ -56,7 +57,11 @@ func (c *call) fail(err error) {
 	}
 	status, text := answer(err)
 	if status >= http.StatusInternalServerError && !isGone(c.r, err) {
-		c.opts.Logger.Error("request failed", "method", c.r.Method, "path", c.path().String(), "status", status, "error", err)
+		level := slog.LevelWarn // of overload
+		if status == http.StatusInternalServerError {
+			level = slog.LevelError
+		}
+		c.opts.Logger.Log(c.r.Context(), level, "request failed", "method", c.r.Method, "path", c.path().String(), "status", status, "error", err)
 	}
 	header := c.w.Header()
 	if status == http.StatusServiceUnavailable || status == http.StatusInsufficientStorage {
@@ -64,6 +69,10 @@ func (c *call) fail(err error) {
 	}
 	if status == http.StatusMethodNotAllowed {
 		header.Set("Allow", allowedMethods)
+	}
+	if c.unread {
+		c.failUnread(status, text)
+		return
 	}
 	writeError(c.w, status, text)
 }

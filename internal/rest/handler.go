@@ -72,6 +72,8 @@ type call struct {
 	who      auth.Identity
 
 	charged int64 // of the budget for bodies
+	used    int64 // by what was decoded so far
+	unread  bool  // the body was not read to its end
 }
 
 // ServeHTTP implements http.Handler.
@@ -102,7 +104,7 @@ func (c *call) serve() error {
 	if c.verb, err = override(c.verb, c.r.Header, values); err != nil {
 		return err
 	}
-	if c.target, err = parseTarget(c.r.URL.EscapedPath()); err != nil {
+	if c.target, err = parseTarget(escapedPath(c.r.URL)); err != nil {
 		return err
 	}
 	if err := c.findDatabase(values); err != nil {
@@ -127,7 +129,7 @@ func (c *call) serve() error {
 
 // findDatabase sets the database of the call.
 func (c *call) findDatabase(values values) error {
-	name, err := c.databaseName(values.first("ns"), c.r.Host)
+	name, err := c.databaseName(values["ns"], c.r.Host)
 	if err != nil {
 		return err
 	}

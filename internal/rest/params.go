@@ -9,18 +9,12 @@ import (
 	"strings"
 
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/tree"
 )
 
 // values are the parameters of a query string.
 type values map[string][]string
-
-func (v values) first(name string) string {
-	if list := v[name]; len(list) > 0 {
-		return list[0]
-	}
-	return ""
-}
 
 // maxParams bounds the number of parameters, of which there are some thirty.
 const maxParams = 100
@@ -45,6 +39,8 @@ type params struct {
 	callback string
 	download string // the file name as a header value
 	override *string
+	query    query.Query
+	filtered bool // there is a query
 }
 
 type printing uint8
@@ -81,6 +77,14 @@ var table = map[string]param{
 	"format":                 {reading, false, readFormat},
 	"callback":               {reading, false, readCallback},
 	"download":               {reading, false, readDownload},
+	"orderBy":                {reading, false, nil}, // these are read together
+	"limitToFirst":           {reading, false, nil},
+	"limitToLast":            {reading, false, nil},
+	"startAt":                {reading, false, nil},
+	"startAfter":             {reading, false, nil},
+	"endAt":                  {reading, false, nil},
+	"endBefore":              {reading, false, nil},
+	"equalTo":                {reading, false, nil},
 }
 
 // parseParams checks the parameters of a request and reads those that shape the
@@ -116,7 +120,15 @@ func parseParams(v verb, all values) (params, error) {
 			}
 		}
 	}
-	return p, nil
+	var err error
+	p.query, p.filtered, err = query.Parse(func(name string) (string, bool) {
+		list := all[name]
+		if len(list) == 0 {
+			return "", false
+		}
+		return list[0], true
+	})
+	return p, err
 }
 
 func readPrint(p *params, value string) error {

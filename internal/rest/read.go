@@ -33,6 +33,9 @@ var nullText = text("null")
 
 // read answers GET and HEAD.
 func (c *call) read() error {
+	if _, err := c.condition(); err != nil {
+		return err
+	}
 	body, tag, err := c.look()
 	if err != nil {
 		return err
@@ -65,11 +68,16 @@ func (c *call) look() (content, string, error) {
 		return nil, "", err
 	}
 	switch {
+	case c.target.priority && c.params.filtered:
+		return nullText, "", nil // a leaf, or nothing, has no children to select
 	case c.target.priority:
 		priority, err := snapshot.Priority(c.path())
 		return text(tree.AppendLeaf(nil, priority)), tag, err
 	case c.params.shallow:
 		body, err := snapshot.Shallow(c.path())
+		return body, tag, err
+	case c.params.filtered:
+		body, err := snapshot.Select(c.path(), c.params.query, c.params.form)
 		return body, tag, err
 	}
 	body, err := snapshot.Printer(c.path(), c.params.form)
@@ -78,7 +86,7 @@ func (c *call) look() (content, string, error) {
 
 // readTag returns the ETag of the location if the request calls for it.
 func (c *call) readTag(snapshot *engine.Snapshot) (string, error) {
-	if c.params.shallow || !(wantsETag(c.r) || len(c.r.Header.Values("If-None-Match")) > 0) {
+	if c.params.shallow || c.params.filtered || !(wantsETag(c.r) || len(c.r.Header.Values("If-None-Match")) > 0) {
 		return "", nil
 	}
 	return snapshot.ETag(c.path())

@@ -183,7 +183,7 @@ func TestConditions(t *testing.T) {
 		"PUT /a.json 2\nif-match: "+tag, `200 2`,
 		"PUT /a.json 3\nif-match: \""+tag+"\"", `412 2`,
 		"DELETE /b.json\nif-match: null_etag", `200 null`,
-		"POST /b.json 1\nif-match: x", `400 `+errorBody("if-match is not supported with POST and PATCH"),
+		"POST /b.json 1\nif-match: x", `400 `+errorBody("if-match is not supported with GET, POST and PATCH"),
 		"PUT /a.json 2\nif-match: *", `400 `+errorBody("If-Match must hold exactly one ETag"),
 		"PUT /a.json 1", `200 1`,
 		"GET /a.json\nIf-None-Match: "+tag, `304`,

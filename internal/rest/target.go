@@ -112,11 +112,21 @@ func parseTarget(escaped string) (target, error) {
 	return t, nil
 }
 
+// escapedPath returns the path of a URL as it was sent. URL.EscapedPath would
+// escape it anew if it holds a raw quote, say, and show an escaped slash in it as
+// a slash.
+func escapedPath(u *url.URL) string {
+	if u.RawPath != "" {
+		return u.RawPath
+	}
+	return u.EscapedPath()
+}
+
 // databaseName returns the name of the database that a request is for: by the
 // parameter ns, by its host, or by default.
-func (h *Handler) databaseName(ns, host string) (string, error) {
-	if ns != "" {
-		return ns, nil
+func (h *Handler) databaseName(ns []string, host string) (string, error) {
+	if len(ns) > 0 { // an empty one is no name, and not none
+		return ns[0], nil
 	}
 	host = strings.ToLower(hostname(host))
 	if name, ok := h.opts.HostMap[host]; ok {

@@ -79,7 +79,7 @@ func (c *call) decode() (tree.Write, error) {
 func (c *call) condition() (string, error) {
 	tag, err := oneTag(c.r.Header, "If-Match")
 	if tag != "" && c.verb&(put|del) == 0 {
-		err = fault.New(fault.Invalid, "if-match is not supported with POST and PATCH")
+		err = fault.New(fault.Invalid, "if-match is not supported with GET, POST and PATCH")
 	}
 	return tag, err
 }

@@ -17,6 +17,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -122,6 +123,7 @@ func Run(ctx context.Context, c Config) error {
 	if err := c.check(); err != nil {
 		return err
 	}
+	limitMemory(c)
 	s, err := store.Open(c.Data, store.Options{Logger: c.Logger, CacheBytes: c.CacheBytes})
 	if err != nil {
 		return err
@@ -131,6 +133,19 @@ func Run(ctx context.Context, c Config) error {
 		return err // the store is in use; the next start replays its log
 	}
 	return errors.Join(err, s.Close())
+}
+
+// restBytes is what the server needs beside the cache and the bodies: memtables,
+// connections, answers under way.
+const restBytes = 384 << 20
+
+// limitMemory tells the garbage collector how much there is to work with, so
+// that it works harder before the heap has doubled over a burst of large bodies.
+// An operator's GOMEMLIMIT stands.
+func limitMemory(c Config) {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(c.MaxBodies + max(c.CacheBytes, store.DefaultCacheBytes) + restBytes)
+	}
 }
 
 // runStore is Run with the store open.

@@ -114,6 +114,7 @@ func (b *builder) change(w tree.Write) (err error) {
 			}
 		}
 	}
+	b.adopt()
 	for _, h := range b.homes {
 		if err := b.rewrite(h); err != nil {
 			return err
@@ -128,6 +129,22 @@ func (b *builder) change(w tree.Write) (err error) {
 		return err
 	}
 	return b.index()
+}
+
+// adopt makes the rows of the one prepared node the batch itself, instead of
+// copying them into it. Rows that are deleted must come before them; where a
+// split node is cleared there are such.
+func (b *builder) adopt() {
+	if len(b.prepared) != 1 {
+		return
+	}
+	for _, h := range b.homes {
+		if h.split {
+			return
+		}
+	}
+	_ = b.rows.Close() // it is empty
+	b.rows, b.prepared[0].rows = b.prepared[0].rows, nil
 }
 
 // assign finds the home of an assignment.
@@ -331,6 +348,9 @@ func (b *builder) emit(key []byte, n tree.Node, x *Indexes) (chunked bool, err e
 	above := false // a prepared node is below: this one cannot be a chunk
 	for _, p := range b.prepared {
 		if bytes.Equal(p.key, key) {
+			if p.rows == nil { // adopted
+				return false, nil
+			}
 			return false, b.rows.Apply(p.rows, nil)
 		}
 		above = above || belongs(p.key, key)

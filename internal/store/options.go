@@ -24,8 +24,8 @@ const (
 const (
 	DefaultChunkBytes = 2 << 10
 	MaxChunkBytes     = 4 << 10
+	DefaultCacheBytes = 64 << 20
 
-	defaultCacheBytes    = 64 << 20
 	defaultMemTableBytes = 16 << 20
 	defaultBallastBytes  = 64 << 20
 )
@@ -92,7 +92,7 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	setDefault(&o.ChunkBytes, DefaultChunkBytes)
 	o.ChunkBytes = max(o.ChunkBytes, 0)
-	setDefault(&o.CacheBytes, defaultCacheBytes)
+	setDefault(&o.CacheBytes, DefaultCacheBytes)
 	setDefault(&o.MemTableBytes, defaultMemTableBytes)
 	setDefault(&o.BallastBytes, defaultBallastBytes)
 	setDefault(&o.LogKeep.Age, time.Hour)

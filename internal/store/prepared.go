@@ -32,6 +32,7 @@ func (s *Store) Prepare(id ID, w tree.Write, indexes *Indexes, minBytes int) (*P
 			continue
 		}
 		b := s.newBuilder(id, indexes, nil)
+		b.rows = s.db.NewBatchWithSize(w.Bytes())
 		key := dataKey(nil, id, a.Path)
 		if _, err := b.emit(key, a.Node, indexes.below(a.Path)); err != nil {
 			p.Close()
@@ -48,7 +49,9 @@ func (p *Prepared) Close() {
 		return
 	}
 	for _, n := range p.nodes {
-		_ = n.rows.Close()
+		if n.rows != nil { // else Build has taken them
+			_ = n.rows.Close()
+		}
 	}
 	p.nodes = nil
 }
