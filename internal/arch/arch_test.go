@@ -1,0 +1,250 @@
+package arch_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// root is the module's root; tests run in the directory of their package.
+const root = "../.."
+
+// livetree is the layout of this module, in import order: a package may import
+// only packages above it.
+var livetree = layout{
+	module: "github.com/livetree/livetree",
+	order: []string{
+		"internal/fault",
+		"internal/tree",
+		"internal/pushid",
+		"internal/query",
+		"internal/rules/expr",
+		"internal/rules",
+		"internal/auth",
+		"internal/hub",
+		"internal/store",
+		"internal/engine",
+		"internal/catalog",
+		"internal/cluster",
+		"internal/rest",
+		"internal/wire",
+		"internal/console",
+		"internal/backup",
+		"internal/admin",
+		"internal/server",
+		"internal/client",
+		"internal/bench",
+		"cmd/livetree",
+	},
+	support: []string{
+		"internal/arch",
+		"internal/model",
+	},
+	suites: []string{
+		"conformance",
+	},
+}
+
+// TestLayout reads the files itself, through os, so that the test cache knows
+// them: a run of the go command would be answered from a stale cache entry.
+func TestLayout(t *testing.T) {
+	problems, err := livetree.check(os.DirFS(root))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range problems {
+		t.Error(problem)
+	}
+}
+
+// tableRow is a package's row in docs/architecture.md: number, package, job, state.
+var tableRow = regexp.MustCompile("(?m)^\\| *[0-9]+ *\\| *`([a-z/]+)` *\\|.*\\| *(here|begun|planned) *\\|$")
+
+func TestArchitectureTableAgreesWithLayout(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var listed []string
+	for _, row := range tableRow.FindAllStringSubmatch(string(page), -1) {
+		dir, state := row[1], row[2]
+		if !strings.HasPrefix(dir, "cmd/") {
+			dir = "internal/" + dir
+		}
+		listed = append(listed, dir)
+		if files, err := filepath.Glob(filepath.Join(root, dir, "*.go")); err != nil {
+			t.Fatal(err)
+		} else if len(files) > 0 && state == "planned" {
+			t.Errorf("docs/architecture.md says that %s is planned, but it exists", dir)
+		}
+	}
+	if !slices.Equal(listed, livetree.order) {
+		t.Errorf("docs/architecture.md lists\n%q\nwant the order of the layout\n%q", listed, livetree.order)
+	}
+}
+
+// TestLayoutFindsProblems feeds the check small modules, each with one thing
+// out of place, and one that is in order.
+func TestLayoutFindsProblems(t *testing.T) {
+	small := layout{
+		module:  "example.org/m",
+		order:   []string{"internal/low", "internal/high", "cmd/m"},
+		support: []string{"internal/arch", "internal/model"},
+		suites:  []string{"suite"},
+	}
+	const (
+		low   = "// Package low is the bottom.\npackage low\n"
+		high  = "// Package high is the top.\npackage high\n"
+		model = "// Package model is for tests.\npackage model\n"
+		suite = "// Package suite is tests.\npackage suite\n"
+	)
+	tests := []struct {
+		name  string
+		files map[string]string
+		want  []string // the problems, in order
+	}{
+		{
+			name: "in order",
+			files: map[string]string{
+				"internal/low/low.go":        low + "import _ \"fmt\"\n",
+				"internal/low/low_test.go":   "package low_test\nimport _ \"example.org/m/internal/low\"\nimport _ \"example.org/m/internal/model\"\n",
+				"internal/high/high.go":      high + "import _ \"example.org/m/internal/low\"\n",
+				"internal/high/more.go":      "package high\n",
+				"internal/model/model.go":    model,
+				"suite/doc.go":               suite,
+				"suite/suite_test.go":        "package suite_test\nimport _ \"example.org/m/internal/high\"\n",
+				"cmd/m/main.go":              "// M is the command.\npackage main\nimport _ \"example.org/m/internal/high\"\n",
+				"internal/low/testdata/x.go": "not Go at all",
+				"tools/go.mod":               "module example.org/m/tools\n",
+				"tools/tools.go":             "package tools\n",
+				".hidden/x.go":               "package x\n",
+				"_old/x.go":                  "package x\n",
+			},
+		},
+		{
+			name:  "upward import",
+			files: map[string]string{"internal/low/low.go": low + "import \"example.org/m/internal/high\"\n"},
+			want:  []string{"internal/low/low.go:3:8: internal/low imports internal/high, which is not above it in the list"},
+		},
+		{
+			name: "upward import in a test",
+			files: map[string]string{
+				"internal/low/low.go":      low,
+				"internal/low/low_test.go": "package low\nimport \"example.org/m/internal/high\"\n",
+			},
+			want: []string{"internal/low/low_test.go:2:8: internal/low imports internal/high, which is not above it in the list"},
+		},
+		{
+			name:  "import of the root package",
+			files: map[string]string{"internal/low/low.go": low + "import \"example.org/m\"\n"},
+			want:  []string{"internal/low/low.go:3:8: internal/low imports ., which is not listed"},
+		},
+		{
+			name:  "upward import behind a build constraint",
+			files: map[string]string{"internal/low/low.go": "//go:build windows\n\n" + low + "import \"example.org/m/internal/high\"\n"},
+			want:  []string{"internal/low/low.go:5:8: internal/low imports internal/high, which is not above it in the list"},
+		},
+		{
+			name:  "test support outside of a test",
+			files: map[string]string{"internal/high/high.go": high + "import \"example.org/m/internal/model\"\n"},
+			want:  []string{"internal/high/high.go:3:8: internal/high imports internal/model, which only tests may import"},
+		},
+		{
+			name:  "test support that is not apart",
+			files: map[string]string{"internal/model/model.go": model + "import \"example.org/m/internal/low\"\n"},
+			want:  []string{"internal/model/model.go:3:8: internal/model imports internal/low, but a package for tests imports nothing of the module"},
+		},
+		{
+			name: "suite that is more than tests",
+			files: map[string]string{
+				"suite/doc.go":           suite + "import \"example.org/m/internal/low\"\n",
+				"internal/low/low.go":    low,
+				"internal/low/a_test.go": "package low\nimport \"example.org/m/suite\"\n",
+			},
+			want: []string{
+				"internal/low/a_test.go:2:8: internal/low imports suite, which nothing may import",
+				"suite/doc.go:3:8: suite imports internal/low, but a package for tests imports nothing of the module",
+			},
+		},
+		{
+			name: "packages that are not listed",
+			files: map[string]string{
+				"m.go":                    "// Package m is at the root.\npackage m\n",
+				"internal/extra/extra.go": "// Package extra is new.\npackage extra\nimport _ \"example.org/m/internal/high\"\n",
+			},
+			want: []string{
+				". is a package, but is not listed",
+				"internal/extra is a package, but is not listed",
+			},
+		},
+		{
+			name:  "package without a comment",
+			files: map[string]string{"internal/low/low.go": "// A remark that belongs to nothing.\n\npackage low\n"},
+			want:  []string{"internal/low has no package comment"},
+		},
+		{
+			name:  "main package without a comment",
+			files: map[string]string{"cmd/m/main.go": "//go:build linux\npackage main\n"},
+			want:  []string{"cmd/m has no package comment"},
+		},
+		{
+			name:  "comment only in a test file",
+			files: map[string]string{"internal/low/low.go": "package low\n", "internal/low/low_test.go": low},
+			want:  []string{"internal/low has no package comment"},
+		},
+		{
+			name:  "two comments",
+			files: map[string]string{"internal/low/doc.go": low, "internal/low/low.go": low},
+			want:  []string{"internal/low has 2 package comments, want one: internal/low/doc.go, internal/low/low.go"},
+		},
+		{
+			name:  "comment about something else",
+			files: map[string]string{"internal/low/low.go": "// The bottom.\npackage low\n"},
+			want:  []string{`internal/low/low.go: package comment does not start with "Package " and the name`},
+		},
+		{
+			name:  "name that differs from the directory",
+			files: map[string]string{"internal/low/low.go": "// Package bottom is low.\npackage bottom\n"},
+			want:  []string{"internal/low/low.go: package bottom in directory internal/low, want low"},
+		},
+		{
+			name:  "command below internal",
+			files: map[string]string{"internal/low/main.go": "// Low is a command.\npackage main\n"},
+			want:  []string{"internal/low/main.go: package main in directory internal/low, want low"},
+		},
+		{
+			name:  "bag of things",
+			files: map[string]string{"internal/util/util.go": "// Package util is anything.\npackage util\n"},
+			want: []string{
+				"internal/util is named after nothing in particular: name it after what it holds",
+				"internal/util is a package, but is not listed",
+			},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			fsys := fstest.MapFS{"go.mod": {Data: []byte("module example.org/m\n")}}
+			for name, text := range test.files {
+				fsys[name] = &fstest.MapFile{Data: []byte(text)}
+			}
+			got, err := small.check(fsys)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("check found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(test.want, "\n"))
+			}
+		})
+	}
+}
+
+func TestLayoutReportsUnreadableFile(t *testing.T) {
+	fsys := fstest.MapFS{"internal/low/low.go": {Data: []byte("packag low\n")}}
+	if _, err := livetree.check(fsys); err == nil {
+		t.Error("check of a file that does not parse: no error, want one")
+	}
+}
