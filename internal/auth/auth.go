@@ -9,6 +9,7 @@ import (
 	"crypto/subtle"
 
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/tree"
 )
 
 // An Identity is who a request comes from. The zero value is nobody in
@@ -16,6 +17,11 @@ import (
 type Identity struct {
 	// Admin says that rules do not apply.
 	Admin bool
+	// Operator says that it may also read and replace the rules: it is the
+	// holder of the app secret.
+	Operator bool
+	// Auth is what rules see as auth; no data for nobody.
+	Auth tree.Node
 }
 
 // Verify returns the identity that a credential gives in a database with these
@@ -35,7 +41,7 @@ func Verify(credential string, secrets []string) (Identity, error) {
 		match |= subtle.ConstantTimeCompare(given[:], want[:])
 	}
 	if match == 1 {
-		return Identity{Admin: true}, nil
+		return Identity{Admin: true, Operator: true}, nil
 	}
 	return Identity{}, fault.New(fault.Unauthenticated, "Could not parse auth token.")
 }

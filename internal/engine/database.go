@@ -82,7 +82,7 @@ func Open(s *store.Store, id store.ID, opts Options) (*Database, error) {
 		return nil, classify(err)
 	}
 	d := &Database{store: s, id: id, opts: opts, position: position, ended: make(chan struct{})}
-	if d.settings, err = newSettings(rows); err != nil {
+	if d.settings, err = newSettings(rows, nil); err != nil {
 		return nil, err
 	}
 	d.recent.position = position

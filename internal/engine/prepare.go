@@ -36,10 +36,11 @@ func (d *Database) prepare(op *operation) error {
 	if op.request.IfMatch != "" {
 		p.reads = append(p.reads, op.request.At)
 	}
-	var err error
-	if p.commit, err = d.judge(view.Tree(d.id), published.settings, op.request, math.MaxInt); err != nil {
+	j, err := d.judge(view.Tree(d.id), published.settings, op.request, math.MaxInt)
+	if err != nil {
 		return err
 	}
+	p.commit, p.reads = j.Commit, append(p.reads, j.reads...)
 	if p.rows, err = d.store.Prepare(d.id, p.commit.Write, published.settings.indexes, heavyBytes); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -8,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/livetree/livetree/internal/auth"
-	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/rules"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -19,26 +20,29 @@ const (
 	settingIndexes = "indexes" // an indexList
 )
 
-// OpenRules is the rules document that lets everybody read and write.
-const OpenRules = `{
-  "rules": {
-    ".read": true,
-    ".write": true
-  }
-}
-`
-
 // settings are the settings of a database at one commit, and what follows from
 // them. They do not change.
 type settings struct {
 	rows    store.Settings
+	rules   *rules.Ruleset // nil for none: then nothing is allowed
 	list    indexList
 	indexes *store.Indexes
 }
 
-func newSettings(rows store.Settings) (*settings, error) {
+// newSettings works out what follows from the rows; old may be nil.
+func newSettings(rows store.Settings, old *settings) (*settings, error) {
 	s := &settings{rows: rows}
 	var err error
+	document, ok := rows[settingRules]
+	switch {
+	case !ok:
+	case old != nil && old.rules != nil && bytes.Equal(document, old.rows[settingRules]):
+		s.rules = old.rules
+	default:
+		if s.rules, err = rules.Compile(string(document)); err != nil {
+			return nil, fmt.Errorf("compile the rules: %w", err)
+		}
+	}
 	if s.list, err = decodeIndexes(rows[settingIndexes]); err != nil {
 		return nil, fmt.Errorf("read the list of indexes: %w", err)
 	}
@@ -59,7 +63,7 @@ func (s *settings) with(changed store.Settings) (*settings, error) {
 			rows[name] = value
 		}
 	}
-	return newSettings(rows)
+	return newSettings(rows, s)
 }
 
 // A revision is a change of settings, perhaps with the rows of an index.
@@ -68,29 +72,13 @@ type revision struct {
 	step *store.IndexRows
 }
 
-// allows reports whether somebody may read and write. Until rules are
-// evaluated, a database is open or closed as a whole.
-func (s *settings) allows(who auth.Identity) bool {
-	return who.Admin || string(s.rows[settingRules]) == OpenRules
-}
-
 func (s *settings) secrets() []string {
 	return slices.Collect(strings.SplitSeq(string(s.rows[settingSecrets]), "\n"))
 }
 
-var errDenied = fault.New(fault.Denied, "Permission denied")
-
 // Identify returns who a credential belongs to. The empty credential is nobody.
 func (d *Database) Identify(credential string) (auth.Identity, error) {
 	return auth.Verify(credential, d.published.Load().settings.secrets())
-}
-
-// AllowRead reports whether somebody may read: nil, or a fault.Denied error.
-func (s *Snapshot) AllowRead(who auth.Identity) error {
-	if s.settings.allows(who) {
-		return nil
-	}
-	return errDenied
 }
 
 // HasSecrets reports whether there is any credential for the database.
@@ -98,19 +86,19 @@ func (d *Database) HasSecrets() bool {
 	return len(d.published.Load().settings.rows[settingSecrets]) > 0
 }
 
-// IsOpen reports whether the rules let everybody read and write everything.
+// IsOpen reports whether the rules let everybody read or write everything.
 func (d *Database) IsOpen() bool {
-	return d.published.Load().settings.allows(auth.Identity{})
+	ruleset := d.published.Load().settings.rules
+	if ruleset == nil {
+		return false
+	}
+	read, write := ruleset.OpensRoot()
+	return read || write
 }
 
 // SetSecrets replaces the app secrets.
 func (d *Database) SetSecrets(ctx context.Context, secrets ...string) error {
 	return d.set(ctx, settingSecrets, []byte(strings.Join(secrets, "\n")))
-}
-
-// SetRules replaces the rules document.
-func (d *Database) SetRules(ctx context.Context, document string) error {
-	return d.set(ctx, settingRules, []byte(document))
 }
 
 func (d *Database) set(ctx context.Context, name string, value []byte) error {

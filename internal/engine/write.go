@@ -218,10 +218,11 @@ func (d *Database) decide(op *operation) (Commit, error) {
 		}
 		commit = p.commit
 	} else {
-		var err error
-		if commit, err = d.judge(d.store.Live(d.id), d.settings, op.request, heavyBytes); err != nil {
+		j, err := d.judge(d.store.Live(d.id), d.settings, op.request, heavyBytes)
+		if err != nil {
 			return Commit{}, err
 		}
+		commit = j.Commit
 	}
 	if len(commit.Assignments) > 0 || op.revision.rows != nil {
 		commit.Position = d.position + 1
@@ -266,38 +267,43 @@ func (d *Database) build(op *operation) (*store.Batch, error) {
 	return d.store.Build(d.id, op.commit.Change, d.settings.indexes, rows)
 }
 
-// judge decides about a request on a tree. It changes nothing. It reads at most
+// A judgement is what was decided about a request, and what that rests on.
+type judgement struct {
+	Commit
+	reads []tree.Path
+}
+
+// judge decides about a request on a tree, in the order in which refusals are
+// told: rules first, then the precondition. It changes nothing. It reads at most
 // limit bytes of old data for the precondition, and fails with errHeavy if that
 // is not enough.
-func (d *Database) judge(t store.Tree, settings *settings, req Request, limit int) (Commit, error) {
-	if !settings.allows(req.Who) {
-		return Commit{}, errDenied
-	}
-	if req.IfMatch != "" {
-		tag, err := d.etag(t, req.At, limit)
-		if err != nil {
-			return Commit{}, err
-		}
-		if tag != req.IfMatch {
-			return Commit{}, fault.New(fault.Precondition, "the ETag does not match")
-		}
-	}
-	var commit Commit
+func (d *Database) judge(t store.Tree, settings *settings, req Request, limit int) (judgement, error) {
+	var j judgement
+	j.Millis = d.opts.Clock.Millis()
 	w := req.Write
 	if req.Push {
 		key, err := d.opts.Clock.PushKey()
 		if err != nil {
-			return Commit{}, err
+			return j, err
 		}
-		commit.Key = key
+		j.Key = key
 		w = tree.Put(req.At.Child(key), req.Assignments[0].Node)
 	}
-	// Not before the key is made: no key may be ahead of the time of its commit,
-	// which is all that the clock knows after a restart.
-	commit.Millis = d.opts.Clock.Millis()
 	var err error
-	commit.Write, err = tree.Resolve(w, commit.Millis, t)
-	return commit, err
+	if j.Write, err = tree.Resolve(w, j.Millis, t); err != nil {
+		return j, err
+	}
+	if j.reads, err = settings.allowWrite(t, req.Who, j.Write, j.Millis); err != nil {
+		return j, err
+	}
+	if req.IfMatch == "" {
+		return j, nil
+	}
+	tag, err := d.etag(t, req.At, limit)
+	if err == nil && tag != req.IfMatch {
+		err = fault.New(fault.Precondition, "the ETag does not match")
+	}
+	return j, err
 }
 
 // errHeavy says that a write needs more work than its turn allows, errStale

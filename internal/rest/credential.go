@@ -1,11 +1,11 @@
 package rest
 
 import (
-	"encoding/json"
 	"strings"
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/tree"
 )
 
 // owner is the credential that SDKs in emulator mode send.
@@ -18,7 +18,7 @@ func (c *call) identify(values values) error {
 		return err
 	}
 	if credential == owner && !byAuth && c.ownerAllowed() {
-		c.who = auth.Identity{Admin: true}
+		c.who = auth.Identity{Admin: true, Operator: true}
 		return nil
 	}
 	if c.database == nil {
@@ -75,9 +75,10 @@ func (c *call) overrideIdentity() error {
 	if !c.who.Admin {
 		return fault.New(fault.Denied, "auth_variable_override needs an administrator's credential")
 	}
-	if !json.Valid([]byte(*c.params.override)) {
-		return fault.New(fault.Invalid, "auth_variable_override must be a JSON value")
+	variable, err := tree.Decode(strings.NewReader(*c.params.override), tree.DecodeOptions{})
+	if err != nil {
+		return fault.Wrap(fault.Invalid, err, "auth_variable_override must be a JSON value: %v", err)
 	}
-	c.who = auth.Identity{}
+	c.who = auth.Identity{Auth: variable}
 	return nil
 }

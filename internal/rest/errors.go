@@ -21,13 +21,14 @@ func (r *refusal) Error() string { return r.text }
 const invalidPath = "Invalid path: Invalid token in path"
 
 var (
-	errMethod     = &refusal{http.StatusMethodNotAllowed, "the method is not GET, HEAD, PUT, POST, PATCH, DELETE or OPTIONS"}
-	errNoSuffix   = &refusal{http.StatusNotFound, "append .json to your request URI to use the REST API"}
-	errPath       = &refusal{http.StatusBadRequest, invalidPath}
-	errNoDatabase = &refusal{http.StatusExpectationFailed, "the request names no database: use the parameter ns or a host name of its own"}
-	errEncoding   = &refusal{http.StatusUnsupportedMediaType, "a Content-Encoding is not supported: send the body as it is"}
-	errSlowBody   = &refusal{http.StatusRequestTimeout, "the body came too slowly"}
-	errPlainHTTP  = &refusal{http.StatusNotFound, "use HTTPS: this server does not answer plain HTTP requests"}
+	errMethod      = &refusal{http.StatusMethodNotAllowed, "the method is not GET, HEAD, PUT, POST, PATCH, DELETE or OPTIONS"}
+	errRulesMethod = &refusal{http.StatusMethodNotAllowed, "the rules document knows GET and PUT"}
+	errNoSuffix    = &refusal{http.StatusNotFound, "append .json to your request URI to use the REST API"}
+	errPath        = &refusal{http.StatusBadRequest, invalidPath}
+	errNoDatabase  = &refusal{http.StatusExpectationFailed, "the request names no database: use the parameter ns or a host name of its own"}
+	errEncoding    = &refusal{http.StatusUnsupportedMediaType, "a Content-Encoding is not supported: send the body as it is"}
+	errSlowBody    = &refusal{http.StatusRequestTimeout, "the body came too slowly"}
+	errPlainHTTP   = &refusal{http.StatusNotFound, "use HTTPS: this server does not answer plain HTTP requests"}
 )
 
 // statuses are the answers to each kind of failure.

@@ -68,6 +68,7 @@ type call struct {
 	verb     verb
 	target   target
 	params   params
+	name     string           // of the database
 	database *engine.Database // nil: a read of a database that is not there
 	who      auth.Identity
 
@@ -113,14 +114,16 @@ func (c *call) serve() error {
 	if err := c.identify(values); err != nil {
 		return err
 	}
-	if c.params, err = parseParams(c.verb, values); err != nil {
+	if c.params, err = parseParams(c.target, c.verb, values); err != nil {
 		return err
 	}
 	if err := c.overrideIdentity(); err != nil {
 		return err
 	}
-	switch c.verb {
-	case get, head:
+	switch {
+	case c.target.rules:
+		return c.rules()
+	case c.verb.reads():
 		return c.read()
 	default:
 		return c.write()
@@ -133,6 +136,7 @@ func (c *call) findDatabase(values values) error {
 	if err != nil {
 		return err
 	}
+	c.name = name
 	c.database, err = c.opts.Catalog.Database(name)
 	if fault.KindOf(err) != fault.NotFound || c.opts.Create == nil {
 		return err

@@ -41,6 +41,16 @@ type params struct {
 	override *string
 	query    query.Query
 	filtered bool // there is a query
+	strict   bool // of the rules document: without comments
+	dryRun   bool // of the rules document: it is only checked
+}
+
+// filter returns the query, nil if there is none.
+func (p *params) filter() *query.Query {
+	if !p.filtered {
+		return nil
+	}
+	return &p.query
 }
 
 type printing uint8
@@ -87,9 +97,28 @@ var table = map[string]param{
 	"equalTo":                {reading, false, nil},
 }
 
+// rulesTable lists the parameters of the rules document beside those that
+// everything has.
+var rulesTable = map[string]param{
+	"format": {reading, false, readRulesFormat},
+	"dryRun": {writing, false, readDryRun},
+}
+
+// lookUp returns what is known of a parameter of a target.
+func (t target) lookUp(name string) (param, bool) {
+	entry, known := table[name]
+	if !t.rules {
+		return entry, known
+	}
+	if own, ok := rulesTable[name]; ok {
+		return own, true
+	}
+	return entry, known && entry.verbs == anything
+}
+
 // parseParams checks the parameters of a request and reads those that shape the
 // answer.
-func parseParams(v verb, all values) (params, error) {
+func parseParams(t target, v verb, all values) (params, error) {
 	var p params
 	names := make([]string, 0, len(all))
 	for name := range all {
@@ -97,14 +126,14 @@ func parseParams(v verb, all values) (params, error) {
 	}
 	slices.Sort(names) // so that the same request gets the same error
 	for _, name := range names {
-		entry, known := table[name]
+		entry, known := t.lookUp(name)
 		switch {
 		case !known:
 			return p, fault.New(fault.Invalid, "unknown parameter %.60q", name)
 		case len(all[name]) > 1:
 			return p, fault.New(fault.Invalid, "the parameter %s is repeated", name)
 		case entry.verbs&v == 0:
-			return p, fault.New(fault.Invalid, "the parameter %s works with GET only", name)
+			return p, fault.New(fault.Invalid, "the parameter %s works with %s only", name, entry.verbs)
 		}
 		if entry.read == nil {
 			continue
@@ -148,6 +177,25 @@ func readShallow(p *params, value string) error {
 		return fault.New(fault.Invalid, "shallow must be true")
 	}
 	p.shallow = true
+	return nil
+}
+
+func readRulesFormat(p *params, value string) error {
+	if value != "strict" {
+		return fault.New(fault.Invalid, "format must be strict")
+	}
+	p.strict = true
+	return nil
+}
+
+func readDryRun(p *params, value string) error {
+	switch value {
+	case "true":
+		p.dryRun = true
+	case "false":
+	default:
+		return fault.New(fault.Invalid, "dryRun must be true or false")
+	}
 	return nil
 }
 

@@ -591,7 +591,7 @@ func TestRawEscapesAreDecodedOnce(t *testing.T) {
 		"/a+b.json":               "200 null",
 		"/%2B.json":               "200 null",
 		"/.settings%2Frules.json": "400",
-		"/.settings/rules.json":   "400",
+		"/.settings/rules.json":   "403",
 		"/%2Esettings/rules.json": "400",
 		"/.Settings/rules.json":   "400",
 		"/a/.settings/rules.json": "400",

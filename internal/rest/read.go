@@ -60,7 +60,7 @@ func (c *call) look() (content, string, error) {
 	}
 	snapshot := c.database.Snapshot()
 	defer snapshot.Close()
-	if err := snapshot.AllowRead(c.who); err != nil {
+	if err := snapshot.AllowRead(c.who, c.path(), c.params.filter()); err != nil {
 		return nil, "", err
 	}
 	tag, err := c.readTag(snapshot)

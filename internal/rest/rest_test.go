@@ -203,7 +203,7 @@ func TestErrors(t *testing.T) {
 		`PUT /a.json {"a":1`, `400 `+errorBody(bad+`(1:7: unexpected end of the data, expected \",\" or \"}\")`),
 		`PUT /a.json {"a$":1}`, `400 `+errorBody(`Invalid data; couldn't parse key beginning at 1:2. Key value can't be empty or contain $ # [ ] / or . (1:2: invalid child name: \"a$\" holds \"$\")`),
 		`GET /a%2Fb.json`, `400 `+errorBody(`Invalid path: Invalid token in path: invalid child name: \"a/b\" holds \"/\"`),
-		`GET /.settings/rules.json`, `400 `+errorBody(`Invalid path: Invalid token in path: invalid child name: \".settings\" holds \".\"`),
+		`GET /.settings/rules.json`, `403 `+errorBody(`Permission denied`),
 		`GET /a.json?x=1`, `400 `+errorBody(`unknown parameter \"x\"`),
 		`GET /a.json?print=pretty&print=pretty`, `400 `+errorBody(`the parameter print is repeated`),
 		`PUT /a.json?shallow=true 1`, `400 `+errorBody(`the parameter shallow works with GET only`),
@@ -242,5 +242,48 @@ func TestDev(t *testing.T) {
 		"PUT /a.json?ns=closed&access_token=owner 2", `200 2`,
 		"PUT /a.json?ns=closed 1\nAuthorization: Bearer owner\nX-Forwarded-For: 1.2.3.4", `401 `+errorBody(`Could not parse auth token.`),
 		"PUT /a.json?ns=Up 1", `400 `+errorBody(`invalid database name \"Up\": it must be 1 to 63 lower-case letters, digits and hyphens, and not begin with a hyphen`),
+	)
+}
+
+func TestRulesDocument(t *testing.T) {
+	s := serve(t, nil)
+	a := "auth=" + secret
+	s.expect(
+		`GET /.settings/rules.json?ns=closed&`+a, `200 `+strings.TrimSpace(engine.ClosedRules),
+		`PUT /.settings/rules.json?ns=closed {"rules":{}}`, `403 `+errorBody(`Permission denied`),
+		`PUT /.settings/rules.json?ns=closed&`+a, `400 `+errorBody(`Error: No data supplied.`),
+		`PUT /.settings/rules.json?ns=closed&`+a+` {"rules":{".read":"auth"}}`, `400 `+errorBody(`1:20: Expression must evaluate to a boolean.\n`),
+		`PUT /.settings/rules.json?ns=closed&dryRun=true&`+a+` {"rules":{".read":true}}`, `200 {"status":"ok"}`,
+		`GET /a.json?ns=closed`, `403 `+errorBody(`Permission denied`),
+		`PUT /.settings/rules.json?ns=closed&`+a+` {"rules":{/*c*/"a":{".read":true,".indexOn":"x"}}}`, `200 {"status":"ok"}`,
+		`GET /.settings/rules.json?ns=closed&`+a, `200 {"rules":{/*c*/"a":{".read":true,".indexOn":"x"}}}`,
+		`GET /a.json?ns=closed`, `200 null`,
+		`PUT /a.json?ns=closed 1`, `403 `+errorBody(`Permission denied`),
+		`GET /b.json?ns=closed`, `403 `+errorBody(`Permission denied`),
+		`DELETE /.settings/rules.json?ns=closed&`+a, `405 `+errorBody(`the rules document knows GET and PUT`),
+		`GET /.settings/rules.json?shallow=true&`+a, `400 `+errorBody(`unknown parameter \"shallow\"`),
+	)
+	if got, _ := s.do(`GET /.settings/rules.json?ns=closed&format=strict&` + a); strings.Contains(got, "/*") || !strings.Contains(got, ".indexOn") {
+		t.Errorf("format=strict shows %s", got)
+	}
+}
+
+func TestQueries(t *testing.T) {
+	s := serve(t, nil)
+	s.expect(
+		`PUT /.settings/rules.json?auth=`+secret+` {"rules":{".read":true,".write":true,"p":{".indexOn":["age",".value"]}}}`, `200 {"status":"ok"}`,
+		`PUT /p.json {"ann":{"age":30},"ben":{"age":20},"cat":{"age":40},"dog":7}`, `200 {"ann":{"age":30},"ben":{"age":20},"cat":{"age":40},"dog":7}`,
+		`GET /p.json?orderBy="age"&limitToLast=2`, `200 {"ann":{"age":30},"cat":{"age":40}}`,
+		`GET /p.json?orderBy="age"&startAt=25&endAt=35`, `200 {"ann":{"age":30}}`,
+		`GET /p.json?orderBy="age"&equalTo=null`, `200 {"dog":7}`,
+		`GET /p.json?orderBy="age"&equalTo=99`, `200 {}`,
+		`GET /p.json?orderBy="$key"&startAt="c"`, `200 {"cat":{"age":40},"dog":7}`,
+		`GET /p.json?orderBy="$value"&equalTo=7`, `200 {"dog":7}`,
+		`GET /p.json?orderBy="$priority"&limitToFirst=1&print=pretty`, "200 {\n  \"ann\" : {\n    \"age\" : 30\n  }\n}",
+		`GET /p.json?orderBy="name"`, `400 `+errorBody(`Index not defined, add \".indexOn\": \"name\", for path \"/p\", to the rules`),
+		`GET /p.json?limitToFirst=1`, `400 `+errorBody(`orderBy must be defined when other query parameters are defined`),
+		`GET /p.json?orderBy="age"&orderBy="age"`, `400 `+errorBody(`the parameter orderBy is repeated`),
+		`GET /p/dog.json?orderBy="$key"`, `200 null`,
+		`PUT /p.json?orderBy="age" 1`, `400 `+errorBody(`the parameter orderBy works with GET only`),
 	)
 }

@@ -27,6 +27,14 @@ const (
 
 func (v verb) reads() bool { return v&reading != 0 }
 
+// String names what a set of verbs that is not all of them is called.
+func (v verb) String() string {
+	if v&writing != 0 {
+		return "PUT"
+	}
+	return "GET"
+}
+
 var verbs = map[string]verb{
 	http.MethodGet: get, http.MethodHead: head, http.MethodPut: put,
 	http.MethodPost: post, http.MethodPatch: patch, http.MethodDelete: del,
@@ -70,11 +78,13 @@ func override(v verb, header http.Header, values values) (verb, error) {
 type target struct {
 	path     tree.Path
 	priority bool
+	rules    bool // neither of them, but the rules document
 }
 
 const (
 	suffix          = ".json"
 	prioritySegment = ".priority"
+	rulesLocation   = "/.settings/rules" // in this spelling only
 )
 
 // parseTarget reads the path of a URL, still percent-encoded. Each piece between
@@ -87,6 +97,9 @@ func parseTarget(escaped string) (target, error) {
 	}
 	if !strings.HasPrefix(location, "/") {
 		return target{}, errPath
+	}
+	if location == rulesLocation {
+		return target{rules: true}, nil
 	}
 	var t target
 	for piece := range strings.SplitSeq(location, "/") {

@@ -89,7 +89,7 @@ func (c *call) condition() (string, error) {
 func (c *call) mismatch() error {
 	snapshot := c.database.Snapshot()
 	defer snapshot.Close()
-	if snapshot.AllowRead(c.who) != nil {
+	if snapshot.AllowRead(c.who, c.path(), nil) != nil {
 		return fault.New(fault.Precondition, "the ETag does not match")
 	}
 	tag, err := snapshot.ETag(c.path())

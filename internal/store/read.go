@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -59,18 +60,50 @@ func (c *cover) release() {
 // cover finds the chunk that holds l; nil if there is none, because the node is
 // split or absent. Looking for each possible row is cheap: a row that is not
 // there is ruled out by the bloom filters, and unlike an iterator's step a Get
-// does not slow down when a row was rewritten many times.
+// does not slow down when a row was rewritten many times. There is one at most,
+// so the order of looking is free: the depth that was right for a similar
+// location comes first.
 func (t Tree) cover(l location) (*cover, error) {
+	hint := t.store.hints.of(l)
+	guess := min(int(hint.Load()), l.depth())
+	if c, err := t.chunkAt(l, guess); c != nil || err != nil {
+		return c, err
+	}
 	for d := l.depth(); d >= 0; d-- {
-		row, closer, err := t.reader.Get(l.at(d))
-		if err == nil {
-			return &cover{d, row, closer}, nil
+		if d == guess {
+			continue
 		}
-		if !errors.Is(err, pebble.ErrNotFound) {
-			return nil, damaged(err)
+		if c, err := t.chunkAt(l, d); c != nil || err != nil {
+			hint.Store(uint32(d))
+			return c, err
 		}
 	}
 	return nil, nil
+}
+
+// chunkAt returns the chunk at the first d keys of l, if there is one.
+func (t Tree) chunkAt(l location, d int) (*cover, error) {
+	row, closer, err := t.reader.Get(l.at(d))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, damaged(err)
+	}
+	return &cover{d, row, closer}, nil
+}
+
+// hints remember at what depth chunks were found, by the depth and the first key
+// of what they were found for. They are guesses, also about each other's
+// locations.
+type hints [256]atomic.Uint32
+
+func (h *hints) of(l location) *atomic.Uint32 {
+	shape := uint32(l.depth())
+	for _, c := range l.at(min(1, l.depth()))[1:] { // the database and the first key
+		shape = shape*31 + uint32(c)
+	}
+	return &h[shape%uint32(len(h))]
 }
 
 // below returns the path without its first d keys.
@@ -154,6 +187,37 @@ func (t Tree) Exists(p tree.Path) (bool, error) {
 	}
 	found := it.SeekGE(l.key)
 	return found, damaged(errors.Join(it.Error(), it.Close()))
+}
+
+// NextChild returns the first key behind after, in key order, that the node at p
+// has a child under; "" if there is none. After "" comes the first child.
+func (t Tree) NextChild(p tree.Path, after string) (string, error) {
+	l := t.locate(p)
+	c, err := t.cover(l)
+	if err != nil {
+		return "", err
+	}
+	if c != nil {
+		defer c.release()
+		n, err := t.decode(l, c)
+		for key := range n.At(below(p, c.depth)).Children() {
+			if after == "" || tree.CompareKeys(key, after) > 0 {
+				return key, err
+			}
+		}
+		return "", err
+	}
+	var from []byte
+	if after != "" {
+		from = subtreeEnd(nil, appendComponent(bytes.Clone(l.key), after))
+	}
+	next := ""
+	err = t.eachChild(l.key, from, func(end int, row []byte) (bool, error) {
+		var err error
+		next, _, err = cutComponent(row[len(l.key):end])
+		return false, damaged(err)
+	})
+	return next, err
 }
 
 // Node returns the whole node at p, or ErrTooLarge when its text takes more

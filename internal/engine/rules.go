@@ -1,0 +1,171 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/query"
+	"github.com/livetree/livetree/internal/rules"
+	"github.com/livetree/livetree/internal/rules/expr"
+	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// OpenRules is the rules document that lets everybody read and write,
+// ClosedRules the one that a database without rules behaves by.
+const (
+	OpenRules = `{
+  "rules": {
+    ".read": true,
+    ".write": true
+  }
+}
+`
+	ClosedRules = `{
+  "rules": {
+    ".read": false,
+    ".write": false
+  }
+}
+`
+)
+
+var errDenied = fault.New(fault.Denied, "Permission denied")
+
+// noRules denies everything.
+var noRules = func() *rules.Ruleset {
+	r, err := rules.Compile(ClosedRules)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}()
+
+// ruleset returns the rules in force.
+func (s *settings) ruleset() *rules.Ruleset {
+	if s.rules == nil {
+		return noRules
+	}
+	return s.rules
+}
+
+// allowWrite judges a write whose server values are resolved, and returns the
+// paths that the judgement depends on.
+func (s *settings) allowWrite(t store.Tree, who auth.Identity, w tree.Write, nowMillis int64) ([]tree.Path, error) {
+	if who.Admin {
+		return nil, nil
+	}
+	d, err := s.ruleset().Write(rules.Request{Auth: who.Auth, NowMillis: nowMillis}, t, w)
+	if err == nil && !d.Allowed {
+		err = errDenied
+	}
+	return d.Reads, err
+}
+
+// AllowRead judges whether somebody may read the node at p, by a query if it is
+// not nil: nil, or a fault.Denied error.
+func (s *Snapshot) AllowRead(who auth.Identity, p tree.Path, q *query.Query) error {
+	if who.Admin {
+		return nil
+	}
+	request := rules.Request{Auth: who.Auth, NowMillis: s.database.opts.Clock.Millis()}
+	d, err := s.settings.ruleset().Read(request, s.tree(), p, ruleQuery(q))
+	if err == nil && !d.Allowed {
+		err = errDenied
+	}
+	return classify(err)
+}
+
+// ruleQuery returns what rules see of a query.
+func ruleQuery(q *query.Query) rules.Query {
+	if q == nil {
+		return rules.Query{}
+	}
+	var r rules.Query
+	child, byChild := q.Order.Child()
+	switch {
+	case byChild:
+		r.OrderBy, r.Child = expr.OrderByChild, child
+	case q.Order == query.ByKey():
+		r.OrderBy = expr.OrderByKey
+	case q.Order == query.ByValue():
+		r.OrderBy = expr.OrderByValue
+	default:
+		r.OrderBy = expr.OrderByPriority
+	}
+	if q.Lower == q.Upper {
+		r.EqualTo = q.Lower.Value
+	} else {
+		r.StartAt, r.EndAt = q.Lower.Value, q.Upper.Value
+	}
+	if q.Last {
+		r.LimitToLast = q.Limit
+	} else {
+		r.LimitToFirst = q.Limit
+	}
+	return r
+}
+
+// Rules returns the rules document as it was written.
+func (d *Database) Rules() string {
+	if r := d.published.Load().settings.rules; r != nil {
+		return r.Source()
+	}
+	return ClosedRules
+}
+
+// StrictRules returns the rules document as JSON without comments.
+func (d *Database) StrictRules() []byte {
+	return d.published.Load().settings.ruleset().Strict()
+}
+
+// CheckRules reports what is wrong with a rules document: nil, or a
+// fault.Invalid error that lists it.
+func CheckRules(document string) error {
+	_, err := compileRules(document)
+	return err
+}
+
+func compileRules(document string) (*rules.Ruleset, error) {
+	ruleset, err := rules.Compile(document)
+	if problems, ok := errors.AsType[rules.Problems](err); ok {
+		return nil, fault.Wrap(fault.Invalid, err, "%s\n", problems.Error())
+	}
+	return ruleset, err
+}
+
+// SetRules replaces the rules document, which is in force for every write behind
+// it. Indexes that it asks for are built in the background.
+func (d *Database) SetRules(ctx context.Context, document string) error {
+	ruleset, err := compileRules(document)
+	if err != nil {
+		return err
+	}
+	wanted, err := indexRules(ruleset)
+	if err != nil {
+		return err
+	}
+	err = d.revise(ctx, func(s *settings) (revision, error) {
+		return revision{rows: store.Settings{
+			settingRules:   []byte(document),
+			settingIndexes: s.list.with(wanted).encode(),
+		}}, nil
+	})
+	d.startMaintenance()
+	return err
+}
+
+// indexRules returns the indexes that a document asks for.
+func indexRules(ruleset *rules.Ruleset) ([]IndexRule, error) {
+	var list []IndexRule
+	for _, p := range ruleset.IndexPatterns() {
+		index, err := query.ParseIndex(p.Index)
+		if err != nil {
+			return nil, fault.Wrap(fault.Invalid, err, "%v", err)
+		}
+		list = append(list, IndexRule{Pattern: p.Keys, Except: p.Except, Index: index})
+	}
+	return list, nil
+}

@@ -1,0 +1,64 @@
+package rest
+
+import (
+	"io"
+	"net/http"
+
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/fault"
+)
+
+// maxRules bounds the text that is read as a rules document; what a document may
+// be is up to the rules themselves.
+const maxRules = 1 << 20
+
+// rules answers requests for the rules document, which is the operator's alone.
+func (c *call) rules() error {
+	if !c.who.Operator {
+		return fault.New(fault.Denied, "Permission denied")
+	}
+	if c.database == nil {
+		return c.respond(http.StatusOK, text(engine.OpenRules)) // what it will have
+	}
+	switch c.verb {
+	case get, head:
+		document := text(c.database.Rules())
+		if c.params.strict {
+			document = c.database.StrictRules()
+		}
+		c.params.print = compact // the document is shown as it was written
+		return c.respond(http.StatusOK, document)
+	case put:
+		return c.putRules()
+	}
+	return errRulesMethod
+}
+
+// putRules replaces the rules document, or only checks the new one.
+func (c *call) putRules() error {
+	body, _, err := c.body()
+	if err != nil {
+		return err
+	}
+	document, err := io.ReadAll(io.LimitReader(body, maxRules+1))
+	switch {
+	case err != nil:
+		return bodyError(err, c.verb)
+	case len(document) == 0:
+		return fault.New(fault.Invalid, "Error: No data supplied.")
+	case len(document) > maxRules:
+		return fault.New(fault.TooLarge, "the rules document is larger than %d bytes", maxRules)
+	}
+	if c.params.dryRun {
+		err = engine.CheckRules(string(document))
+	} else {
+		err = c.database.SetRules(c.r.Context(), string(document))
+	}
+	if err != nil {
+		return err
+	}
+	if c.database.IsOpen() && !c.params.dryRun {
+		c.opts.Logger.Warn("the rules let everybody read or write everything", "database", c.name)
+	}
+	return c.respond(http.StatusOK, text(`{"status":"ok"}`))
+}

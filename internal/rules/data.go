@@ -1,0 +1,44 @@
+package rules
+
+import (
+	"github.com/livetree/livetree/internal/rules/expr"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// Data is the state of the tree that a request is judged on. It must not change
+// meanwhile. An error of its ends the judgement.
+type Data interface {
+	// Look returns the leaf and the priority at a path, null where there is none.
+	Look(tree.Path) (leaf, priority tree.Leaf, err error)
+	// Exists reports whether there is data at or below a path.
+	Exists(tree.Path) (bool, error)
+	// NextChild returns the first key behind after, in key order, that the node
+	// at a path has a child under; "" if there is none. After "" begins with the
+	// first child. It is asked only when a write deletes: whether what is left
+	// above is something.
+	NextChild(p tree.Path, after string) (key string, err error)
+}
+
+// A Query is what the variable query shows of a read.
+type Query = expr.Query
+
+// InNode returns data that is in memory: n is the root.
+func InNode(n tree.Node) Data { return nodeData{n} }
+
+type nodeData struct{ root tree.Node }
+
+func (d nodeData) Look(p tree.Path) (leaf, priority tree.Leaf, err error) {
+	n := d.root.At(p)
+	return n.Leaf(), n.Priority(), nil
+}
+
+func (d nodeData) Exists(p tree.Path) (bool, error) { return !d.root.At(p).IsNull(), nil }
+
+func (d nodeData) NextChild(p tree.Path, after string) (string, error) {
+	for key := range d.root.At(p).Children() {
+		if after == "" || tree.CompareKeys(key, after) > 0 {
+			return key, nil
+		}
+	}
+	return "", nil
+}

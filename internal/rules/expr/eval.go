@@ -1,0 +1,113 @@
+package expr
+
+import (
+	"fmt"
+
+	"github.com/livetree/livetree/internal/tree"
+)
+
+const (
+	// MaxSteps bounds one evaluation. A step is an operator or a call; looking at
+	// the tree costs lookSteps, working on text one for each KiB, and matching a
+	// pattern as much as pattern and text together ask for.
+	MaxSteps = 100_000
+	// MaxStringBytes is the longest string that + and replace() may make.
+	MaxStringBytes = tree.MaxStringBytes
+	// MaxMatchBytes is the longest string that matches() takes.
+	MaxMatchBytes = 64 << 10
+
+	lookSteps = 20
+)
+
+// An Env is all that an expression can see. An Env serves one evaluation at a
+// time; it may be changed and used again.
+type Env struct {
+	// Auth is the variable auth: null if nobody is signed in. Its keys need not
+	// be valid as child names.
+	Auth tree.Node
+	// NowMillis is the variable now.
+	NowMillis int64
+	// Before is the state that root and data show, After that of newData, which
+	// .read has not.
+	Before, After Data
+	// Path is the location of the rule.
+	Path tree.Path
+	// Wildcards are the values of Scope.Wildcards.
+	Wildcards []string
+	// Query is the variable query; the zero value is that of a plain read, and of
+	// every write.
+	Query Query
+
+	// UsedNow is set when an evaluation looked at now, and never unset.
+	UsedNow bool
+
+	steps int // that are left
+}
+
+// An Order is what a query orders by.
+type Order uint8
+
+// The orders of a query. A plain read has none.
+const (
+	OrderNone Order = iota
+	OrderByKey
+	OrderByValue
+	OrderByPriority
+	OrderByChild
+)
+
+// A Query is what the variable query shows of a read.
+type Query struct {
+	OrderBy Order
+	Child   tree.Path // of OrderByChild
+	// StartAt, EndAt and EqualTo are null if they are not given.
+	StartAt, EndAt, EqualTo tree.Leaf
+	// LimitToFirst and LimitToLast are 0 if they are not given.
+	LimitToFirst, LimitToLast int
+}
+
+// A Failure is the end of an expression that met something it cannot work with.
+// The rule is false then.
+type Failure struct {
+	Offset  int
+	Message string
+	// OverBudget says that the expression was given up because it did too much.
+	OverBudget bool
+}
+
+func (f *Failure) Error() string { return fmt.Sprintf("%d: %s", f.Offset, f.Message) }
+
+// An Expr is a compiled expression. It is immutable.
+type Expr struct {
+	run                  booleanCode
+	constant, isConstant bool
+	patterns             int
+}
+
+// Constant returns the value of an expression that is just true or false.
+func (e *Expr) Constant() (value, ok bool) { return e.constant, e.isConstant }
+
+// PatternSize returns how large the regular expressions are, in instructions:
+// most of the memory that an expression takes.
+func (e *Expr) PatternSize() int { return e.patterns }
+
+// Eval evaluates the expression. An error that is a *Failure is the rule's own
+// and makes it false; any other is one of Data, and nothing is known then.
+func (e *Expr) Eval(env *Env) (bool, error) {
+	env.steps = MaxSteps
+	result, err := e.run(env)
+	return result && err == nil, err
+}
+
+// spend takes steps off the budget of an evaluation.
+func (e *Env) spend(steps int) error {
+	if e.steps -= steps; e.steps < 0 {
+		return errBudget
+	}
+	return nil
+}
+
+// Work on text costs one step and one more for each KiB.
+func textSteps(bytes int) int { return 1 + bytes>>10 }
+
+var errBudget = &Failure{Message: fmt.Sprintf("The evaluation takes more than %d steps.", MaxSteps), OverBudget: true}

@@ -1,0 +1,216 @@
+package rules
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/livetree/livetree/internal/rules/expr"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// A Request is who asks, and when.
+type Request struct {
+	// Auth is the variable auth; null if nobody is signed in. Its keys need not be
+	// valid as child names.
+	Auth tree.Node
+	// NowMillis is the variable now: the time that server values get, too.
+	NowMillis int64
+	// Trace asks for an explanation.
+	Trace bool
+}
+
+// A Decision is what a ruleset says to a request.
+type Decision struct {
+	Allowed bool
+	// Rule is the one that decided: the .read or .write that granted, the .validate
+	// that refused. It is zero if a request was denied because no rule granted it,
+	// and for a write of several assignments that was allowed.
+	Rule DecidingRule
+	// Reads are where the state before the request had a part in the decision, at
+	// most maxReads. It stands until something at, above or below one changes.
+	Reads []tree.Path
+	// UsedNow says that the time had a part in it.
+	UsedNow bool
+	// OverBudget says that some rule was given up because it did too much.
+	OverBudget bool
+	// Trace explains the decision, if that was asked for, in one line of at most
+	// maxTrace bytes.
+	Trace string
+}
+
+// A DecidingRule is a rule of the document at a location.
+type DecidingRule struct {
+	Path         tree.Path
+	Kind         expr.Kind
+	Line, Column int // in the document, both from 1
+}
+
+// Read decides whether the node at p may be read, by the query q if it is not
+// zero. An error is one of data; then there is no decision.
+func (r *Ruleset) Read(req Request, data Data, p tree.Path, q Query) (Decision, error) {
+	if rule, ok := r.opens(expr.Read, p); ok && !req.Trace {
+		return Decision{Allowed: true, Rule: rule}, nil
+	}
+	j := newJudge(r, req, data)
+	j.env.Query = q
+	j.trace.attempt("read", "", p, req.Auth)
+	granted, err := j.grant(expr.Read, p)
+	if err != nil {
+		return Decision{}, err
+	}
+	if !granted {
+		j.trace.say("No .read rule allowed the operation.")
+	}
+	return j.decide("Read", granted), nil
+}
+
+// A judge decides about one request.
+type judge struct {
+	ruleset  *Ruleset
+	env      expr.Env
+	data     footprint
+	decision Decision
+	trace    tracer
+	// granted remembers the outcome of .write rules, by location, and validated
+	// the locations whose .validate was true, while several assignments may ask
+	// for the same; nil if there is only one.
+	granted   map[tree.Path]bool
+	validated map[tree.Path]bool
+
+	walk walk
+}
+
+func newJudge(r *Ruleset, req Request, data Data) *judge {
+	j := &judge{ruleset: r, data: footprint{Data: data}}
+	j.env = expr.Env{Auth: req.Auth, NowMillis: req.NowMillis, Before: &j.data}
+	j.trace.on = req.Trace
+	return j
+}
+
+func (j *judge) decide(what string, allowed bool) Decision {
+	d := j.decision
+	d.Allowed, d.Reads, d.UsedNow = allowed, j.data.paths, j.env.UsedNow
+	if allowed {
+		j.trace.say(what + " was allowed.")
+	} else {
+		j.trace.say(what + " was denied.")
+	}
+	d.Trace = j.trace.text()
+	return d
+}
+
+// opens looks for a rule on the way to p that is literally true. What the other
+// rules say does not matter then, and the decision depends on nothing.
+func (r *Ruleset) opens(kind expr.Kind, p tree.Path) (DecidingRule, bool) {
+	n, rest := &r.root, p
+	for n != nil {
+		rule, below := n.read, n.opensRead
+		if kind == expr.Write {
+			rule, below = n.write, n.opensWrite
+		}
+		switch {
+		case !below:
+			return DecidingRule{}, false
+		case rule.isTrue():
+			for !rest.IsRoot() {
+				p, rest = p.Parent(), rest.Parent()
+			}
+			return DecidingRule{p, kind, rule.line, rule.column}, true
+		case rest.IsRoot():
+			return DecidingRule{}, false
+		}
+		var key string
+		key, rest = rest.Cut()
+		n, _ = n.child(key)
+	}
+	return DecidingRule{}, false
+}
+
+// A walk is a way down the rules, from the root along the keys of a path.
+type walk struct {
+	node      *node       // nil where the rules end
+	paths     []tree.Path // paths[i] is the location of the first i keys
+	depth     int
+	wildcards []string // the keys that wildcards matched so far
+}
+
+// start begins a walk along p, at the root. It ends the one before.
+func (j *judge) start(p tree.Path) *walk {
+	w := &j.walk
+	w.node, w.depth, w.wildcards = &j.ruleset.root, 0, w.wildcards[:0]
+	w.paths = slices.Grow(w.paths[:0], p.Depth()+1)[:p.Depth()+1]
+	for i := range slices.Backward(w.paths) {
+		w.paths[i] = p
+		p = p.Parent()
+	}
+	return w
+}
+
+// path returns the location of the walk.
+func (w *walk) path() tree.Path { return w.paths[w.depth] }
+
+// down follows the next key.
+func (w *walk) down() {
+	w.depth++
+	key := w.path().Last()
+	next, wild := w.node.child(key)
+	if wild {
+		w.wildcards = append(w.wildcards, key)
+	}
+	w.node = next
+}
+
+// grant asks the .read or .write rules from the root down to p.
+func (j *judge) grant(kind expr.Kind, p tree.Path) (bool, error) {
+	w := j.start(p)
+	for {
+		rule := w.node.read
+		if kind == expr.Write {
+			rule = w.node.write
+		}
+		j.trace.visit(w.path())
+		ok, err := j.grants(rule, w)
+		if err != nil || ok {
+			return ok, err
+		}
+		if w.path() == p {
+			return false, nil
+		}
+		if w.down(); w.node == nil {
+			return false, nil
+		}
+	}
+}
+
+// grants asks one rule, or remembers its answer.
+func (j *judge) grants(rule *rule, w *walk) (bool, error) {
+	if rule == nil {
+		return false, nil
+	}
+	if ok, known := j.granted[w.path()]; known {
+		return ok, nil
+	}
+	ok, err := j.eval(rule, w.path(), w.wildcards)
+	if j.granted != nil {
+		j.granted[w.path()] = ok
+	}
+	if ok {
+		j.decision.Rule = DecidingRule{w.path(), rule.kind, rule.line, rule.column}
+	}
+	return ok, err
+}
+
+// eval evaluates a rule at a location. A rule that fails is false.
+func (j *judge) eval(rule *rule, p tree.Path, wildcards []string) (bool, error) {
+	j.env.Path, j.env.Wildcards = p, wildcards
+	result, err := rule.expr.Eval(&j.env)
+	failure, failed := errors.AsType[*expr.Failure](err)
+	if err != nil && !failed {
+		return false, err
+	}
+	if failed && failure.OverBudget {
+		j.decision.OverBudget = true
+	}
+	j.trace.rule(rule, p, result, failure)
+	return result, nil
+}

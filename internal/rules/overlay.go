@@ -1,0 +1,164 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// An overlay is the state after a write, without making it: it answers from the
+// assignments where they decide, and from the state before elsewhere. So judging
+// a write costs what its rules look at, not what the tree holds.
+//
+// The assignments of a write do not overlap. In the order of their paths, in
+// which everything below a path follows it at once, the one that covers a path
+// is its predecessor, and those below it are its successors.
+type overlay struct {
+	before Data
+	nodes  []tree.Assignment // of nodes, by path
+	// added[i] counts the assignments before nodes[i] that bring data.
+	added      []int
+	priorities []tree.Assignment // of priorities, by path
+}
+
+func newOverlay(before Data, w tree.Write) *overlay {
+	o := &overlay{before: before}
+	for _, a := range w.Assignments {
+		if a.Priority {
+			o.priorities = append(o.priorities, a)
+		} else {
+			o.nodes = append(o.nodes, a)
+		}
+	}
+	byPath := func(a, b tree.Assignment) int { return comparePaths(a.Path, b.Path) }
+	slices.SortFunc(o.nodes, byPath)
+	slices.SortFunc(o.priorities, byPath)
+	o.added = make([]int, len(o.nodes)+1)
+	for i, a := range o.nodes {
+		o.added[i+1] = o.added[i]
+		if !a.Node.IsNull() {
+			o.added[i+1]++
+		}
+	}
+	return o
+}
+
+// comparePaths orders paths such that everything below a path follows it, before
+// anything else. The order of siblings does not matter.
+func comparePaths(a, b tree.Path) int {
+	for !a.IsRoot() && !b.IsRoot() {
+		var x, y string
+		x, a = a.Cut()
+		y, b = b.Cut()
+		if c := strings.Compare(x, y); c != 0 {
+			return c
+		}
+	}
+	return a.Depth() - b.Depth()
+}
+
+// covering returns the node that the write puts at a path, alone or as a part
+// of something larger. It reports false where the state before shows through.
+func (o *overlay) covering(p tree.Path) (tree.Node, bool) {
+	i, found := o.search(p)
+	if !found {
+		i--
+	}
+	if i < 0 || !o.nodes[i].Path.Contains(p) {
+		return tree.Node{}, false
+	}
+	return o.nodes[i].Node.At(o.nodes[i].Path.Below(p)), true
+}
+
+// search returns where an assignment to p is, or belongs.
+func (o *overlay) search(p tree.Path) (int, bool) {
+	return slices.BinarySearchFunc(o.nodes, p, func(a tree.Assignment, p tree.Path) int {
+		return comparePaths(a.Path, p)
+	})
+}
+
+// below counts the assignments below a path that is not covered, and those of
+// them that bring data.
+func (o *overlay) below(p tree.Path) (all, adding int) {
+	first, _ := o.search(p)
+	n, _ := slices.BinarySearchFunc(o.nodes[first:], p, func(a tree.Assignment, p tree.Path) int {
+		if p.Contains(a.Path) {
+			return -1
+		}
+		return 1
+	})
+	return n, o.added[first+n] - o.added[first]
+}
+
+// priority returns the priority that the write gives to a node.
+func (o *overlay) priority(p tree.Path) (tree.Leaf, bool) {
+	i, found := slices.BinarySearchFunc(o.priorities, p, func(a tree.Assignment, p tree.Path) int {
+		return comparePaths(a.Path, p)
+	})
+	if !found {
+		return tree.Leaf{}, false
+	}
+	return o.priorities[i].Node.Leaf(), true
+}
+
+// Look implements expr.Data.
+func (o *overlay) Look(p tree.Path) (leaf, priority tree.Leaf, err error) {
+	if n, ok := o.covering(p); ok {
+		return n.Leaf(), n.Priority(), nil
+	}
+	leaf, priority, err = o.before.Look(p)
+	if err != nil {
+		return leaf, priority, err
+	}
+	all, adding := o.below(p)
+	if adding > 0 {
+		leaf = tree.Leaf{} // a leaf with something below it becomes an object
+	}
+	given, isGiven := o.priority(p)
+	if isGiven {
+		priority = given
+	}
+	if priority.IsNull() || !leaf.IsNull() || adding > 0 || all == 0 && !isGiven {
+		return leaf, priority, nil
+	}
+	// Only what is there has a priority.
+	exists, err := o.Exists(p)
+	if !exists {
+		priority = tree.Leaf{}
+	}
+	return leaf, priority, err
+}
+
+// Exists implements expr.Data.
+func (o *overlay) Exists(p tree.Path) (bool, error) {
+	if n, ok := o.covering(p); ok {
+		return !n.IsNull(), nil
+	}
+	all, adding := o.below(p)
+	switch {
+	case adding > 0:
+		return true, nil
+	case all == 0:
+		return o.before.Exists(p)
+	}
+	return o.survives(p)
+}
+
+// survives reports whether something is left at a path below which the write
+// only deletes. It passes by the children that are gone, of which there are no
+// more than deletions.
+func (o *overlay) survives(p tree.Path) (bool, error) {
+	if leaf, _, err := o.before.Look(p); err != nil || !leaf.IsNull() {
+		return true, err // there was nothing below it to delete
+	}
+	for key := ""; ; {
+		var err error
+		if key, err = o.before.NextChild(p, key); err != nil || key == "" {
+			return false, err
+		}
+		if exists, err := o.Exists(p.Child(key)); err != nil || exists {
+			return exists, err
+		}
+	}
+}

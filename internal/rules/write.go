@@ -1,0 +1,167 @@
+package rules
+
+import (
+	"slices"
+
+	"github.com/livetree/livetree/internal/rules/expr"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// written returns where a write needs to be granted. One that assigns nothing
+// needs it at its own location: whether it is may not be told otherwise.
+func written(w tree.Write) []tree.Path {
+	if len(w.Assignments) == 0 {
+		return []tree.Path{w.At}
+	}
+	paths := make([]tree.Path, 0, len(w.Assignments))
+	for _, a := range w.Assignments {
+		paths = append(paths, a.Path)
+	}
+	return paths
+}
+
+// Write decides about a write whose server values are resolved: every assignment
+// must be granted, and everything that the write brings or leaves around it must
+// be valid. An error is one of data; then there is no decision.
+func (r *Ruleset) Write(req Request, data Data, w tree.Write) (Decision, error) {
+	j := newJudge(r, req, data)
+	after := newOverlay(&j.data, w)
+	j.env.After = after
+	if len(w.Assignments) > 1 {
+		j.granted, j.validated = make(map[tree.Path]bool), make(map[tree.Path]bool)
+	}
+	if j.trace.on {
+		j.trace.attempt("write", payload(w), w.At, req.Auth)
+	}
+	for _, p := range written(w) {
+		if rule, ok := r.opens(expr.Write, p); ok && !req.Trace {
+			j.decision.Rule = rule
+			continue
+		}
+		granted, err := j.grant(expr.Write, p)
+		if err != nil {
+			return Decision{}, err
+		}
+		if !granted {
+			j.decision.Rule = DecidingRule{}
+			j.trace.say("No .write rule allowed the operation.")
+			return j.decide("Write", false), nil
+		}
+	}
+	if len(w.Assignments) > 1 {
+		j.decision.Rule = DecidingRule{}
+	}
+	v := validator{judge: j, after: after}
+	for _, a := range w.Assignments {
+		if err := v.assignment(a); err != nil {
+			return Decision{}, err
+		}
+		if v.refused {
+			j.trace.say("Validation failed.")
+			return j.decide("Write", false), nil
+		}
+	}
+	return j.decide("Write", true), nil
+}
+
+// A validator asks the .validate rules that a write concerns, until one of them
+// is not true.
+type validator struct {
+	*judge
+	after   *overlay
+	refused bool
+}
+
+// assignment asks the rules above an assignment, at it, and below it as far as
+// it brings data.
+func (v *validator) assignment(a tree.Assignment) error {
+	w := v.start(a.Path)
+	for w.path() != a.Path {
+		if w.node == nil || !w.node.validates {
+			return nil
+		}
+		if err := v.ancestor(w); err != nil || v.refused {
+			return err
+		}
+		w.down()
+	}
+	switch {
+	case w.node == nil || !w.node.validates:
+		return nil
+	case a.Priority: // a write of the node, but not of its children
+		return v.ancestor(w)
+	}
+	return v.descend(w.node, a.Path, a.Node, w.wildcards)
+}
+
+// ancestor asks the rule at a location that the write does not bring itself.
+func (v *validator) ancestor(w *walk) error {
+	if w.node.validate == nil || v.validated[w.path()] {
+		return nil
+	}
+	if v.validated != nil {
+		v.validated[w.path()] = true
+	}
+	exists, err := v.after.Exists(w.path())
+	if err != nil || !exists {
+		return err
+	}
+	return v.ask(w.node.validate, w.path(), w.wildcards)
+}
+
+// ask asks one rule.
+func (v *validator) ask(rule *rule, p tree.Path, wildcards []string) error {
+	ok, err := v.eval(rule, p, wildcards)
+	if err == nil && !ok {
+		v.refused = true
+		v.decision.Rule = DecidingRule{p, rule.kind, rule.line, rule.column}
+	}
+	return err
+}
+
+// descend asks the rules at and below a location that the write brings data to.
+// Payload and rules are walked side by side, and the payload only where there
+// are rules below.
+func (v *validator) descend(n *node, p tree.Path, data tree.Node, wildcards []string) error {
+	if data.IsNull() {
+		return nil
+	}
+	if n.validate != nil {
+		if err := v.ask(n.validate, p, wildcards); err != nil || v.refused {
+			return err
+		}
+	}
+	if n.wildcard == nil || !n.wildcard.validates {
+		return v.literals(n, p, data, wildcards)
+	}
+	wildcards = slices.Grow(wildcards, 1) // for all children: they come one by one
+	for key, child := range data.Children() {
+		next, wild := n.child(key)
+		if !next.validates {
+			continue
+		}
+		bound := wildcards
+		if wild {
+			bound = append(bound, key)
+		}
+		if err := v.descend(next, p.Child(key), child, bound); err != nil || v.refused {
+			return err
+		}
+	}
+	return nil
+}
+
+// literals descends to the children that the rules name, which may be few of
+// very many.
+func (v *validator) literals(n *node, p tree.Path, data tree.Node, wildcards []string) error {
+	for _, key := range n.validating {
+		child := data.Child(key)
+		if child.IsNull() {
+			continue
+		}
+		if err := v.descend(n.children[key], p.Child(key), child, wildcards); err != nil || v.refused {
+			return err
+		}
+	}
+	return nil
+}
