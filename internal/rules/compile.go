@@ -234,7 +234,7 @@ func (c *compiler) indexes(e *element) []string {
 			c.fail(entry.offset, textIndex)
 			continue
 		}
-		if index, ok := c.index(entry); ok {
+		if index, ok := c.index(entry); ok && !slices.Contains(indexes, index) {
 			indexes = append(indexes, index)
 		}
 	}

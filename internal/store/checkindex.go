@@ -135,3 +135,17 @@ func (e *expectation) split(key []byte, p tree.Path, x *Indexes) error {
 	}
 	return nil
 }
+
+// CountIndexRows returns the number of index rows of the database.
+func (t Tree) CountIndexRows() (rows int, err error) {
+	it, err := t.reader.NewIter(&pebble.IterOptions{
+		LowerBound: appendSpace(nil, spaceIndex, t.id), UpperBound: appendSpace(nil, spaceIndex, t.id+1),
+	})
+	if err != nil {
+		return 0, damaged(err)
+	}
+	for ok := it.First(); ok; ok = it.Next() {
+		rows++
+	}
+	return rows, damaged(errors.Join(it.Error(), it.Close()))
+}
