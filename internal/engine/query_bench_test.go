@@ -1,0 +1,78 @@
+package engine_test
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/livetree/livetree/internal/query"
+	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// collection fills /users with n records of about 250 bytes, in parts.
+func (f *fixture) collection(n int) {
+	const part = 20_000
+	for start := 0; start < n; start += part {
+		var b strings.Builder
+		for i := start; i < min(n, start+part); i++ {
+			fmt.Fprintf(&b, `,"p%07d":{"age":%d,"name":"person %d","text":%q}`, i, (i*7919)%n, i, strings.Repeat("t", 190))
+		}
+		f.patch("users", "{"+b.String()[1:]+"}")
+	}
+}
+
+// BenchmarkQueryLast100 reads the last hundred records by an index, of
+// collections that grow a thousandfold.
+func BenchmarkQueryLast100(b *testing.B) {
+	for _, n := range []int{1e3, 1e4, 1e5, 1e6} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			f := open(b, store.Options{CacheBytes: 1 << 30})
+			f.rules(ageRules)
+			f.collection(n)
+			f.ready()
+			last := byAge(b, func(q *query.Query) { q.Limit, q.Last = 100, true })
+			bounded := byAge(b, func(q *query.Query) {
+				q.Lower = query.Bound{Set: true, Value: tree.IntegerLeaf(int64(n / 2))}
+				q.Limit = 100
+			})
+			for name, q := range map[string]query.Query{"last": last, "from the middle": bounded} {
+				b.Run(name, func(b *testing.B) {
+					b.ReportAllocs()
+					for b.Loop() {
+						s := f.Snapshot()
+						selection, err := s.Select(path(b, "users"), q, tree.Plain)
+						s.Close()
+						if err != nil {
+							b.Fatal(err)
+						}
+						if err := selection.PrintTo(io.Discard); err != nil {
+							b.Fatal(err)
+						}
+						_ = selection.Close()
+					}
+				})
+			}
+		})
+	}
+}
+
+// BenchmarkWriteIndexed writes one record of a large collection with 0, 1 and 3
+// indexes.
+func BenchmarkWriteIndexed(b *testing.B) {
+	for i, on := range []string{`[]`, `["age"]`, `["age","name","text"]`} {
+		b.Run(fmt.Sprintf("%d indexes", []int{0, 1, 3}[i]), func(b *testing.B) {
+			f := open(b, store.Options{})
+			f.rules(`{"rules": {"users": {".indexOn": ` + on + `}}}`)
+			f.collection(20_000)
+			f.ready()
+			b.ReportAllocs()
+			n := 0
+			for b.Loop() {
+				n++
+				f.put(fmt.Sprintf("users/p%07d", n%20_000), fmt.Sprintf(`{"age":%d,"name":"new %d","text":"t%d"}`, n, n, n))
+			}
+		})
+	}
+}
