@@ -101,23 +101,10 @@ func appendText(dst []byte, s string) []byte {
 		if s[i] == 0 {
 			dst = append(dst, textMark, escapedZero)
 		} else {
-			dst = append(dst, utf16Rank(s[i]))
+			dst = append(dst, tree.UTF16Rank(s[i]))
 		}
 	}
 	return append(dst, textMark, end)
-}
-
-// utf16Rank maps the bytes of UTF-8 such that mapped strings compare as
-// tree.CompareStrings has it. The store does the same to keys.
-func utf16Rank(c byte) byte {
-	switch {
-	case c < 0xEE:
-		return c
-	case c < 0xF0:
-		return c + 5 // EE, EF -> F3, F4
-	default:
-		return c - 2 // F0..F4 -> EE..F2
-	}
 }
 
 // IndexValueLen returns the length of the index value with which b begins, and

@@ -46,7 +46,7 @@ func preflight(w http.ResponseWriter) {
 
 // setETag sets the header in the spelling that device libraries search for.
 func setETag(header http.Header, tag string) {
-	header["ETag"] = []string{tag} //nolint:staticcheck // the canonical form would be Etag
+	header["ETag"] = []string{tag}
 }
 
 // wantsETag reports whether the client asked for the ETag.

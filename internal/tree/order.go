@@ -30,16 +30,16 @@ func CompareStrings(a, b string) int {
 	n := min(len(a), len(b))
 	for i := range n {
 		if a[i] != b[i] {
-			return cmp.Compare(utf16Rank(a[i]), utf16Rank(b[i]))
+			return cmp.Compare(UTF16Rank(a[i]), UTF16Rank(b[i]))
 		}
 	}
 	return cmp.Compare(len(a), len(b))
 }
 
-// utf16Rank maps a byte of UTF-8 such that comparing mapped bytes compares
+// UTF16Rank maps a byte of UTF-8 such that comparing mapped bytes compares
 // UTF-16 code units: the lead bytes of four-byte characters move below EE and
 // EF, the lead bytes of U+E000 to U+FFFF.
-func utf16Rank(c byte) byte {
+func UTF16Rank(c byte) byte {
 	switch {
 	case c < 0xEE:
 		return c
