@@ -279,7 +279,6 @@ type judgement struct {
 // is not enough.
 func (d *Database) judge(t store.Tree, settings *settings, req Request, limit int) (judgement, error) {
 	var j judgement
-	j.Millis = d.opts.Clock.Millis()
 	w := req.Write
 	if req.Push {
 		key, err := d.opts.Clock.PushKey()
@@ -289,6 +288,9 @@ func (d *Database) judge(t store.Tree, settings *settings, req Request, limit in
 		j.Key = key
 		w = tree.Put(req.At.Child(key), req.Assignments[0].Node)
 	}
+	// Not before the key is made: no key may be ahead of the time of its commit,
+	// which is all that the clock knows after a restart.
+	j.Millis = d.opts.Clock.Millis()
 	var err error
 	if j.Write, err = tree.Resolve(w, j.Millis, t); err != nil {
 		return j, err

@@ -78,6 +78,7 @@ func (s *Store) newBuilder(id ID, indexes *Indexes, prepared *Prepared) *builder
 	b := &builder{
 		Tree: s.Live(id), rows: s.db.NewBatch(),
 		homes: make(map[string]*home), survivors: make(map[string]bool),
+		scratch: make([]byte, 0, 512), // a small chunk
 		indexes: indexes, above: make(map[string]bool), withPriorities: make(map[string]bool),
 	}
 	if prepared != nil {
@@ -150,22 +151,22 @@ func (b *builder) adopt() {
 // assign finds the home of an assignment.
 func (b *builder) assign(a tree.Assignment) error {
 	l := b.locate(a.Path)
+	if h := b.homeAbove(l); h != nil {
+		h.edits = append(h.edits, a)
+		return nil
+	}
 	c, err := b.cover(l)
 	if err != nil {
 		return err
 	}
 	if c != nil {
 		defer c.release()
-		h := b.homeAt(l, c.depth)
-		if h == nil {
-			old, err := b.decode(l, c)
-			if err != nil {
-				return err
-			}
-			h = b.newHome(l, c.depth, a.Path)
-			h.chunked, h.old = true, old
+		old, err := b.decode(l, c)
+		if err != nil {
+			return err
 		}
-		h.edits = append(h.edits, a)
+		h := b.newHome(l, c.depth, a.Path)
+		h.chunked, h.old, h.edits = true, old, []tree.Assignment{a}
 		return nil
 	}
 	exists, err := b.has(l.key)
@@ -182,20 +183,23 @@ func (b *builder) assign(a tree.Assignment) error {
 			return err
 		}
 	}
-	h := b.homeAt(l, depth)
-	if h == nil {
-		if a.Priority || (a.Node.IsNull() && !exists) {
-			return nil // nothing is there and nothing comes
-		}
-		h = b.newHome(l, depth, a.Path)
-		h.split = exists
+	if a.Priority || (a.Node.IsNull() && !exists) {
+		return nil // nothing is there and nothing comes
 	}
-	h.edits = append(h.edits, a)
+	h := b.newHome(l, depth, a.Path)
+	h.split, h.edits = exists, []tree.Assignment{a}
 	return nil
 }
 
-// homeAt returns the home at the first depth keys of l, if it is known.
-func (b *builder) homeAt(l location, depth int) *home { return b.homes[string(l.at(depth))] }
+// homeAbove returns the home at or above a location, if it is known.
+func (b *builder) homeAbove(l location) *home {
+	for d := l.depth(); d >= 0 && len(b.homes) > 0; d-- {
+		if h := b.homes[string(l.at(d))]; h != nil {
+			return h
+		}
+	}
+	return nil
+}
 
 func (b *builder) newHome(l location, depth int, p tree.Path) *home {
 	for range l.depth() - depth {
@@ -367,8 +371,9 @@ func (b *builder) emit(key []byte, n tree.Node, x *Indexes) (chunked bool, err e
 			return false, err
 		}
 	}
+	key = slices.Grow(key[:len(key):len(key)], 32) // where the keys of all children find room
 	for name, child := range n.Children() {
-		if _, err := b.emit(appendComponent(key[:len(key):len(key)], name), child, x.Child(name)); err != nil {
+		if _, err := b.emit(appendComponent(key, name), child, x.Child(name)); err != nil {
 			return false, err
 		}
 	}

@@ -27,7 +27,7 @@ func damaged(err error) error {
 	if err == nil || errors.Is(err, ErrDamaged) {
 		return err
 	}
-	if errors.Is(err, pebble.ErrCorruption) || errors.Is(err, errMalformedKey) || errors.Is(err, errMalformedRow) {
+	if pebble.IsCorruptionError(err) || errors.Is(err, errMalformedKey) || errors.Is(err, errMalformedRow) {
 		return fmt.Errorf("%w: %w", ErrDamaged, err)
 	}
 	return err

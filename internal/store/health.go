@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"sync/atomic"
@@ -29,6 +30,8 @@ const (
 	// keeperInterval is how often the disk is looked at and the durable group
 	// is noted.
 	keeperInterval = time.Second
+	// flushPoll is how often Close looks whether a flush can still succeed.
+	flushPoll = 50 * time.Millisecond
 )
 
 // health is what a store knows of its disk.
@@ -84,7 +87,7 @@ func (s *Store) backgroundError(err error) {
 	switch {
 	case isNoSpace(err):
 		s.diskFull()
-	case damaged(err) != err || s.Damage() != nil:
+	case errors.Is(damaged(err), ErrDamaged) || s.Damage() != nil:
 		s.noteDamage(damaged(err))
 	default:
 		s.fail("flush or compact", err)
@@ -136,7 +139,7 @@ func (s *Store) runKeeper() {
 		}
 		s.checkSpace()
 		s.health.flushAsked.Store(false)
-		if err := s.dir.writeDurable(s.pipeline.durable.Load()); err != nil && !isNoSpace(err) {
+		if err := s.noteDurable(); err != nil {
 			s.fail("note the durable group", err)
 		}
 		if now := s.opts.Now(); now.Sub(trimmed) >= trimInterval {
@@ -144,6 +147,16 @@ func (s *Store) runKeeper() {
 			s.trimLogs()
 		}
 	}
+}
+
+// noteDurable writes the durable file, unless the disk is full: then the old one
+// stays, which is as true.
+func (s *Store) noteDurable() error {
+	err := s.dir.writeDurable(s.pipeline.durable.Load())
+	if isNoSpace(err) {
+		return nil
+	}
+	return err
 }
 
 // diskFull is called when the file system has no space left: it gives up the

@@ -104,52 +104,36 @@ func (b *builder) indexedChild(l location, d int, p tree.Path, indexes []Index) 
 	c := indexedChild{parent: l.at(d), component: l.at(d + 1)[l.ends[d]:], indexes: indexes, path: p}
 	c.location = location{l.at(d + 1), l.ends[:d+2]}
 	var err error
-	if c.before, err = b.before(c.location, p); err != nil {
-		return c, err
-	}
-	c.after, err = b.after(c.location, p)
+	c.before, c.after, err = b.glimpses(c.location, p)
 	return c, err
 }
 
-// homeAbove returns the home at or above a location.
-func (b *builder) homeAbove(l location) *home {
-	for d := l.depth(); d >= 0; d-- {
-		if h := b.homeAt(l, d); h != nil {
-			return h
-		}
+// glimpses looks at a node as it is without the write, and as the write leaves
+// it.
+func (b *builder) glimpses(l location, p tree.Path) (before, after glimpse, err error) {
+	h := b.homeAbove(l)
+	if h != nil {
+		after = glimpseOf(b.nodeAt(h.key, h.node, below(p, h.depth())))
 	}
-	return nil
-}
-
-// before looks at a node as it is without the write.
-func (b *builder) before(l location, p tree.Path) (glimpse, error) {
-	if h := b.homeAbove(l); h != nil && !h.split {
-		return glimpseOf(h.old.At(below(p, h.depth()))), nil
+	if h != nil && !h.split {
+		return glimpseOf(h.old.At(below(p, h.depth()))), after, nil
 	}
-	return b.glimpseAt(l, p)
-}
-
-// after looks at a node as the write leaves it.
-func (b *builder) after(l location, p tree.Path) (glimpse, error) {
-	if h := b.homeAbove(l); h != nil {
-		return glimpseOf(b.nodeAt(h.key, h.node, below(p, h.depth()))), nil
-	}
-	g, err := b.glimpseAt(l, p)
-	if err != nil {
-		return g, err
+	if before, err = b.glimpseAt(l, p); h != nil || err != nil {
+		return before, after, err
 	}
 	if b.above[string(l.key)] { // it is split, and loses or gets something below
 		survives, err := b.survives(l.key)
 		if err != nil || !survives {
-			return glimpse{}, err
+			return before, glimpse{}, err
 		}
 	}
+	after = before
 	for _, a := range b.priorities {
 		if a.Path == p {
-			g.priority = a.Node.Leaf()
+			after.priority = a.Node.Leaf()
 		}
 	}
-	return g, nil
+	return before, after, nil
 }
 
 // nodeAt returns what is at rel below the node with a key, where prepared nodes
@@ -199,12 +183,7 @@ func (b *builder) indexChild(c indexedChild) error {
 // changed looks at what is below a child, before and after the write.
 func (b *builder) changed(c indexedChild, rel tree.Path) (before, after glimpse, err error) {
 	p := c.path.Join(rel)
-	l := b.locate(p)
-	if before, err = b.before(l, p); err != nil {
-		return before, after, err
-	}
-	after, err = b.after(l, p)
-	return before, after, err
+	return b.glimpses(b.locate(p), p)
 }
 
 // replaceRow moves the row of a child in one index.

@@ -226,6 +226,31 @@ func cutComponent(b []byte) (key string, rest []byte, err error) {
 	return key, b[n:], nil
 }
 
+// appendKeyJSON appends the key of a component, all of b, as a JSON string.
+func appendKeyJSON(dst, b []byte) ([]byte, error) {
+	if text := b[:len(b)-1]; isWord(text) { // as most keys are
+		return append(append(append(dst, '"'), text...), '"'), nil
+	}
+	key, _, err := cutComponent(b)
+	return tree.AppendString(dst, key), err
+}
+
+// isWord reports whether b is made of letters, digits, - and _, and not of digits
+// alone: then it is a valid key, no integer, and stored and printed as it is.
+func isWord(b []byte) bool {
+	letters := 0
+	for _, c := range b {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', c == '_':
+			letters++
+		case '0' <= c && c <= '9', c == '-':
+		default:
+			return false
+		}
+	}
+	return letters > 0
+}
+
 // decodeText decodes the component of a key that is no integer, without its
 // textEnd. Whether the key is valid is left to the caller.
 func decodeText(b []byte) (string, error) {

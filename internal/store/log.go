@@ -35,10 +35,10 @@ const (
 
 // log adds the change to the log.
 func (b *builder) log(c tree.Change) error {
-	row, ok := appendLogRow(nil, c)
+	row, ok := appendLogRow(b.scratch[:0], c)
 	if !ok {
 		c.Assignments, c.Truncated = nil, true
-		row, _ = appendLogRow(nil, c)
+		row, _ = appendLogRow(b.scratch[:0], c)
 	}
 	return b.rows.Set(logKey(nil, b.id, c.Position), row, nil)
 }
@@ -58,7 +58,8 @@ func appendLogRow(dst []byte, c tree.Change) ([]byte, bool) {
 	}
 	dst = append(dst, logVersion, flags)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(c.Millis))
-	dst = appendSized(dst, appendPath(nil, c.At))
+	part := appendPath(make([]byte, 0, 256), c.At)
+	dst = appendSized(dst, part)
 	dst = binary.AppendUvarint(dst, uint64(len(c.Assignments)))
 	for _, a := range c.Assignments {
 		kind := logNode
@@ -68,15 +69,16 @@ func appendLogRow(dst []byte, c tree.Change) ([]byte, bool) {
 		case a.Node.IsNull():
 			kind = logDelete
 		}
-		dst = appendSized(append(dst, kind), appendPath(nil, a.Path))
-		var text []byte
+		part = appendPath(part[:0], a.Path)
+		dst = appendSized(append(dst, kind), part)
+		part = part[:0]
 		if !a.Node.IsNull() {
 			var fits bool
-			if text, _, fits = tree.AppendWithin(nil, a.Node, tree.Export, maxLogged); !fits {
+			if part, _, fits = tree.AppendWithin(part, a.Node, tree.Export, maxLogged); !fits {
 				return dst, false
 			}
 		}
-		dst = appendSized(dst, text)
+		dst = appendSized(dst, part)
 		if len(dst) > maxLogged {
 			return dst, false
 		}

@@ -1,9 +1,11 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -12,6 +14,12 @@ import (
 
 // flushBytes is how much a printer gathers before it writes.
 const flushBytes = 32 << 10
+
+// printBuffers are what printers gather in; most of them never grow.
+var printBuffers = sync.Pool{New: func() any {
+	buf := make([]byte, 0, flushBytes+2*MaxChunkBytes)
+	return &buf
+}}
 
 // A Printer prints one node, of whatever size, in constant memory. It holds
 // what it needs of the store by itself, so its view can be released before it
@@ -86,11 +94,17 @@ func (p *Printer) chunk(t Tree, l location, c *cover, path tree.Path) ([]byte, e
 		}
 		return text, nil
 	}
+	path = below(path, c.depth)
+	if len(c.row) > 1 && c.row[0] == 0 && !p.shallow {
+		if text, ok := findJSON(c.row[1:], path); ok {
+			return bytes.Clone(text), nil
+		}
+	}
 	n, err := t.decode(l, c)
 	if err != nil {
 		return nil, err
 	}
-	n = n.At(below(path, c.depth))
+	n = n.At(path)
 	if !p.shallow || !n.IsObject() {
 		return tree.AppendJSON(nil, n, p.form), nil
 	}
@@ -113,6 +127,9 @@ func (p *Printer) PrintTo(w io.Writer) error {
 		return err
 	}
 	p.w = w
+	buf := printBuffers.Get().(*[]byte)
+	p.buf = (*buf)[:0]
+	defer printBuffers.Put(buf) // as it was: a large leaf may have made p.buf large
 	var err error
 	if p.shallow {
 		err = p.keys(p.prefix)
@@ -171,16 +188,15 @@ func (p *Printer) split(prefix int) error {
 		if err != nil {
 			return err
 		}
-		key, _, err := cutComponent(p.rows.Key()[prefix:end])
-		if err != nil {
-			return err
-		}
 		if array {
-			for index, _ := tree.ArrayIndex(key); next < index; next++ {
+			for index, _ := childIndex(p.rows.Key(), prefix); next < index; next++ {
 				p.buf = append(p.buf, "null,"...)
 			}
 		} else {
-			p.buf = append(tree.AppendString(p.buf, key), ':')
+			if p.buf, err = appendKeyJSON(p.buf, p.rows.Key()[prefix:end]); err != nil {
+				return err
+			}
+			p.buf = append(p.buf, ':')
 		}
 		if err := p.child(end); err != nil {
 			return err
@@ -250,11 +266,10 @@ func (p *Printer) keys(prefix int) error {
 		if err != nil {
 			return err
 		}
-		key, _, err := cutComponent(p.rows.Key()[prefix:end])
-		if err != nil {
+		if p.buf, err = appendKeyJSON(p.buf, p.rows.Key()[prefix:end]); err != nil {
 			return err
 		}
-		p.buf = append(tree.AppendString(p.buf, key), ":true"...)
+		p.buf = append(p.buf, ":true"...)
 		p.rows.skip(end)
 		if err := p.separate(); err != nil {
 			return err

@@ -17,7 +17,8 @@ type stepper struct {
 	store *Store
 	seeks int // how many steps are still to be made by seeking
 	taken int // internal steps so far
-	key   []byte
+
+	key, child []byte // scratch
 }
 
 const (
@@ -55,13 +56,14 @@ func (s *stepper) step() bool {
 // skip moves behind the child whose key is the first end bytes of the current
 // row's. A few steps are cheaper than a seek, many are not.
 func (s *stepper) skip(end int) bool {
-	child := bytes.Clone(s.Key()[:end])
+	s.child = append(s.child[:0], s.Key()[:end]...)
 	for range nextsPerChild {
-		if !s.step() || !belongs(s.Key(), child) {
+		if !s.step() || !belongs(s.Key(), s.child) {
 			return s.Valid()
 		}
 	}
-	return s.SeekGE(subtreeEnd(s.key[:0], child))
+	s.key = subtreeEnd(s.key[:0], s.child)
+	return s.SeekGE(s.key)
 }
 
 // belongs reports whether a row is at or below the node with a key.

@@ -6,6 +6,8 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -22,6 +24,7 @@ type Store struct {
 
 	pipeline pipeline
 	view     atomic.Pointer[View]
+	hints    hints
 	health   health
 	log      logKeeper
 
@@ -100,14 +103,15 @@ func (s *Store) createPebble(fs vfs.FS) error {
 	return db.Close()
 }
 
-// openError marks the failures of Pebble's Open that mean damage: it names
-// files that are missing or cannot be understood, but not always by
-// ErrCorruption.
+// openError marks the failures of Pebble's Open that mean damage: all but those
+// of the system. Pebble names files that are missing, too short or cannot be
+// understood, but not always as corruption.
 func openError(err error) error {
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, pebble.ErrCorruption) {
-		return fmt.Errorf("%w: %w; restore a backup into an empty directory", ErrDamaged, err)
+	errno, ok := errors.AsType[syscall.Errno](err)
+	if ok && errno != syscall.ENOENT && !pebble.IsCorruptionError(err) {
+		return err
 	}
-	return err
+	return fmt.Errorf("%w: %w; restore a backup into an empty directory", ErrDamaged, err)
 }
 
 // start reads the metadata, publishes the first view and starts the
@@ -142,9 +146,30 @@ func (s *Store) Close() error {
 	close(s.stop)
 	s.done.Wait()
 	s.view.Load().Release()
-	err := s.db.Flush()
+	err := s.flush()
 	if err == nil {
-		err = s.dir.writeDurable(s.pipeline.durable.Load())
+		err = s.noteDurable()
 	}
 	return errors.Join(err, s.db.Close(), s.dir.close())
+}
+
+// flush writes out what is only in the write-ahead log. It does not wait for that
+// on a full or damaged disk, where Pebble tries again and again.
+func (s *Store) flush() error {
+	done, err := s.db.AsyncFlush()
+	if err != nil {
+		return err
+	}
+	ticker := time.NewTicker(flushPoll)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			return nil
+		case <-ticker.C:
+			if s.health.disk.Load() == diskFull || s.Damage() != nil {
+				return nil
+			}
+		}
+	}
 }

@@ -37,10 +37,21 @@ func DecodeBytes(text []byte, opts DecodeOptions) (Node, error) {
 	return d.document()
 }
 
+// DecodeClaims is DecodeBytes for a text whose keys are not child names: the
+// claims of a token, which rules look at and nobody stores. A key may be any
+// string of up to MaxKeyBytes bytes, such as https://example.org/role, and none
+// has a meaning, not even .value.
+func DecodeClaims(text []byte) (Node, error) {
+	d := newDecoder(scanner{buf: text}, DecodeOptions{})
+	d.claims = true
+	return d.document()
+}
+
 // A decoder builds one slab.
 type decoder struct {
 	scanner
 	opts    DecodeOptions
+	claims  bool // the keys are not child names
 	slab    *slab
 	stack   []entry // children of the objects that are still open
 	beside  int64   // bytes of memory that are taken beside slab and stack
@@ -238,7 +249,7 @@ func (d *decoder) member(o *openObject, c byte) error {
 		return err
 	}
 	o.members++
-	if len(text) > start && text[start] == '.' {
+	if len(text) > start && text[start] == '.' && !d.claims {
 		name := string(text[start:])
 		d.slab.text = text[:start]
 		return d.construct(o, name, at)
@@ -275,9 +286,11 @@ func (d *decoder) key(start int, at position) (cell, error) {
 		d.slab.text = d.slab.text[:start]
 		return *slot, nil
 	}
-	if err := CheckKey(key); err != nil {
-		problem := strings.TrimPrefix(err.Error(), ErrInvalidKey.Error()+": ")
-		return cell{}, d.failAt(at, ErrInvalidKey, "%v: %s", ErrInvalidKey, problem)
+	if !d.claims {
+		if err := CheckKey(key); err != nil {
+			problem := strings.TrimPrefix(err.Error(), ErrInvalidKey.Error()+": ")
+			return cell{}, d.failAt(at, ErrInvalidKey, "%v: %s", ErrInvalidKey, problem)
+		}
 	}
 	*slot = cell{key: uint32(start), keyLen: uint16(len(text))}
 	return *slot, nil

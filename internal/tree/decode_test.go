@@ -132,6 +132,52 @@ func TestKeysOfABody(t *testing.T) {
 	})
 }
 
+func TestClaimsHaveAnyKeys(t *testing.T) {
+	t.Parallel()
+	text := `{"https://example.org/role":"editor","":0,"a.b":{"$c":[true,{"#":1}]},"\u0001":2,` +
+		`".value":3,".priority":{"x":4},".sv":"timestamp","gone":null,"empty":{}}`
+	claims, err := tree.DecodeClaims([]byte(text))
+	if err != nil {
+		t.Fatalf("DecodeClaims(%s) fails: %v", text, err)
+	}
+	want := `{"":0,"\u0001":2,".priority":{"x":4},".sv":"timestamp",".value":3,"a.b":{"$c":{"0":true,"1":{"#":1}}},` +
+		`"https://example.org/role":"editor"}`
+	if got := export(claims); got != want {
+		t.Errorf("DecodeClaims(%s) = %s, want %s", text, got, want)
+	}
+	if claims.HasPlaceholders() || !claims.Priority().IsNull() {
+		t.Errorf("DecodeClaims gives keys that begin with a dot a meaning")
+	}
+	if role := claims.Child("https://example.org/role").Leaf().Text(); role != "editor" {
+		t.Errorf("the claim https://example.org/role is %q, want editor", role)
+	}
+	if !claims.Child("").Leaf().IsNumber() {
+		t.Error("the claim with an empty name is lost")
+	}
+}
+
+func TestClaimsAreAsStrictAsData(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]error{
+		``:                            tree.ErrNoData,
+		`{"a":1}x`:                    tree.ErrSyntax,
+		`{"a.b":1,"a.b":2}`:           tree.ErrValue,
+		`{"":1,"":null}`:              tree.ErrValue,
+		`{".sv":1,"\u002esv":1}`:      tree.ErrValue,
+		`{"a":{"$b":1,"x":0,"$b":1}}`: tree.ErrValue,
+		`{"` + "\xff" + `":1}`:        tree.ErrSyntax,
+		`{"\ud800":1}`:                tree.ErrSyntax,
+		strings.Repeat(`{"/":`, 33):   tree.ErrTooDeep,
+		strings.Repeat(`[`, 100):      tree.ErrTooDeep,
+		`{"a":1e999}`:                 tree.ErrValue,
+		`{"` + strings.Repeat("/", 769) + `":true}`: tree.ErrInvalidKey,
+	} {
+		if _, err := tree.DecodeClaims([]byte(text)); !errors.Is(err, want) {
+			t.Errorf("DecodeClaims(%.60q) = %v, want %v", text, err, want)
+		}
+	}
+}
+
 func TestDepth(t *testing.T) {
 	t.Parallel()
 	const full = tree.MaxDepth

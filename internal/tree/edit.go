@@ -1,30 +1,46 @@
 package tree
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // An Editor applies assignments to a node that is small enough to copy. It
 // leaves the node itself as it was.
 //
-// Replaced cells stay in the editor's slab as garbage: the result is meant to be
-// printed, not kept.
+// What is edited is put together when Node is called: however many assignments
+// there are, an object is copied once.
 type Editor struct {
 	slab *slab
-	root cell
+	root *draft
+}
+
+// A draft is a node that was edited, or that is above one.
+type draft struct {
+	own      cell // the leaf, or the children before they were edited
+	priority cell // Null for none
+	edited   map[string]*draft
+	live     int // number of children, edited or not, that there are
 }
 
 // NewEditor returns an editor that starts with n.
 func NewEditor(n Node) *Editor {
 	e := &Editor{slab: &slab{}}
-	e.root = e.adopt(n)
+	if n.slab != nil {
+		// Cells and text are only added to, and that makes a copy.
+		e.slab.cells, e.slab.text = slices.Clip(n.slab.cells), slices.Clip(n.slab.text)
+	}
+	e.root = e.draft(n.cell())
 	return e
 }
 
 // Node returns the node as edited so far. Later edits do not change it.
 func (e *Editor) Node() Node {
-	if e.root.kind == Null {
+	root := e.finish(e.root)
+	if root.kind == Null {
 		return Node{}
 	}
-	e.slab.cells = append(e.slab.cells, e.root)
+	e.slab.cells = append(e.slab.cells, root)
 	return Node{e.slab, uint32(len(e.slab.cells) - 1)}
 }
 
@@ -32,12 +48,119 @@ func (e *Editor) Node() Node {
 // priority, unless n is no data: then nothing changes. Objects that become
 // empty vanish with their priorities.
 func (e *Editor) Set(p Path, n Node) {
-	e.root = e.edit(e.root, p, func(cell) cell { return e.adopt(n) })
+	e.edit(e.root, p, func(d *draft) { *d = *e.draft(e.adopt(n)) })
 }
 
 // SetPriority replaces the priority of the node at p, if there is one.
 func (e *Editor) SetPriority(p Path, priority Leaf) {
-	e.root = e.edit(e.root, p, func(c cell) cell { return e.prioritise(c, priority) })
+	e.edit(e.root, p, func(d *draft) {
+		if d.own.kind != Null {
+			d.priority = e.slab.leafCell(priority)
+		}
+	})
+}
+
+// draft returns c as a draft.
+func (e *Editor) draft(c cell) *draft {
+	d := &draft{own: c}
+	if c.priority {
+		first := c.first()
+		d.priority = e.slab.cells[first]
+		if c.kind == Object {
+			d.own = cell{kind: Object, bits: pair(int(first+1), int(c.count()))}
+		} else {
+			d.own = e.slab.cells[first+1]
+		}
+	}
+	if c.kind == Object {
+		d.live = int(c.count())
+	}
+	return d
+}
+
+// edit applies a change to what is at p below d.
+func (e *Editor) edit(d *draft, p Path, change func(*draft)) {
+	if p.IsRoot() {
+		change(d)
+		return
+	}
+	key, rest := p.Cut()
+	child, known := d.edited[key]
+	if !known {
+		child = &draft{}
+		siblings := e.slab.children(d.own)
+		if i, found := e.slab.search(siblings, key); found {
+			child = e.draft(siblings[i])
+		}
+	}
+	was := child.own.kind != Null
+	e.edit(child, rest, change)
+	is := child.own.kind != Null
+	if !was && !is {
+		return
+	}
+	if d.own.kind != Object {
+		d.own = cell{kind: Object}
+	}
+	if d.edited == nil {
+		d.edited = make(map[string]*draft)
+	}
+	d.edited[key] = child
+	switch {
+	case is && !was:
+		d.live++
+	case was && !is:
+		d.live--
+	}
+	if d.live == 0 {
+		*d = draft{}
+	}
+}
+
+// finish returns the cell of a draft, without a key.
+func (e *Editor) finish(d *draft) cell {
+	hasPriority := d.priority.kind != Null
+	if d.own.kind == Null || !hasPriority && d.edited == nil {
+		return d.own
+	}
+	own := []cell{d.own} // what follows the priority: the leaf, or the children
+	if d.own.kind == Object {
+		own = e.children(d)
+	}
+	first := len(e.slab.cells)
+	if hasPriority {
+		e.slab.cells = append(e.slab.cells, d.priority)
+	}
+	e.slab.cells = append(e.slab.cells, own...)
+	return cell{kind: d.own.kind, priority: hasPriority, bits: pair(first, len(own))}
+}
+
+// children returns the cells of a draft's children, edited or not, in order.
+func (e *Editor) children(d *draft) []cell {
+	siblings := e.slab.children(d.own)
+	if d.edited == nil {
+		return siblings
+	}
+	cells := make([]cell, 0, d.live)
+	for _, key := range slices.SortedFunc(maps.Keys(d.edited), CompareKeys) {
+		i, found := e.slab.search(siblings, key)
+		cells = append(cells, siblings[:i]...)
+		siblings = siblings[i:]
+		var name cell
+		if found {
+			name, siblings = siblings[0], siblings[1:]
+		}
+		child := e.finish(d.edited[key])
+		if child.kind == Null {
+			continue
+		}
+		if !found {
+			name = e.keyCell(key)
+		}
+		child.key, child.keyLen = name.key, name.keyLen
+		cells = append(cells, child)
+	}
+	return append(cells, siblings...)
 }
 
 // adopt copies the cells of n, priority included.
@@ -84,29 +207,6 @@ func (e *Editor) copyRange(from *slab, c cell) int {
 	return first
 }
 
-// edit returns c with change applied to what is at p below it.
-func (e *Editor) edit(c cell, p Path, change func(cell) cell) cell {
-	if p.IsRoot() {
-		edited := change(c)
-		edited.key, edited.keyLen = c.key, c.keyLen
-		return edited
-	}
-	key, rest := p.Cut()
-	siblings := e.slab.children(c)
-	i, found := e.slab.search(siblings, key)
-	var child cell
-	if found {
-		child = siblings[i]
-	} else {
-		child = e.keyCell(key)
-	}
-	child = e.edit(child, rest, change)
-	if child.kind == Null && !found {
-		return c
-	}
-	return e.splice(c, i, found, child)
-}
-
 // keyCell returns a cell of no data that is called key.
 func (e *Editor) keyCell(key string) cell {
 	if index, ok := ArrayIndex(key); ok {
@@ -115,56 +215,4 @@ func (e *Editor) keyCell(key string) cell {
 	c := cell{key: uint32(len(e.slab.text)), keyLen: uint16(len(key))}
 	e.slab.text = append(e.slab.text, key...)
 	return c
-}
-
-// splice returns c with child in place i of its children: instead of the one
-// that is there, or before it.
-func (e *Editor) splice(c cell, i int, replace bool, child cell) cell {
-	siblings := e.slab.children(c)
-	first := len(e.slab.cells)
-	cells := e.slab.cells
-	if c.priority {
-		cells = append(cells, e.slab.cells[c.first()])
-	}
-	start := len(cells)
-	cells = append(cells, siblings[:i]...)
-	if child.kind != Null {
-		cells = append(cells, child)
-	}
-	if replace {
-		i++
-	}
-	cells = append(cells, siblings[i:]...)
-	count := len(cells) - start
-	if count == 0 {
-		return cell{key: c.key, keyLen: c.keyLen}
-	}
-	e.slab.cells = cells
-	return cell{key: c.key, keyLen: c.keyLen, kind: Object, priority: c.priority, bits: pair(first, count)}
-}
-
-// prioritise returns c with another priority.
-func (e *Editor) prioritise(c cell, priority Leaf) cell {
-	if c.kind == Null {
-		return c
-	}
-	var own []cell // what follows the priority: the children, or the leaf
-	switch {
-	case c.kind == Object:
-		own = e.slab.children(c)
-	case c.priority:
-		own = e.slab.cells[c.first()+1 : c.first()+2]
-	default:
-		own = []cell{c}
-	}
-	if priority.IsNull() && c.kind != Object {
-		return own[0]
-	}
-	p := e.slab.leafCell(priority)
-	first := len(e.slab.cells)
-	if !priority.IsNull() {
-		e.slab.cells = append(e.slab.cells, p)
-	}
-	e.slab.cells = append(e.slab.cells, own...)
-	return cell{kind: c.kind, priority: !priority.IsNull(), bits: pair(first, len(own))}
 }

@@ -1,0 +1,173 @@
+package store
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// A stand is a store under test, in memory unless told otherwise, with one
+// database that one goroutine writes to.
+type stand struct {
+	testing.TB
+	*Store
+	id       ID
+	position uint64
+	indexes  *Indexes // that writes keep
+}
+
+func newStand(t testing.TB, opts Options) *stand {
+	t.Helper()
+	s := openStand(t, opts)
+	t.Cleanup(s.close)
+	return s
+}
+
+// openStand leaves closing the store to the test.
+func openStand(t testing.TB, opts Options) *stand {
+	t.Helper()
+	if opts.FS == nil {
+		opts.FS = vfs.NewMem()
+	}
+	if opts.BallastBytes == 0 {
+		opts.BallastBytes = -1
+	}
+	path := "data"
+	if opts.FS == vfs.Default {
+		path = t.TempDir()
+	}
+	s, err := Open(path, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return useDatabase(t, s, "db")
+}
+
+// useDatabase makes a stand of one database of an open store.
+func useDatabase(t testing.TB, s *Store, name string) *stand {
+	t.Helper()
+	id, found, err := s.Find(name)
+	if !found && err == nil {
+		id, err = s.Create(name)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	view := s.View()
+	defer view.Release()
+	position, err := view.Tree(id).Position()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &stand{TB: t, Store: s, id: id, position: position}
+}
+
+func (s *stand) close() {
+	if err := s.Close(); err != nil {
+		s.Errorf("close the store: %v", err)
+	}
+}
+
+// A visible is a ticket that waits for the commit's view.
+type visible chan struct{}
+
+func (v visible) Durable(uint64) {}
+func (v visible) Visible()       { close(v) }
+
+// build works out a write, which becomes the next commit if it is committed.
+func (s *stand) build(w tree.Write) *Batch {
+	s.Helper()
+	c := tree.Change{Write: w, Position: s.position + 1, Millis: s.opts.Now().UnixMilli()}
+	b, err := s.Build(s.id, c, s.indexes, nil)
+	if err != nil {
+		s.Fatalf("Build(%s): %v", w.At, err)
+	}
+	return b
+}
+
+// commit returns when views show the write.
+func (s *stand) commit(w tree.Write) {
+	s.Helper()
+	done := make(visible)
+	if err := s.Commit(s.build(w), done); err != nil {
+		s.Fatalf("Commit(%s): %v", w.At, err)
+	}
+	s.position++
+	<-done
+}
+
+func (s *stand) put(at, body string) {
+	s.Helper()
+	s.commit(putWrite(s, at, body))
+}
+
+func (s *stand) patch(at, body string) {
+	s.Helper()
+	w, err := tree.DecodePatch(strings.NewReader(body), parsePath(s, at), tree.DecodeOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.commit(w)
+}
+
+func putWrite(t testing.TB, at, body string) tree.Write {
+	t.Helper()
+	p := parsePath(t, at)
+	n, err := tree.Decode(strings.NewReader(body), tree.DecodeOptions{Depth: p.Depth()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree.Put(p, n)
+}
+
+// export returns a node as the newest view shows it.
+func (s *stand) export(at string) string {
+	s.Helper()
+	view := s.View()
+	defer view.Release()
+	var text bytes.Buffer
+	if err := view.Tree(s.id).Print(&text, parsePath(s, at), tree.Export); err != nil {
+		s.Fatalf("print %s: %v", at, err)
+	}
+	return text.String()
+}
+
+// expect compares a node, and holds all rows against the format.
+func (s *stand) expect(at, want string) {
+	s.Helper()
+	if got := s.export(at); got != want {
+		s.Errorf("%s is %s, want %s", at, got, want)
+	}
+	view := s.View()
+	defer view.Release()
+	if err := view.Tree(s.id).Check(); err != nil {
+		s.Errorf("check: %v", err)
+	}
+}
+
+// limits are the chunk limits that differ in kind: leaves apart, chunks of one
+// key, small ones, the default, the largest.
+var limits = []int{-1, 8, 24, 64, DefaultChunkBytes, MaxChunkBytes}
+
+// atEveryLimit runs a test on an empty store of each limit.
+func atEveryLimit(t *testing.T, test func(s *stand)) {
+	for _, limit := range limits {
+		t.Run(strconv.Itoa(limit), func(t *testing.T) { test(newStand(t, Options{ChunkBytes: limit})) })
+	}
+}
+
+func (s *stand) rows() int {
+	s.Helper()
+	view := s.View()
+	defer view.Release()
+	rows, err := view.Tree(s.id).Count()
+	if err != nil {
+		s.Fatal(err)
+	}
+	return rows
+}
