@@ -1,0 +1,149 @@
+package conformance_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/livetree/livetree/internal/server"
+)
+
+const secret = "cOnFoRmAnCeCoNfOrMaNcEcOnFoRmAnCeCoNfOrM"
+
+// An instance is a running server.
+type instance struct {
+	addr      string // of HTTPS
+	plainAddr string // of the port for plain HTTP, empty if there is none
+	trusted   *x509.CertPool
+	isDefault bool // there is a default database
+}
+
+// configure turns the options of a script into a configuration.
+func configure(options []string) (server.Config, error) {
+	c := server.Config{Addr: "127.0.0.1:0", DefaultDatabase: "default", Secret: secret, HostMap: map[string]string{}}
+	for _, option := range options {
+		name, value, _ := strings.Cut(option, "=")
+		var err error
+		switch name {
+		case "dev":
+			c.Dev = true
+		case "allow-http":
+			c.AllowHTTP = true
+		case "plain-port":
+			c.HTTPAddr, err = freeAddr()
+		case "default-db":
+			c.DefaultDatabase = value
+		case "domain":
+			c.Domain = value
+		case "host-map":
+			host, database, _ := strings.Cut(value, "=")
+			c.HostMap[host] = database
+		case "max-body":
+			c.MaxBody, err = strconv.ParseInt(value, 10, 64)
+		case "max-bodies":
+			c.MaxBodies, err = strconv.ParseInt(value, 10, 64)
+		default:
+			err = errors.New("it is not known")
+		}
+		if err != nil {
+			return c, fmt.Errorf("server option %s: %w", option, err)
+		}
+	}
+	return c, nil
+}
+
+// freeAddr returns an address at which nobody listens at the moment: the server
+// does not tell which plain port it has picked.
+func freeAddr() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// start runs a server until the test ends.
+func start(t *testing.T, options []string) *instance {
+	t.Helper()
+	config, err := configure(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready := &announced{addr: make(chan string, 1)}
+	abort := make(chan struct{})
+	config.Data, config.Logger, config.Out, config.Abort = t.TempDir(), slog.New(slog.DiscardHandler), ready, abort
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx, config) }()
+	i := &instance{plainAddr: config.HTTPAddr, isDefault: config.DefaultDatabase != ""}
+	select {
+	case i.addr = <-ready.addr:
+	case err := <-ended:
+		cancel()
+		t.Fatalf("the server does not start: %v", err)
+	}
+	t.Cleanup(func() {
+		cancel()
+		close(abort) // nobody is left to be waited for
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("the server ends with: %v", err)
+		}
+	})
+	pem, err := os.ReadFile(filepath.Join(config.Data, "tls", "ca.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.trusted = x509.NewCertPool()
+	if !i.trusted.AppendCertsFromPEM(pem) {
+		t.Fatal("ca.pem holds no certificate")
+	}
+	return i
+}
+
+// announced waits for the line that says where the server is.
+type announced struct {
+	mu   sync.Mutex
+	text strings.Builder
+	addr chan string
+}
+
+var listening = regexp.MustCompile(`listening on https://(\S+)\n`)
+
+func (a *announced) Write(p []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.text.Write(p)
+	if found := listening.FindStringSubmatch(a.text.String()); found != nil {
+		select {
+		case a.addr <- found[1]:
+		default: // it was told already
+		}
+	}
+	return len(p), nil
+}
+
+// transport returns a transport of one version of HTTP, which trusts the server.
+func (i *instance) transport(t *testing.T, major int) *http.Transport {
+	var protocols http.Protocols
+	protocols.SetHTTP1(major == 1)
+	protocols.SetHTTP2(major == 2)
+	transport := &http.Transport{
+		TLSClientConfig:    &tls.Config{RootCAs: i.trusted},
+		Protocols:          &protocols,
+		DisableCompression: true, // requests say themselves what they accept
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	return transport
+}
