@@ -532,7 +532,7 @@ func TestAttackAcrossTenants(t *testing.T) {
 		"https://closed.db.example/a.json?auth=" + tenantSecret:             bad,
 		"https://closed.db.example/a.json?ns=tenant&auth=" + secret:         bad,
 		"https://tenant.db.example/a.json?ns=closed&auth=" + tenantSecret:   bad,
-		"https://tenant.db.example./a.json?auth=" + tenantSecret:            bad,
+		"https://tenant.db.example./a/b.json?auth=" + tenantSecret:          `200 "deep"`,
 		"https://TENANT.DB.EXAMPLE/a/b.json?auth=" + tenantSecret:           `200 "deep"`,
 		"https://closed.tenant.db.example/a.json?auth=" + tenantSecret:      "400 ",
 		"https://tenant.db.example:443/a/b.json?auth=" + tenantSecret:       `200 "deep"`,
@@ -654,9 +654,6 @@ func TestAttackOnTheBudgetBySlowness(t *testing.T) {
 		"one string":   `"` + strings.Repeat(piece, 500),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if name == "one string" {
-				t.Skip("known fault of tree.Decode: in a body of unknown length a string is charged when it is complete, which is up to 10 MiB too late")
-			}
 			handler, _ := serveHandler(t, 64<<20)
 			reader, writer := io.Pipe()
 			ended := make(chan struct{})

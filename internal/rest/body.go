@@ -3,6 +3,7 @@ package rest
 import (
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,8 +14,10 @@ import (
 const (
 	// bodyIdle is how long a client may be silent in the middle of a body.
 	bodyIdle = 30 * time.Second
-	// bodyRate is the least it must send, in bytes a second, after bodyIdle.
-	bodyRate = 1 << 10
+	// bodyRate is the least it must send, in bytes a second, after bodyIdle, and
+	// largeBodyRate what a client must send that takes of the budget.
+	bodyRate      = 1 << 10
+	largeBodyRate = 16 << 10
 )
 
 // A budget bounds the memory that all bodies take together.
@@ -72,6 +75,7 @@ func (c *call) reserve(total int64) error {
 func (c *call) release() {
 	if c.charged > 0 {
 		c.bodies.grow(c.charged, 0)
+		c.charged = 0
 	}
 }
 
@@ -88,19 +92,13 @@ func (c *call) body() (io.Reader, tree.DecodeOptions, error) {
 	if c.verb == post {
 		opts.Depth++
 	}
-	if encoding := c.r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+	if encoding := c.r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return nil, opts, errEncoding
 	}
 	if c.r.ContentLength > c.opts.MaxBody {
 		return nil, opts, c.tooLarge()
 	}
-	body := &bodyReader{call: c, control: http.NewResponseController(c.w), started: c.opts.Now()}
-	if c.r.ContentLength > smallBody {
-		if err := c.reserve(min(c.r.ContentLength, c.bodies.limit)); err != nil {
-			return nil, opts, err
-		}
-	}
-	return body, opts, nil
+	return &bodyReader{call: c, control: http.NewResponseController(c.w), started: c.opts.Now()}, opts, nil
 }
 
 // smallBody is the length up to which a body takes nothing from the budget.
@@ -128,8 +126,31 @@ func (c *call) failUnread(status int, text string) {
 	if control.Flush() != nil {
 		return
 	}
+	c.release()
 	_ = control.SetReadDeadline(c.opts.Now().Add(drainTime))
 	_, _ = io.CopyN(io.Discard, c.r.Body, drainBytes)
+}
+
+// announced is the share of the budget that a body may reserve because of what
+// it announces; the rest it gets as it comes.
+const announced = 16
+
+// announce reserves memory for a large body once it has begun to come: a client
+// that announces one and sends nothing takes nothing.
+func (b *bodyReader) announce() error {
+	if b.read == 0 || b.r.ContentLength <= smallBody {
+		return nil
+	}
+	return b.reserve(min(b.r.ContentLength, b.bodies.limit/announced))
+}
+
+// rate returns the least that the client must send, in bytes a second: more if
+// it holds memory of the budget.
+func (b *bodyReader) rate() float64 {
+	if b.charged > 0 {
+		return largeBodyRate
+	}
+	return bodyRate
 }
 
 // A bodyReader reads a body of bounded size from a client that keeps sending.
@@ -142,8 +163,11 @@ type bodyReader struct {
 
 func (b *bodyReader) Read(p []byte) (int, error) {
 	now := b.opts.Now()
-	if elapsed := now.Sub(b.started); elapsed > bodyIdle && float64(b.read) < bodyRate*elapsed.Seconds() {
+	if elapsed := now.Sub(b.started); elapsed > bodyIdle && float64(b.read) < b.rate()*elapsed.Seconds() {
 		return 0, errSlowBody
+	}
+	if err := b.announce(); err != nil {
+		return 0, err
 	}
 	// Errors are of writers that know no deadlines: those of tests.
 	_ = b.control.SetReadDeadline(now.Add(bodyIdle))

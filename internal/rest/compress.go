@@ -68,6 +68,42 @@ func (p *pooled) Close() error {
 	return err
 }
 
+// A lateCompressor compresses what turns out to be worth it: it holds the first
+// bytes back, and passes them on as they are if no more come. The head of the
+// answer must not be out before that.
+type lateCompressor struct {
+	w        io.Writer
+	header   http.Header
+	encoding string
+
+	held []byte
+	to   *pooled
+}
+
+func (l *lateCompressor) Write(p []byte) (int, error) {
+	if l.to == nil && len(l.held)+len(p) < compressBytes {
+		l.held = append(l.held, p...)
+		return len(p), nil
+	}
+	if l.to == nil {
+		l.header.Set("Content-Encoding", l.encoding)
+		l.to = newCompressor(l.encoding, l.w)
+		if _, err := l.to.Write(l.held); err != nil {
+			return 0, err
+		}
+	}
+	return l.to.Write(p)
+}
+
+// Close writes what is left.
+func (l *lateCompressor) Close() error {
+	if l.to != nil {
+		return l.to.Close()
+	}
+	_, err := l.w.Write(l.held)
+	return err
+}
+
 // negotiate returns the encoding that the client takes and we like best, empty
 // for none.
 func negotiate(header http.Header) string {

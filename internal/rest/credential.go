@@ -21,8 +21,8 @@ func (c *call) identify(values values) error {
 		c.who = auth.Identity{Admin: true, Operator: true}
 		return nil
 	}
-	if c.database == nil {
-		return nil // the read of a database that --dev has not made yet
+	if c.database == nil { // it has no credentials yet
+		return fault.New(fault.Unauthenticated, "Could not parse auth token.")
 	}
 	c.who, err = c.database.Identify(credential)
 	return err

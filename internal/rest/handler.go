@@ -69,7 +69,7 @@ type call struct {
 	target   target
 	params   params
 	name     string           // of the database
-	database *engine.Database // nil: a read of a database that is not there
+	database *engine.Database // nil if it is not there, and would be made
 	who      auth.Identity
 
 	charged int64 // of the budget for bodies
@@ -138,13 +138,17 @@ func (c *call) findDatabase(values values) error {
 	}
 	c.name = name
 	c.database, err = c.opts.Catalog.Database(name)
-	if fault.KindOf(err) != fault.NotFound || c.opts.Create == nil {
-		return err
+	if fault.KindOf(err) == fault.NotFound && c.opts.Create != nil {
+		return nil // a read shows no data, a write makes it
 	}
-	if c.verb.reads() {
-		return nil // and is answered with no data
+	return err
+}
+
+// create makes the database of a write that nothing is wrong with.
+func (c *call) create() (err error) {
+	if c.database == nil {
+		c.database, err = c.opts.Create(c.r.Context(), c.name)
 	}
-	c.database, err = c.opts.Create(c.r.Context(), name)
 	return err
 }
 

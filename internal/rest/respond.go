@@ -69,8 +69,7 @@ func (c *call) stream(status int, body content) error {
 	var w io.Writer = out
 	var layers []interface{ Close() error } // in the order to close them
 	if encoding := negotiate(c.r.Header); encoding != "" {
-		compressor := newCompressor(encoding, w)
-		c.w.Header().Set("Content-Encoding", encoding)
+		compressor := &lateCompressor{w: w, header: c.w.Header(), encoding: encoding}
 		w, layers = compressor, append(layers, compressor)
 	}
 	c.w.Header().Add("Vary", "Accept-Encoding")

@@ -17,11 +17,11 @@ func (c *call) rules() error {
 	if !c.who.Operator {
 		return fault.New(fault.Denied, "Permission denied")
 	}
-	if c.database == nil {
-		return c.respond(http.StatusOK, text(engine.OpenRules)) // what it will have
-	}
 	switch c.verb {
 	case get, head:
+		if c.database == nil {
+			return c.respond(http.StatusOK, text(engine.OpenRules)) // what it will have
+		}
 		document := text(c.database.Rules())
 		if c.params.strict {
 			document = c.database.StrictRules()
@@ -51,13 +51,13 @@ func (c *call) putRules() error {
 	}
 	if c.params.dryRun {
 		err = engine.CheckRules(string(document))
-	} else {
+	} else if err = c.create(); err == nil {
 		err = c.database.SetRules(c.r.Context(), string(document))
 	}
 	if err != nil {
 		return err
 	}
-	if c.database.IsOpen() && !c.params.dryRun {
+	if !c.params.dryRun && c.database.IsOpen() {
 		c.opts.Logger.Warn("the rules let everybody read or write everything", "database", c.name)
 	}
 	return c.respond(http.StatusOK, text(`{"status":"ok"}`))

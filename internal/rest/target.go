@@ -141,7 +141,7 @@ func (h *Handler) databaseName(ns []string, host string) (string, error) {
 	if len(ns) > 0 { // an empty one is no name, and not none
 		return ns[0], nil
 	}
-	host = strings.ToLower(hostname(host))
+	host = strings.TrimSuffix(strings.ToLower(hostname(host)), ".")
 	if name, ok := h.opts.HostMap[host]; ok {
 		return name, nil
 	}

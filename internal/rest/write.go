@@ -15,6 +15,9 @@ func (c *call) write() error {
 	if err != nil {
 		return err
 	}
+	if err := c.create(); err != nil {
+		return err
+	}
 	commit, err := c.database.Write(c.r.Context(), req)
 	if fault.KindOf(err) == fault.Precondition {
 		return c.mismatch()
@@ -96,7 +99,7 @@ func (c *call) mismatch() error {
 	if err != nil {
 		return err
 	}
-	body, err := snapshot.Printer(c.path(), tree.Plain)
+	body, err := c.current(snapshot)
 	if err != nil {
 		return err
 	}
@@ -104,6 +107,15 @@ func (c *call) mismatch() error {
 	setETag(c.w.Header(), tag)
 	c.params.print = compact
 	return c.respond(http.StatusPreconditionFailed, body)
+}
+
+// current returns what is at the target of a write.
+func (c *call) current(snapshot *engine.Snapshot) (content, error) {
+	if c.target.priority {
+		priority, err := snapshot.Priority(c.path())
+		return text(tree.AppendLeaf(nil, priority)), err
+	}
+	return snapshot.Printer(c.path(), tree.Plain)
 }
 
 // tagWritten sets the ETag of what was written, if the client asked for it.

@@ -68,7 +68,11 @@ type entry struct {
 
 func newDecoder(s scanner, opts DecodeOptions) *decoder {
 	s.line = 1
-	return &decoder{scanner: s, opts: opts, slab: &slab{}}
+	d := &decoder{scanner: s, opts: opts, slab: &slab{}}
+	if opts.Charge != nil {
+		d.growing = d.chargeText
+	}
+	return d
 }
 
 // document reads a text that is one value.

@@ -8,7 +8,11 @@ import (
 // This file decides when a decoder takes memory, and tells whom it must.
 
 // charge accounts for memory that was taken since the last call.
-func (d *decoder) charge() error {
+func (d *decoder) charge() error { return d.chargeText(cap(d.slab.text)) }
+
+// chargeText is charge while the text of the slab grows by a string that is not
+// yet part of it.
+func (d *decoder) chargeText(text int) error {
 	const cellBytes, entryBytes = 16, 24
 	if len(d.slab.cells) > math.MaxInt32 || len(d.slab.text) > math.MaxUint32 {
 		return d.fail(ErrTooLarge, "the data is too large")
@@ -16,7 +20,7 @@ func (d *decoder) charge() error {
 	if d.opts.Charge == nil {
 		return nil
 	}
-	taken := int64(cap(d.slab.cells))*cellBytes + int64(cap(d.slab.text)) + int64(cap(d.stack))*entryBytes + d.beside
+	taken := int64(cap(d.slab.cells))*cellBytes + int64(text) + int64(cap(d.stack))*entryBytes + d.beside
 	if taken <= d.charged {
 		return nil
 	}

@@ -43,6 +43,9 @@ type scanner struct {
 	base      int64 // offset in the text of buf[0]
 
 	number []byte // scratch for a number that crosses the buffer's end
+
+	// growing, if set, is told the capacity that an unfinished string has.
+	growing func(capacity int) error
 }
 
 // A position is a place in the text.
@@ -188,6 +191,11 @@ func (s *scanner) appendString(dst []byte, limit int, what string) ([]byte, erro
 			return dst, s.failAt(at, ErrTooLarge, "%s longer than %d bytes", what, limit)
 		}
 		if i == len(s.buf) {
+			if s.growing != nil { // a string may take long to come to its end
+				if err := s.growing(cap(dst)); err != nil {
+					return dst, err
+				}
+			}
 			if ok, err := s.more(); err != nil {
 				return dst, err
 			} else if !ok {
