@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/server"
 )
 
@@ -38,7 +39,8 @@ var errUsage = errors.New("usage")
 func serve(ctx context.Context, abort <-chan struct{}, args []string, stdout, stderr io.Writer) error {
 	c := server.Config{Out: stdout, Abort: abort, Secret: os.Getenv("LIVETREE_SECRET"), HostMap: map[string]string{}}
 	level := slog.LevelInfo
-	flags := serveFlags(&c, &level)
+	var trust trust
+	flags := serveFlags(&c, &trust, &level)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
 		say(stderr, serveUsage)
@@ -56,12 +58,13 @@ func serve(ctx context.Context, abort <-chan struct{}, args []string, stdout, st
 	if flags.NArg() > 0 {
 		return fmt.Errorf("serve takes no arguments, but was given %q", flags.Arg(0))
 	}
+	c.Issuers = trust.list()
 	c.Logger = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
 	return server.Run(ctx, c)
 }
 
 // serveFlags declares the flags, which fill in c.
-func serveFlags(c *server.Config, level *slog.Level) *flag.FlagSet {
+func serveFlags(c *server.Config, trust *trust, level *slog.Level) *flag.FlagSet {
 	flags := flag.NewFlagSet("livetree serve", flag.ContinueOnError)
 	flags.StringVar(&c.Data, "data", "./livetree-data", "the data `directory`; made if there is none")
 	flags.StringVar(&c.Addr, "addr", server.DefaultAddr, "the `host:port` for HTTPS; plain HTTP there is answered 404; port 0 picks one")
@@ -72,6 +75,8 @@ func serveFlags(c *server.Config, level *slog.Level) *flag.FlagSet {
 	flags.StringVar(&c.DefaultDatabase, "default-db", "default", "the `name` of the database for requests that name none; empty for none")
 	flags.StringVar(&c.Domain, "domain", "", "databases are also named by the host: NAME.`domain`")
 	flags.Var(hostMap(c.HostMap), "host-map", "a `HOST=NAME` that gives a host its database; repeatable")
+	flags.Var(&trust.issuers, "issuer", "the `URL` of an identity provider whose tokens are accepted; needs --audience; repeatable")
+	flags.Var(&trust.audiences, "audience", "a `name` for which the tokens of issuers must be; {database} in it stands for the database's name; repeatable")
 	flags.BoolVar(&c.Dev, "dev", false, "for trying out, on this machine only: new databases are open to all, a write makes its database, the credential owner is the administrator")
 	c.MaxBody = server.DefaultMaxBody
 	flags.Var((*byteSize)(&c.MaxBody), "max-body", "the largest body of a request, a `size` such as 256MiB")
@@ -111,6 +116,27 @@ func (m hostMap) Set(text string) error {
 		}
 		m[strings.ToLower(host)] = name
 	}
+	return nil
+}
+
+// trust is whose tokens are accepted, and for whom they must be.
+type trust struct{ issuers, audiences list }
+
+func (t trust) list() []auth.Issuer {
+	var all []auth.Issuer
+	for _, url := range t.issuers {
+		all = append(all, auth.Issuer{URL: url, Audiences: t.audiences})
+	}
+	return all
+}
+
+// list collects texts; the environment separates them by commas.
+type list []string
+
+func (l *list) String() string { return "" }
+
+func (l *list) Set(text string) error {
+	*l = append(*l, strings.Split(text, ",")...)
 	return nil
 }
 

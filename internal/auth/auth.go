@@ -1,12 +1,38 @@
 // Package auth turns a credential into an identity.
 //
-// A credential is what a client sends: the app secret of a database, which makes
-// it the administrator. It knows nothing of requests and of rules.
+// A credential is what a client sends. It is one of three things:
+//
+//   - the app secret of a database, which makes its holder the operator;
+//   - a token signed with that secret (HS256), as the Firebase token generators
+//     make them: what it says in its claim d is the variable auth of rules;
+//   - a token of an [Issuer], an identity provider that the server was told to
+//     trust (RS256, ES256, EdDSA): auth.uid is its subject, auth.token its claims.
+//
+// A [Verifier] judges all of them. Three things hold of it:
+//
+//   - The key decides on the algorithm: a token is only ever checked with a key
+//     that is for the algorithm which the token names. Nothing else in a token
+//     has a say in how it is checked, and no URL in it is ever looked at.
+//   - A token has one spelling and each of its claims stands there once. What is
+//     malformed is refused, never skipped.
+//   - No error and no log line holds a credential or a part of one.
+//
+// It knows nothing of requests and of rules. It goes to the network only for the
+// keys of issuers, and only to where its options say.
 package auth
 
 import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
 
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/tree"
@@ -20,28 +46,211 @@ type Identity struct {
 	// Operator says that it may also read and replace the rules: it is the
 	// holder of the app secret.
 	Operator bool
-	// Auth is what rules see as auth; no data for nobody.
+	// Auth is what rules see as auth; no data for nobody. Its keys need not be
+	// valid as child names.
 	Auth tree.Node
+	// Debug says that the token asks for the trace of the rules.
+	Debug bool
+	// Simulate says that writes are judged and answered, but not made.
+	Simulate bool
+	// Expires is from when on the identity is not good any more; zero for never.
+	Expires time.Time
+	// Basis stands for the secret or the issuer that the identity rests on, for
+	// Verifier.Holds. It says nothing about it and means nothing to another
+	// Verifier. It is empty for an identity that rests on neither.
+	Basis string
 }
 
-// Verify returns the identity that a credential gives in a database with these
-// secrets. No credential is nobody; an unknown one is a fault.Unauthenticated
-// error. How long it takes tells nothing about the secrets.
-func Verify(credential string, secrets []string) (Identity, error) {
+// As returns the identity that id has when it asks as somebody else: what auth
+// says and no more, for as long as id is good.
+func (id Identity) As(auth tree.Node) Identity {
+	return Identity{Auth: auth, Debug: id.Debug, Simulate: id.Simulate, Expires: id.Expires, Basis: id.Basis}
+}
+
+// A Database is what a credential is for.
+type Database struct {
+	Name    string
+	Secrets []string // the app secrets; empty ones do not count
+}
+
+// Options are what a Verifier needs to know. The zero value is right for a
+// server without issuers.
+type Options struct {
+	Now     func() time.Time // time.Now if nil
+	Issuers []Issuer
+	// Transport is how the keys of issuers are fetched; http.DefaultTransport if
+	// nil.
+	Transport http.RoundTripper
+	Logger    *slog.Logger // discards if nil
+}
+
+// A Verifier turns credentials into identities. Many goroutines may use it.
+type Verifier struct {
+	now      func() time.Time
+	issuers  map[string]*issuer // by the claim iss
+	basisKey []byte             // makes a Basis useless to whoever sees one
+}
+
+// New returns a verifier. It does not fetch any keys yet: an issuer may come up
+// later than the server. Keys that are in the options or in a file it reads.
+func New(opts Options) (*Verifier, error) {
+	if opts.Now == nil {
+		opts.Now = time.Now //nolint:forbidigo // the default of the injected clock
+	}
+	if opts.Transport == nil {
+		opts.Transport = http.DefaultTransport
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	v := &Verifier{now: opts.Now, issuers: map[string]*issuer{}, basisKey: make([]byte, sha256.Size)}
+	if _, err := rand.Read(v.basisKey); err != nil {
+		return nil, fmt.Errorf("draw a key: %w", err)
+	}
+	for _, config := range opts.Issuers {
+		if v.issuers[config.URL] != nil {
+			return nil, fmt.Errorf("the issuer %q is given twice", config.URL)
+		}
+		i, err := newIssuer(config, opts)
+		if err != nil {
+			return nil, fmt.Errorf("issuer %q: %w", withoutPassword(config.URL), err)
+		}
+		v.issuers[config.URL] = i
+	}
+	return v, nil
+}
+
+// maxCredentialBytes is the longest credential that is looked at. Tokens of
+// identity providers are one or two KiB; the legacy generators stopped at one.
+const maxCredentialBytes = 8 << 10
+
+// Verify returns the identity that a credential gives in a database. No
+// credential is nobody.
+//
+// An unknown credential is a fault.Unauthenticated error; its cause, which is
+// for the log, says what is wrong. If the keys of a token's issuer were never
+// fetched and cannot be, the error is a fault.Unavailable one: who comes is not
+// known. A fetch takes at most fetchTimeout; ctx ends the waiting for one that
+// another request began. How long Verify takes tells nothing about the secrets.
+func (v *Verifier) Verify(ctx context.Context, credential string, database Database) (Identity, error) {
 	if credential == "" {
 		return Identity{}, nil
 	}
+	if len(credential) > maxCredentialBytes {
+		return Identity{}, refusal(errTooLong)
+	}
+	if secret, ok := findSecret(credential, database.Secrets); ok {
+		return Identity{Admin: true, Operator: true, Basis: v.secretBasis(secret)}, nil
+	}
+	t, err := parseToken(credential)
+	if err != nil {
+		return Identity{}, refusal(err)
+	}
+	var id Identity
+	if t.algorithm == hs256 {
+		id, err = v.legacyIdentity(t, database)
+	} else {
+		id, err = v.issuedIdentity(ctx, t, database)
+	}
+	if err != nil {
+		return Identity{}, refusal(err)
+	}
+	return id, nil
+}
+
+// Holds reports whether an identity that Verify gave is still good in the
+// database: it has not expired, and the secret that it rests on is still one.
+// Between two calls only time and a change of secrets can alter the answer.
+func (v *Verifier) Holds(id Identity, database Database) bool {
+	if !id.Expires.IsZero() && !v.now().Before(id.Expires) {
+		return false
+	}
+	if id.Basis == "" {
+		return true
+	}
+	for _, secret := range database.Secrets {
+		if secret != "" && id.Basis == v.secretBasis(secret) {
+			return true
+		}
+	}
+	for url := range v.issuers {
+		if id.Basis == v.issuerBasis(url) {
+			return true
+		}
+	}
+	return false
+}
+
+func (v *Verifier) secretBasis(secret string) string { return v.basis("secret ", secret) }
+func (v *Verifier) issuerBasis(url string) string    { return v.basis("issuer ", url) }
+
+func (v *Verifier) basis(kind, text string) string {
+	mac := hmac.New(sha256.New, v.basisKey)
+	mac.Write([]byte(kind))
+	mac.Write([]byte(text))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// Why a credential is refused. The texts are for the log, so they are about what
+// is wrong and never show what was sent.
+var (
+	errTooLong   = errors.New("the credential is too long")
+	errNoToken   = errors.New("neither an app secret of the database nor a token")
+	errHeader    = errors.New("the token has a header that is not accepted")
+	errAlgorithm = errors.New("the token names an algorithm that is not accepted")
+	errClaims    = errors.New("the claims of the token are not a JSON object with each key once")
+	errSignature = errors.New("the signature of the token does not match")
+	errVersion   = errors.New("the claim v is not 0")
+	errUID       = errors.New("the token has no valid uid")
+	errIssuer    = errors.New("the token is from an issuer that is not configured")
+	errAudience  = errors.New("the token is for another audience")
+	errNoExpiry  = errors.New("the token of an issuer has no expiry")
+	errKeyID     = errors.New("the token is signed with a key that its issuer does not list")
+	errTooSoon   = errors.New("the token is not valid yet")
+	errExpired   = errors.New("the token has expired")
+	errNoKeys    = errors.New("the keys of the token's issuer could not be fetched yet")
+)
+
+// refusal gives an error its meaning for clients. That of a context stays as it
+// is.
+func refusal(cause error) error {
+	switch {
+	case errors.Is(cause, errExpired):
+		return fault.Wrap(fault.Unauthenticated, cause, "Auth token is expired")
+	case errors.Is(cause, errNoKeys):
+		return fault.Wrap(fault.Unavailable, cause, "the issuer of the auth token cannot be reached")
+	case errors.Is(cause, context.Canceled), errors.Is(cause, context.DeadlineExceeded):
+		return cause
+	default:
+		return fault.Wrap(fault.Unauthenticated, cause, "Could not parse auth token.")
+	}
+}
+
+// findSecret returns the secret that a credential is. It looks at all of them,
+// as hashes and in constant time (CouchDB's CVE-2010-0009 is what happens else).
+func findSecret(credential string, secrets []string) (string, bool) {
 	given := sha256.Sum256([]byte(credential))
-	match := 0
-	for _, secret := range secrets {
+	found := -1
+	for i, secret := range secrets {
 		if secret == "" {
 			continue
 		}
 		want := sha256.Sum256([]byte(secret))
-		match |= subtle.ConstantTimeCompare(given[:], want[:])
+		found = subtle.ConstantTimeSelect(subtle.ConstantTimeCompare(given[:], want[:]), i, found)
 	}
-	if match == 1 {
-		return Identity{Admin: true, Operator: true}, nil
+	if found < 0 {
+		return "", false
 	}
-	return Identity{}, fault.New(fault.Unauthenticated, "Could not parse auth token.")
+	return secrets[found], true
+}
+
+// Verify is Verifier.Verify for app secrets alone. It knows no tokens.
+func Verify(credential string, secrets []string) (Identity, error) {
+	if credential == "" {
+		return Identity{}, nil
+	}
+	if _, ok := findSecret(credential, secrets); !ok {
+		return Identity{}, refusal(errNoToken)
+	}
+	return Identity{Admin: true, Operator: true}, nil
 }

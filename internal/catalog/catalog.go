@@ -73,7 +73,9 @@ func (c *Catalog) load(name string) (*engine.Database, error) {
 	if !found {
 		return nil, fault.New(fault.NotFound, "there is no database %q", name)
 	}
-	d, err := engine.Open(c.store, id, c.opts)
+	opts := c.opts
+	opts.Name = name
+	d, err := engine.Open(c.store, id, opts)
 	if err != nil {
 		return nil, err
 	}

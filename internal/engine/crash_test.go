@@ -811,3 +811,36 @@ func followLog(s *engine.Snapshot) error {
 	}
 	return err
 }
+
+// What TestPowerLoss found, by itself:
+
+// TestLargeNodeBesideTheSameInteger: 7 and 007 are two keys, though the rows of
+// the one begin with the key of the other.
+func TestLargeNodeBesideTheSameInteger(t *testing.T) {
+	everyLimit(t, func(t *testing.T, f *fixture) {
+		large := `"` + strings.Repeat("x", 70<<10) + `"`
+		f.put("a", `{"7":1,"0":{"b":2}}`)
+		f.put("a/007", `{"large":`+large+`}`)
+		f.put("a/-0", `{"large":`+large+`}`)
+		if got, want := f.export("a"), `{"0":{"b":2},"-0":{"large":`+large+`},"7":1,"007":{"large":`+large+`}}`; got != want {
+			t.Errorf("/a is %.100s, want %.100s", got, want)
+		}
+	})
+}
+
+// TestNoPushKeyIsAheadOfItsCommit: after a restart the clock starts behind the
+// newest commit, and must be behind the newest key then.
+func TestNoPushKeyIsAheadOfItsCommit(t *testing.T) {
+	var millis atomic.Int64
+	f := open(t, store.Options{Now: func() time.Time { return time.UnixMilli(millis.Add(1)) }})
+	for range 3 {
+		w, err := put(path(t, "list"), "1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := f.write(engine.Request{Write: w, Push: true})
+		if at, ok := pushid.Time(c.Key); !ok || at > c.Millis {
+			t.Errorf("a commit at %d has a key of %d", c.Millis, at)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -29,6 +30,10 @@ type Options struct {
 	Clock *Clock
 	// Deadline is how long a write may take, DefaultDeadline by default.
 	Deadline time.Duration
+	// Name is what the database is called: tokens may be for it alone.
+	Name string
+	// Verifier judges credentials; one that knows no issuers by default.
+	Verifier *auth.Verifier
 }
 
 // A Database is one tree with one order of writes. All methods are safe for
@@ -70,6 +75,12 @@ type published struct {
 func Open(s *store.Store, id store.ID, opts Options) (*Database, error) {
 	if opts.Deadline == 0 {
 		opts.Deadline = DefaultDeadline
+	}
+	if opts.Verifier == nil {
+		var err error
+		if opts.Verifier, err = auth.New(auth.Options{}); err != nil {
+			return nil, err
+		}
 	}
 	view := s.View()
 	defer view.Release()

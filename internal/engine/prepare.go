@@ -26,8 +26,8 @@ func (p *prepared) close() {
 
 // prepare judges an operation on the newest view and encodes the rows of its
 // large nodes, however long that takes. A refusal is final: what it was judged
-// on is durable.
-func (d *Database) prepare(op *operation) error {
+// on is durable. It returns the trace of the rules.
+func (d *Database) prepare(op *operation) (trace string, err error) {
 	op.prepared.close()
 	op.prepared = nil
 	view, published := d.view()
@@ -38,14 +38,14 @@ func (d *Database) prepare(op *operation) error {
 	}
 	j, err := d.judge(view.Tree(d.id), published.settings, op.request, math.MaxInt)
 	if err != nil {
-		return err
+		return j.Trace, err
 	}
 	p.commit, p.reads = j.Commit, append(p.reads, j.reads...)
 	if p.rows, err = d.store.Prepare(d.id, p.commit.Write, published.settings.indexes, heavyBytes); err != nil {
-		return err
+		return j.Trace, err
 	}
 	op.prepared = p
-	return nil
+	return j.Trace, nil
 }
 
 // recentChanges is how many changes are remembered, at least, to check what was

@@ -51,31 +51,31 @@ func (s *settings) ruleset() *rules.Ruleset {
 	return s.rules
 }
 
-// allowWrite judges a write whose server values are resolved, and returns the
-// paths that the judgement depends on.
-func (s *settings) allowWrite(t store.Tree, who auth.Identity, w tree.Write, nowMillis int64) ([]tree.Path, error) {
+// allowWrite judges a write whose server values are resolved.
+func (s *settings) allowWrite(t store.Tree, who auth.Identity, w tree.Write, nowMillis int64) (rules.Decision, error) {
 	if who.Admin {
-		return nil, nil
+		return rules.Decision{}, nil
 	}
-	d, err := s.ruleset().Write(rules.Request{Auth: who.Auth, NowMillis: nowMillis}, t, w)
+	d, err := s.ruleset().Write(rules.Request{Auth: who.Auth, NowMillis: nowMillis, Trace: who.Debug}, t, w)
 	if err == nil && !d.Allowed {
 		err = errDenied
 	}
-	return d.Reads, err
+	return d, err
 }
 
 // AllowRead judges whether somebody may read the node at p, by a query if it is
-// not nil: nil, or a fault.Denied error.
-func (s *Snapshot) AllowRead(who auth.Identity, p tree.Path, q *query.Query) error {
+// not nil: nil, or a fault.Denied error. For an identity that debugs it returns
+// the trace of the rules that were tried.
+func (s *Snapshot) AllowRead(who auth.Identity, p tree.Path, q *query.Query) (trace string, err error) {
 	if who.Admin {
-		return nil
+		return "", nil
 	}
-	request := rules.Request{Auth: who.Auth, NowMillis: s.database.opts.Clock.Millis()}
+	request := rules.Request{Auth: who.Auth, NowMillis: s.database.opts.Clock.Millis(), Trace: who.Debug}
 	d, err := s.settings.ruleset().Read(request, s.tree(), p, ruleQuery(q))
 	if err == nil && !d.Allowed {
 		err = errDenied
 	}
-	return classify(err)
+	return d.Trace, classify(err)
 }
 
 // ruleQuery returns what rules see of a query.

@@ -92,7 +92,7 @@ func TestRulesJudgeWritesAndReads(t *testing.T) {
 			{ann, "log", last, true},
 			{ann, "log", &query.Query{Limit: 11, Last: true}, false},
 		} {
-			if err := s.AllowRead(c.who, path(t, c.at), c.q); denied(err) == c.allowed {
+			if _, err := s.AllowRead(c.who, path(t, c.at), c.q); denied(err) == c.allowed {
 				t.Errorf("reading %s: %v, want it allowed: %v", c.at, err, c.allowed)
 			}
 		}
@@ -249,5 +249,35 @@ func TestHeavyWritesAreJudgedOnWhatIsCommitted(t *testing.T) {
 	}
 	if seen == 0 {
 		t.Error("no large write was let through: the test tests nothing")
+	}
+}
+
+// TestDebugAndSimulate: a token can ask for the trace of the rules, and for a
+// write that is only judged.
+func TestDebugAndSimulate(t *testing.T) {
+	f := open(t, store.Options{})
+	f.rules(`{"rules": {"a": {".write": "auth.uid === 'ann'", ".read": "auth.uid === 'ann'"}}}`)
+	ann, ben := user(t, `{"uid":"ann"}`), user(t, `{"uid":"ben"}`)
+	ann.Debug, ben.Debug, ann.Simulate = true, true, true
+	for _, c := range []struct {
+		who  auth.Identity
+		want string
+	}{{ann, "Write was allowed."}, {ben, "Write was denied."}} {
+		w, err := put(path(t, "a"), `1`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		commit, err := f.Write(context.Background(), engine.Request{Write: w, Who: c.who})
+		if !strings.HasSuffix(commit.Trace, c.want) || commit.Position != 0 {
+			t.Errorf("the trace is %q at position %d, %v, want %q at its end and 0", commit.Trace, commit.Position, err, c.want)
+		}
+	}
+	if got := f.export("a"); got != "null" {
+		t.Errorf("the simulated write left %s", got)
+	}
+	s := f.Snapshot()
+	defer s.Close()
+	if trace, err := s.AllowRead(ben, path(t, "a"), nil); !denied(err) || !strings.Contains(trace, `.read`) {
+		t.Errorf("the trace of a denied read is %q, %v", trace, err)
 	}
 }

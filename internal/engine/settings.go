@@ -77,8 +77,12 @@ func (s *settings) secrets() []string {
 }
 
 // Identify returns who a credential belongs to. The empty credential is nobody.
-func (d *Database) Identify(credential string) (auth.Identity, error) {
-	return auth.Verify(credential, d.published.Load().settings.secrets())
+func (d *Database) Identify(ctx context.Context, credential string) (auth.Identity, error) {
+	if credential == "" {
+		return auth.Identity{}, nil
+	}
+	secrets := d.published.Load().settings.secrets()
+	return d.opts.Verifier.Verify(ctx, credential, auth.Database{Name: d.opts.Name, Secrets: secrets})
 }
 
 // HasSecrets reports whether there is any credential for the database.

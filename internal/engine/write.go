@@ -32,10 +32,14 @@ type Request struct {
 // A Commit is what became of a request.
 type Commit struct {
 	// Change has the write as it was stored: server values resolved, and for a
-	// push its path. Its position is 0 if there was nothing to do.
+	// push its path. Its position is 0 if there was nothing to do, or if it was
+	// only simulated.
 	tree.Change
 	// Key is the generated key of a push.
 	Key string
+	// Trace shows the rules that were tried, for an identity that debugs. It is
+	// there beside a refusal, too.
+	Trace string
 }
 
 // Write commits a request, or refuses it. When it returns nil the change is
@@ -51,8 +55,8 @@ func (d *Database) Write(ctx context.Context, req Request) (Commit, error) {
 	defer op.discard()
 	for range maxRounds + 1 {
 		if op.heavy || op.request.Bytes() > heavyBytes {
-			if err := d.prepare(op); err != nil {
-				return Commit{}, classify(err)
+			if trace, err := d.prepare(op); err != nil {
+				return Commit{Trace: trace}, classify(err)
 			}
 		}
 		if err := d.perform(ctx, op); err != nil {
@@ -220,11 +224,11 @@ func (d *Database) decide(op *operation) (Commit, error) {
 	} else {
 		j, err := d.judge(d.store.Live(d.id), d.settings, op.request, heavyBytes)
 		if err != nil {
-			return Commit{}, err
+			return Commit{Trace: j.Trace}, err
 		}
 		commit = j.Commit
 	}
-	if len(commit.Assignments) > 0 || op.revision.rows != nil {
+	if (len(commit.Assignments) > 0 && !op.request.Who.Simulate) || op.revision.rows != nil {
 		commit.Position = d.position + 1
 	}
 	return commit, nil
@@ -295,7 +299,9 @@ func (d *Database) judge(t store.Tree, settings *settings, req Request, limit in
 	if j.Write, err = tree.Resolve(w, j.Millis, t); err != nil {
 		return j, err
 	}
-	if j.reads, err = settings.allowWrite(t, req.Who, j.Write, j.Millis); err != nil {
+	decision, err := settings.allowWrite(t, req.Who, j.Write, j.Millis)
+	j.reads, j.Trace = decision.Reads, decision.Trace
+	if err != nil {
 		return j, err
 	}
 	if req.IfMatch == "" {

@@ -24,7 +24,7 @@ func (c *call) identify(values values) error {
 	if c.database == nil { // it has no credentials yet
 		return fault.New(fault.Unauthenticated, "Could not parse auth token.")
 	}
-	c.who, err = c.database.Identify(credential)
+	c.who, err = c.database.Identify(c.r.Context(), credential)
 	return err
 }
 
@@ -75,10 +75,10 @@ func (c *call) overrideIdentity() error {
 	if !c.who.Admin {
 		return fault.New(fault.Denied, "auth_variable_override needs an administrator's credential")
 	}
-	variable, err := tree.Decode(strings.NewReader(*c.params.override), tree.DecodeOptions{})
+	variable, err := tree.DecodeClaims([]byte(*c.params.override))
 	if err != nil {
 		return fault.Wrap(fault.Invalid, err, "auth_variable_override must be a JSON value: %v", err)
 	}
-	c.who = auth.Identity{Auth: variable}
+	c.who = c.who.As(variable)
 	return nil
 }

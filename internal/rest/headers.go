@@ -53,3 +53,19 @@ func setETag(header http.Header, tag string) {
 func wantsETag(r *http.Request) bool {
 	return strings.EqualFold(r.Header.Get("X-Firebase-ETag"), "true")
 }
+
+// showTrace tells a client with a debugging token which rules were tried.
+func (c *call) showTrace(trace string) {
+	if trace == "" {
+		return
+	}
+	// Headers are ASCII; what is not shows as a question mark.
+	trace = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, trace)
+	c.w.Header().Set("X-Service-Auth-Debug", trace)
+	c.w.Header().Set("X-Firebase-Auth-Debug", trace)
+}

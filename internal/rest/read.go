@@ -60,7 +60,9 @@ func (c *call) look() (content, string, error) {
 	}
 	snapshot := c.database.Snapshot()
 	defer snapshot.Close()
-	if err := snapshot.AllowRead(c.who, c.path(), c.params.filter()); err != nil {
+	trace, err := snapshot.AllowRead(c.who, c.path(), c.params.filter())
+	c.showTrace(trace)
+	if err != nil {
 		return nil, "", err
 	}
 	tag, err := c.readTag(snapshot)

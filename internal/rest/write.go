@@ -19,6 +19,7 @@ func (c *call) write() error {
 		return err
 	}
 	commit, err := c.database.Write(c.r.Context(), req)
+	c.showTrace(commit.Trace)
 	if fault.KindOf(err) == fault.Precondition {
 		return c.mismatch()
 	}
@@ -92,7 +93,7 @@ func (c *call) condition() (string, error) {
 func (c *call) mismatch() error {
 	snapshot := c.database.Snapshot()
 	defer snapshot.Close()
-	if snapshot.AllowRead(c.who, c.path(), nil) != nil {
+	if _, err := snapshot.AllowRead(c.who, c.path(), nil); err != nil {
 		return fault.New(fault.Precondition, "the ETag does not match")
 	}
 	tag, err := snapshot.ETag(c.path())

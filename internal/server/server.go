@@ -21,6 +21,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/rest"
@@ -54,6 +55,9 @@ type Config struct {
 	// Secret becomes the app secret of the default database when it is made;
 	// without it one is generated.
 	Secret string
+
+	// Issuers are identity providers whose tokens are accepted.
+	Issuers []auth.Issuer
 
 	// Dev is for trying out, on this machine only.
 	Dev bool
@@ -154,7 +158,11 @@ func runStore(ctx context.Context, c Config, s *store.Store) error {
 	if behind := clock.Behind(); behind > time.Minute {
 		c.Logger.Warn("the clock is behind the newest commit: timestamps stand still until it catches up", "behind", behind)
 	}
-	databases := catalog.New(s, engine.Options{Clock: clock})
+	verifier, err := auth.New(auth.Options{Now: time.Now, Issuers: c.Issuers, Logger: c.Logger})
+	if err != nil {
+		return err
+	}
+	databases := catalog.New(s, engine.Options{Clock: clock, Verifier: verifier})
 	defer databases.Close()
 	f := &founder{Catalog: databases, secretsDir: filepath.Join(c.Data, "secrets"), open: c.Dev}
 	if err := f.foundDefault(ctx, c); err != nil {

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -196,7 +197,7 @@ func TestUnwritableDirectory(t *testing.T) {
 		if err := os.Chmod(dir, 0o500); err != nil {
 			t.Fatal(err)
 		}
-		defer os.Chmod(dir, 0o700)
+		defer func() { _ = os.Chmod(dir, 0o700) }() // so that it can be removed
 		if f, err := os.Create(filepath.Join(dir, "x")); err == nil {
 			f.Close()
 			t.Skip("this user may write everywhere")
@@ -419,4 +420,25 @@ func pebbleLogs(t testing.TB, fs vfs.FS, dir string) []string {
 		}
 	}
 	return logs
+}
+
+// TestLastMillisIsTheLatest: the newest commit need not have the latest time.
+func TestLastMillisIsTheLatest(t *testing.T) {
+	now, fs := newClock(), vfs.NewMem()
+	s := openStand(t, Options{FS: fs, Now: now.now})
+	s.put("a", "1")
+	now.advance(20 * time.Millisecond)
+	latest := now.now().UnixMilli()
+	s.put("b", "2")
+	now.advance(-10 * time.Millisecond)
+	s.put("c", "3")
+	s.close()
+	for range 2 {
+		s = openStand(t, Options{FS: fs, Now: now.now})
+		if got := s.LastMillis(); got != latest {
+			t.Errorf("LastMillis = %d, want %d", got, latest)
+		}
+		s.put("d", "4") // still earlier
+		s.close()
+	}
 }

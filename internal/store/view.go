@@ -33,8 +33,12 @@ func (s *Store) View() *View {
 	for {
 		// The view may be replaced and closed between the two steps; then
 		// there is a newer one.
-		if v := s.view.Load(); v.acquire() {
+		v := s.view.Load()
+		if v.acquire() {
 			return v
+		}
+		if v == s.view.Load() {
+			panic("store: View after Close") // nothing newer will come
 		}
 	}
 }
