@@ -406,10 +406,10 @@ func TestSlowIssuer(t *testing.T) {
 		check("no keys yet", unavailable, 5*time.Second)
 		check("no keys yet, again", unavailable, 0)
 		slow = false
-		time.Sleep(5 * time.Second)
+		<-time.After(5 * time.Second)
 		check("it answers", accepted, 0)
 		slow = true
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		// One request waits, those that come meanwhile use the keys that are there.
 		done := make(chan struct{})
 		go func() {

@@ -62,10 +62,10 @@ func checkURL(text string) error {
 	case u.Scheme == "https":
 		return nil
 	case u.Scheme != "http":
-		return errors.New("is neither https: nor file:")
+		return errors.New("is neither an https: nor a file: URL")
 	}
 	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return errors.New("is plain http: to another machine; use https:, or a file for its key set")
+		return errors.New("is plain http: to another machine; use https:, or a file: URL for its key set")
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func (s *webSource) discover(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("%s: the jwks_uri %q %w", address, document.JWKS, err)
 	}
 	if strings.HasPrefix(s.issuer, "https:") && !strings.HasPrefix(document.JWKS, "https:") {
-		return "", fmt.Errorf("%s: the jwks_uri %q is not https:", address, document.JWKS)
+		return "", fmt.Errorf("%s: the jwks_uri %q is not an https: URL", address, document.JWKS)
 	}
 	return document.JWKS, nil
 }

@@ -109,6 +109,8 @@ const (
 	writersPerTree  = 4
 	readersPerTree  = 2
 	opsPerWriter    = 60
+
+	revisionsPerLife = 5
 )
 
 // tally counts what a test did.
@@ -160,10 +162,32 @@ func runMachine(seed uint64, planted plant, lives int, done *tally) error {
 		}
 	}
 	m.power = &powerSwitch{machine: m, kept: m.disk} // a last look
-	if err := m.start(); err != nil {
+	err := m.start()
+	if err == nil {
+		err = m.rest()
+	}
+	if m.store != nil {
+		err = errors.Join(err, m.store.Close())
+	}
+	if err != nil {
 		return fmt.Errorf("at the end: %w", err)
 	}
-	return m.store.Close()
+	return nil
+}
+
+// rest waits until the machine has nothing left to do.
+func (m *machine) rest() error {
+	clock := engine.NewClock(m.now, rand.NewChaCha8([32]byte{}), m.store.LastMillis())
+	for _, w := range m.trees {
+		if err := w.begin(m.store, clock); err != nil {
+			return err
+		}
+		defer w.db.Close()
+		if err := errors.Join(w.db.WaitForIndexes(context.Background()), w.compareRules()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // live runs the machine from one start to the next cut.
@@ -251,6 +275,14 @@ func (m *machine) work() error {
 				}
 			})
 		}
+		work.Go(func() {
+			for range scale(revisionsPerLife) {
+				if m.power.isCut() {
+					return
+				}
+				failures.add(w.revise())
+			}
+		})
 		for range readersPerTree {
 			client := m.newClient(w)
 			work.Go(func() {
@@ -403,13 +435,16 @@ type witness struct {
 	promised uint64
 	sights   []sight
 	refusals []refusal
+	// asked and acknowledged count the changes of the rules.
+	asked, acknowledged int
 
 	// What the book said when the power was cut:
 
 	cut struct {
-		created  bool
-		promised uint64
-		refusals int
+		created      bool
+		promised     uint64
+		refusals     int
+		acknowledged int
 	}
 }
 
@@ -437,6 +472,7 @@ func (w *witness) noteCut() {
 	if w.open {
 		w.open = false
 		w.cut.created, w.cut.promised, w.cut.refusals = w.created, w.promised, len(w.refusals)
+		w.cut.acknowledged = w.acknowledged
 	}
 }
 
@@ -459,8 +495,54 @@ func (w *witness) begin(s *store.Store, clock *engine.Clock) error {
 	w.mu.Lock()
 	w.created, w.id, w.open = true, id, true
 	w.mu.Unlock()
-	w.db, err = engine.Open(s, id, engine.Options{Clock: clock})
-	return err
+	if w.db, err = engine.Open(s, id, engine.Options{Clock: clock}); err != nil {
+		return err
+	}
+	return w.compareRules()
+}
+
+// compareRules holds the rules against the book, and the rows of the indexes that
+// they ask for against the data.
+func (w *witness) compareRules() error {
+	revision := 0
+	if text := w.db.Rules(); text != engine.ClosedRules {
+		if _, err := fmt.Sscanf(text, "// revision %d", &revision); err != nil {
+			return fmt.Errorf("the rules are %q: %w", text, err)
+		}
+	}
+	w.mu.Lock()
+	acknowledged, asked := w.cut.acknowledged, w.asked
+	w.acknowledged, w.cut.acknowledged = revision, revision
+	w.mu.Unlock()
+	if revision < acknowledged || revision > asked {
+		return fmt.Errorf("the rules are at revision %d, but %d was acknowledged, and %d asked for", revision, acknowledged, asked)
+	}
+	s := w.db.Snapshot()
+	defer s.Close()
+	return s.CheckIndexes()
+}
+
+// ruleDocuments ask for indexes at places where the clients write.
+var ruleDocuments = []string{
+	`{"rules": {".indexOn": ["7", "a"], "$x": {".indexOn": ["0", "c/7"], "$y": {".indexOn": ".value"}}}}`,
+	`{"rules": {".indexOn": "a", "$x": {".indexOn": ["0", "b"]}, "7": {".indexOn": "007"}}}`,
+	`{"rules": {".read": true}}`,
+}
+
+// revise changes the rules, and so the indexes.
+func (w *witness) revise() error {
+	w.mu.Lock()
+	w.asked++
+	revision := w.asked
+	w.mu.Unlock()
+	document := fmt.Sprintf("// revision %d\n%s\n", revision, ruleDocuments[revision%len(ruleDocuments)])
+	if err := w.db.SetRules(context.Background(), document); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.acknowledged = revision
+	return nil
 }
 
 // noteCommit is told of an answer to a write that began when told returned
@@ -533,12 +615,16 @@ func (w *witness) compare(s *store.Store, done *tally) (newest int64, err error)
 // replay makes every step of the book, holds against the tree what readers saw
 // on the way, and returns the tree at a position.
 func (w *witness) replay(position uint64) (*model.Tree, error) {
-	there, last := w.base, w.start+uint64(len(w.commits))
-	if position < w.start || position > last {
-		return nil, fmt.Errorf("it is at position %d, but only %d to %d were ever written", position, w.start, last)
+	if position < w.start {
+		return nil, fmt.Errorf("it is at position %d, but was at %d after the cut before", position, w.start)
+	}
+	there, last := w.base, position
+	for p := range w.commits {
+		last = max(last, p)
 	}
 	sights := make(map[uint64][]sight)
 	for _, s := range w.sights {
+		last = max(last, s.position)
 		sights[s.position] = append(sights[s.position], s)
 	}
 	reasons := w.refusals[:w.cut.refusals]
@@ -560,7 +646,7 @@ func (w *witness) replay(position uint64) (*model.Tree, error) {
 		}
 		next, ok := w.commits[p+1]
 		if !ok {
-			return nil, fmt.Errorf("nobody was told of position %d", p+1)
+			continue // a change of the settings: see compareLog
 		}
 		if err := next.apply(now); err != nil {
 			return nil, fmt.Errorf("position %d: %w", p+1, err)
@@ -607,8 +693,12 @@ func (w *witness) compareLog(now store.Tree, position uint64) (newest int64, err
 				newest = max(newest, millis)
 			}
 		}
-		if s, ok := w.commits[c.Position]; ok && (s.millis != c.Millis || s.at != c.At) {
+		s, known := w.commits[c.Position]
+		switch {
+		case known && (s.millis != c.Millis || s.at != c.At):
 			problem = fmt.Errorf("the log has position %d at %s and %d, but the writer was told %s and %d", c.Position, c.At, c.Millis, s.at, s.millis)
+		case !known && c.Position > w.start && !c.Settings:
+			problem = fmt.Errorf("nobody wrote what the log has at position %d", c.Position)
 		}
 		return true
 	})
@@ -626,9 +716,12 @@ func lastKey(p tree.Path) (key string, ok bool) {
 }
 
 func (w *witness) turnPage(there *model.Tree, position uint64, done *tally) {
-	last := w.start + uint64(len(w.commits))
 	done.commits += len(w.commits)
-	done.lost += int(last - position)
+	for p := range w.commits {
+		if p > position {
+			done.lost++
+		}
+	}
 	done.reads += len(w.sights)
 	done.refused += len(w.refusals)
 	w.base, w.start = there, position

@@ -69,11 +69,23 @@ func TestRulesJudgeWritesAndReads(t *testing.T) {
 			{ann, "users/ann", `null`, true},
 			{ann, "log", `{"a":1}`, true},
 			{ann, "log", `{"a":2}`, false},
+			{ann, "users/ann", `{"age":-4}`, false},
+			{ann, "users/ann", `{"age":{".value":-4,".priority":1}}`, false},
+			{ann, "users/ann", `{"age":{".sv":{"increment":-1}}}`, false},
+			{ann, "users/ann/age", `{"deep":1}`, false},
+			{ben, "users/ann/age/deep", `null`, false},
 			{admin, "users/ann/age", `-4`, true},
 		} {
 			if err := f.try(c.who, c.at, c.body); denied(err) == c.allowed || err != nil && c.allowed {
 				t.Errorf("writing %s at %s: %v, want it allowed: %v", c.body, c.at, err, c.allowed)
 			}
+		}
+		priority := tree.PutPriority(path(t, "users/ann"), tree.LeafNode(tree.IntegerLeaf(1)))
+		if _, err := f.Write(context.Background(), engine.Request{Write: priority, Who: ben}); !denied(err) {
+			t.Errorf("writing the priority of another's node gives %v", err)
+		}
+		if _, err := f.Write(context.Background(), engine.Request{Write: priority, Who: ann}); err != nil {
+			t.Errorf("writing the priority of one's own node gives %v", err)
 		}
 		s := f.Snapshot()
 		defer s.Close()

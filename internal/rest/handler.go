@@ -123,6 +123,8 @@ func (c *call) serve() error {
 	switch {
 	case c.target.rules:
 		return c.rules()
+	case c.params.explain:
+		return c.explain()
 	case c.verb.reads():
 		return c.read()
 	default:

@@ -41,6 +41,7 @@ type params struct {
 	override *string
 	query    query.Query
 	filtered bool // there is a query
+	explain  bool // not the data, but how it is read
 	strict   bool // of the rules document: without comments
 	dryRun   bool // of the rules document: it is only checked
 }
@@ -87,6 +88,7 @@ var table = map[string]param{
 	"format":                 {reading, false, readFormat},
 	"callback":               {reading, false, readCallback},
 	"download":               {reading, false, readDownload},
+	"explain":                {reading, false, readExplain},
 	"orderBy":                {reading, false, nil}, // these are read together
 	"limitToFirst":           {reading, false, nil},
 	"limitToLast":            {reading, false, nil},
@@ -177,6 +179,14 @@ func readShallow(p *params, value string) error {
 		return fault.New(fault.Invalid, "shallow must be true")
 	}
 	p.shallow = true
+	return nil
+}
+
+func readExplain(p *params, value string) error {
+	if value != "true" {
+		return fault.New(fault.Invalid, "explain must be true")
+	}
+	p.explain = true
 	return nil
 }
 

@@ -3,6 +3,7 @@ package rest_test
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -286,4 +287,32 @@ func TestQueries(t *testing.T) {
 		`GET /p/dog.json?orderBy="$key"`, `200 null`,
 		`PUT /p.json?orderBy="age" 1`, `400 `+errorBody(`the parameter orderBy works with GET only`),
 	)
+}
+
+func TestExplain(t *testing.T) {
+	s := serve(t, nil)
+	a := "auth=" + secret
+	s.expect(
+		`PUT /.settings/rules.json?`+a+` {"rules":{".read":true,".write":true,"p":{".indexOn":"age"}}}`, `200 {"status":"ok"}`,
+		`PUT /p.json {"ann":{"age":30},"ben":{"age":20}}`, `200 {"ann":{"age":30},"ben":{"age":20}}`,
+		`GET /p.json?explain=true`, `403 `+errorBody("Permission denied"),
+		`GET /p.json?explain=true&orderBy="name"&`+a, `200 {"path":"/p","how":"none","index":"name","state":"missing","rows":0,"bytes":0,"result":0,"add":"\".indexOn\": \"name\" for path \"/p\""}`,
+		`PUT /p.json?explain=true 1`, `400 `+errorBody("the parameter explain works with GET only"),
+	)
+	got, _ := s.do(`GET /p.json?explain=true&orderBy="age"&limitToFirst=1&` + a)
+	if !strings.HasPrefix(got, `200 {"path":"/p","how":"chunk","index":"age","state":"ready","rows":1,`) {
+		t.Errorf("a query inside a chunk is explained by %s", got)
+	}
+	many := strings.Repeat("x", 100)
+	for i := range 100 {
+		s.do(fmt.Sprintf(`PUT /p/k%03d.json {"age":%d,"text":"%s"}`, i, i, many))
+	}
+	got, _ = s.do(`GET /p.json?explain=true&orderBy="age"&limitToLast=3&` + a)
+	if !strings.HasPrefix(got, `200 {"path":"/p","how":"index","index":"age","state":"ready","rows":6,`) {
+		t.Errorf("a query by index is explained by %s", got)
+	}
+	got, _ = s.do(`GET /p.json?explain=true&orderBy="$key"&limitToLast=3&` + a)
+	if !strings.HasPrefix(got, `200 {"path":"/p","how":"keys",`) {
+		t.Errorf("a query by key is explained by %s", got)
+	}
 }

@@ -241,7 +241,7 @@ func (t Tree) eachChild(parent, from []byte, yield func(end int, key []byte) (bo
 	if err != nil {
 		return damaged(err)
 	}
-	rows := &stepper{Iterator: it, store: t.store}
+	rows := &stepper{Iterator: it, store: t.store, cost: t.cost}
 	defer func() { _ = rows.Close() }()
 	if from == nil {
 		from = append(bytes.Clone(parent), priorityMark, 0) // behind the priority

@@ -80,7 +80,7 @@ func (t Tree) printer(p tree.Path, printer *Printer) (*Printer, error) {
 		printer.ready = []byte("null")
 		return printer, damaged(errors.Join(it.Error(), it.Close()))
 	}
-	printer.rows = &stepper{Iterator: it, store: t.store}
+	printer.rows = &stepper{Iterator: it, store: t.store, cost: t.cost}
 	printer.prefix = len(l.key)
 	return printer, nil
 }
@@ -219,6 +219,9 @@ func (p *Printer) child(end int) error {
 		}
 		if p.buf, err = appendRowJSON(p.buf, row, p.form); err != nil {
 			return rowError(key, err)
+		}
+		if p.rows.cost != nil {
+			p.rows.cost.Bytes += len(row)
 		}
 		p.rows.step()
 	} else if err := p.split(end); err != nil {

@@ -16,6 +16,19 @@ type Tree struct {
 	store  *Store
 	reader pebble.Reader
 	id     ID
+	cost   *Cost // counted if not nil
+}
+
+// A Cost is what a read has taken from the store.
+type Cost struct {
+	Rows, Bytes int
+}
+
+func (c *Cost) add(bytes int) {
+	if c != nil {
+		c.Rows++
+		c.Bytes += bytes
+	}
 }
 
 // A location is a path as a key, with the places where its ancestors' keys end.
@@ -90,6 +103,7 @@ func (t Tree) chunkAt(l location, d int) (*cover, error) {
 	if err != nil {
 		return nil, damaged(err)
 	}
+	t.cost.add(len(row))
 	return &cover{d, row, closer}, nil
 }
 

@@ -46,13 +46,18 @@ type Selection struct {
 	walk func(yield func(component []byte) error) error
 	keys *keyWalk
 	many bool // the result may be too large to be gathered
+	how  string
 }
 
 // Select returns the children of the node at p that q selects. The index must
 // be that of q's order, nil if it is not ready; orders by key and by priority
 // need none.
 func (v *View) Select(id ID, p tree.Path, q query.Query, index *Index, form tree.Form) (*Selection, error) {
-	s := &Selection{Tree: v.Tree(id), path: p, form: form}
+	return v.selection(v.Tree(id), p, q, index, form)
+}
+
+func (v *View) selection(t Tree, p tree.Path, q query.Query, index *Index, form tree.Form) (*Selection, error) {
+	s := &Selection{Tree: t, path: p, form: form, how: ByChunk}
 	l := s.locate(p)
 	c, err := s.cover(l)
 	if err != nil {
@@ -112,11 +117,14 @@ func (s *Selection) plan(parent []byte, q query.Query, index *Index) error {
 	}
 	switch {
 	case byKey:
+		s.how = ByKeys
 		s.keys = &keyWalk{Tree: s.Tree, parent: parent, query: q}
 		return nil
 	case index == nil:
+		s.how = ByScan
 		return s.scan(parent, q)
 	}
+	s.how = ByIndex
 	w := &indexWalk{Tree: s.Tree, path: s.path, parent: parent, query: q, number: index.Number}
 	s.walk = w.each
 	return nil
@@ -294,6 +302,7 @@ func (w *indexWalk) each(yield func(component []byte) error) error {
 		return left != 0, yield(component)
 	}
 	for ok := first(); ok; ok = next() {
+		w.cost.add(len(it.Key()))
 		row := it.Key()[len(prefix):]
 		n, cut := query.IndexValueLen(row)
 		if n < 0 || n == len(row) {

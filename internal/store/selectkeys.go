@@ -35,7 +35,7 @@ func (w *keyWalk) print(out io.Writer, form tree.Form) error {
 	if err != nil {
 		return damaged(err)
 	}
-	rows := &stepper{Iterator: it, store: w.store}
+	rows := &stepper{Iterator: it, store: w.store, cost: w.cost}
 	p := &Printer{store: w.store, form: form, rows: rows, w: out, buf: []byte{'{'}}
 	defer func() { _ = p.Close() }()
 	if w.query.Last && w.query.Limit > 0 {

@@ -15,6 +15,7 @@ import (
 type stepper struct {
 	*pebble.Iterator
 	store *Store
+	cost  *Cost
 	seeks int // how many steps are still to be made by seeking
 	taken int // internal steps so far
 
@@ -38,6 +39,7 @@ func (s *stepper) in(node string) bool {
 
 // step moves to the next row.
 func (s *stepper) step() bool {
+	s.cost.add(len(s.Key()))
 	if s.seeks > 0 {
 		s.seeks--
 		s.key = append(append(s.key[:0], s.Key()...), 0)

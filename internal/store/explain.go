@@ -1,0 +1,57 @@
+package store
+
+import (
+	"errors"
+	"io"
+
+	"github.com/livetree/livetree/internal/query"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// How a read finds what it shows.
+const (
+	ByTree  = "tree"  // the node as it is, row by row
+	ByChunk = "chunk" // from one row, which holds the whole collection
+	ByKeys  = "keys"  // along the keys, from one bound to the other
+	ByIndex = "index" // by the rows of an index
+	ByScan  = "scan"  // through the whole collection, which is small
+)
+
+// An Explanation is how a read ran, and what it took.
+type Explanation struct {
+	How string
+	Cost
+	// Result is the length of the text.
+	Result int
+}
+
+// Explain runs a read of the node at p, of the children that q selects if it is
+// not nil, and tells what it took. The index is as for Select.
+func (v *View) Explain(id ID, p tree.Path, q *query.Query, index *Index) (Explanation, error) {
+	e := Explanation{How: ByTree}
+	t := v.Tree(id)
+	t.cost = &e.Cost
+	out := &lengthWriter{}
+	if q == nil {
+		err := t.Print(out, p, tree.Plain)
+		e.Result = out.length
+		return e, err
+	}
+	s, err := v.selection(t, p, *q, index, tree.Plain)
+	if err != nil {
+		return e, err
+	}
+	err = errors.Join(s.PrintTo(out), s.Close())
+	e.How, e.Result = s.how, out.length
+	return e, err
+}
+
+// A lengthWriter counts what is written to it.
+type lengthWriter struct{ length int }
+
+var _ io.Writer = (*lengthWriter)(nil)
+
+func (w *lengthWriter) Write(p []byte) (int, error) {
+	w.length += len(p)
+	return len(p), nil
+}
