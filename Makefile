@@ -67,8 +67,11 @@ lint: ## golangci-lint with the linters of .golangci.yml
 tidy: ## go.mod and go.sum are what go mod tidy would write
 	$(call say,go mod tidy)
 	@$(GO) mod tidy -diff
-	@find . -mindepth 2 -name go.mod -not -path '*/testdata/*' -printf '%h\n' | \
-	while read -r dir; do (cd "$$dir" && $(GO) mod tidy -diff); done
+
+.PHONY: adminsdk
+adminsdk: ## the Firebase Admin SDK for Go against a real server, in a module of its own
+	$(call say,Firebase Admin SDK)
+	@cd conformance/adminsdk && $(GO) vet ./... && $(GO) test -timeout 5m ./...
 
 .PHONY: fuzz
 fuzz: ## FUZZ_SECONDS seconds of fuzzing, shared by all fuzz targets
