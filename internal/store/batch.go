@@ -63,8 +63,8 @@ type builder struct {
 	// filled are the keys of the homes that the write leaves data at, and of all
 	// nodes above them; nil until somebody asks.
 	filled map[string]bool
-	// priorities are assignments to nodes that stay split.
-	priorities []tree.Assignment
+	// priorities are the new ones of nodes that stay split.
+	priorities map[tree.Path]tree.Leaf
 	it         *pebble.Iterator // over all data of the database, opened when needed
 	scratch    []byte
 
@@ -77,7 +77,7 @@ type builder struct {
 func (s *Store) newBuilder(id ID, indexes *Indexes, prepared *Prepared) *builder {
 	b := &builder{
 		Tree: s.Live(id), rows: s.db.NewBatch(),
-		homes: make(map[string]*home), survivors: make(map[string]bool),
+		homes: make(map[string]*home), survivors: make(map[string]bool), priorities: make(map[tree.Path]tree.Leaf),
 		scratch: make([]byte, 0, 512), // a small chunk
 		indexes: indexes, above: make(map[string]bool), withPriorities: make(map[string]bool),
 	}
@@ -121,8 +121,8 @@ func (b *builder) change(w tree.Write) (err error) {
 			return err
 		}
 	}
-	for _, a := range b.priorities {
-		if err := b.prioritise(a); err != nil {
+	for p, priority := range b.priorities {
+		if err := b.prioritise(p, priority); err != nil {
 			return err
 		}
 	}
@@ -174,7 +174,7 @@ func (b *builder) assign(a tree.Assignment) error {
 		return err
 	}
 	if exists && a.Priority {
-		b.priorities = append(b.priorities, a)
+		b.priorities[a.Path] = a.Node.Leaf()
 		return nil
 	}
 	depth := l.depth()
@@ -392,13 +392,13 @@ func (b *builder) setPriority(key []byte, priority tree.Leaf) error {
 }
 
 // prioritise changes the priority of a split node, if the write leaves it there.
-func (b *builder) prioritise(a tree.Assignment) error {
-	l := b.locate(a.Path)
+func (b *builder) prioritise(p tree.Path, priority tree.Leaf) error {
+	l := b.locate(p)
 	survives, err := b.survives(l.key)
 	if err != nil || !survives {
 		return err
 	}
-	return b.setPriority(l.key, a.Node.Leaf())
+	return b.setPriority(l.key, priority)
 }
 
 // tidy deletes the priorities, and what is left of the indexes, of nodes that

@@ -56,8 +56,8 @@ func (b *builder) indexedChildren() ([]indexedChild, error) {
 			return nil, err
 		}
 	}
-	for _, a := range b.priorities {
-		if err := list.add(b.locate(a.Path), a.Path); err != nil {
+	for p := range b.priorities {
+		if err := list.add(b.locate(p), p); err != nil {
 			return nil, err
 		}
 	}
@@ -128,10 +128,8 @@ func (b *builder) glimpses(l location, p tree.Path) (before, after glimpse, err 
 		}
 	}
 	after = before
-	for _, a := range b.priorities {
-		if a.Path == p {
-			after.priority = a.Node.Leaf()
-		}
+	if priority, ok := b.priorities[p]; ok {
+		after.priority = priority
 	}
 	return before, after, nil
 }
