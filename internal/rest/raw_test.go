@@ -23,7 +23,7 @@ import (
 
 // A wire is one connection of HTTP/1.1 to a server.
 type wire struct {
-	t *testing.T
+	t testing.TB
 	*tls.Conn
 	in *bufio.Reader
 }

@@ -25,10 +25,10 @@ const secret = "0123456789012345678901234567890123456789"
 // A server is a handler behind real HTTPS, over a store in memory.
 type server struct {
 	*httptest.Server
-	t *testing.T
+	t testing.TB
 }
 
-func serve(t *testing.T, change func(*rest.Options)) *server {
+func serve(t testing.TB, change func(*rest.Options)) *server {
 	t.Helper()
 	s, err := store.Open("data", store.Options{FS: vfs.NewMem()})
 	if err != nil {
