@@ -69,8 +69,16 @@ func newRunner(t *testing.T, i *instance, major int) *runner {
 // run returns what is not as the script says, a message for each.
 func (r *runner) run(s script) []string {
 	var problems []string
-	for _, c := range s.cases {
-		if err := r.empty(); err != nil {
+	rules, err := r.rules()
+	if err != nil {
+		return []string{fmt.Sprintf("%s: %v", s.file, err)}
+	}
+	for i, c := range s.cases {
+		err := r.empty()
+		if err == nil && i > 0 && s.cases[i-1].changesRules() {
+			err = r.setRules(rules)
+		}
+		if err != nil {
 			return append(problems, fmt.Sprintf("%s:%d: %v", s.file, c.line, err))
 		}
 		kept := texts{"secret": secret}
@@ -87,19 +95,51 @@ func (r *runner) run(s script) []string {
 	return problems
 }
 
+// rulesTarget is where the rules of the default database are.
+const rulesTarget = "/.settings/rules.json?auth=<secret>"
+
+// changesRules reports whether the requests of a case may leave other rules.
+func (c testCase) changesRules() bool {
+	return slices.ContainsFunc(c.steps, func(s step) bool { return strings.HasPrefix(s.target, "/.settings/") })
+}
+
 // empty takes everything out of the default database.
 func (r *runner) empty() error {
+	return r.prepare(step{method: "DELETE", target: "/.json?auth=<secret>"}, "empty the database")
+}
+
+// setRules replaces the rules of the default database.
+func (r *runner) setRules(rules string) error {
+	return r.prepare(step{method: "PUT", target: rulesTarget, body: rules}, "put the rules back")
+}
+
+// prepare sends a request to the default database, if there is one.
+func (r *runner) prepare(s step, purpose string) error {
 	if !r.isDefault {
 		return nil
 	}
-	got, err := r.send(step{method: "DELETE", target: "/.json?auth=<secret>"}, texts{"secret": secret})
+	_, err := r.mustSend(s, purpose)
+	return err
+}
+
+// rules returns the rules of the default database, if there is one.
+func (r *runner) rules() (string, error) {
+	if !r.isDefault {
+		return "", nil
+	}
+	return r.mustSend(step{method: "GET", target: rulesTarget}, "read the rules")
+}
+
+// mustSend sends a request that must be answered with 200, and returns the body.
+func (r *runner) mustSend(s step, purpose string) (string, error) {
+	got, err := r.send(s, texts{"secret": secret})
 	if err == nil && got.status != http.StatusOK {
 		err = fmt.Errorf("status %d: %s", got.status, got.body)
 	}
 	if err != nil {
-		return fmt.Errorf("empty the database: %w", err)
+		return "", fmt.Errorf("%s: %w", purpose, err)
 	}
-	return nil
+	return got.body, nil
 }
 
 // A response is an answer as it came.

@@ -36,6 +36,7 @@ func TestRunnerFails(t *testing.T) {
 		{"name that nothing is kept under", "> GET /<a>.json\n< 200 null", "nothing is kept under <a>"},
 		{"name in an answer", "> GET /a.json\n< 200 <a>", "nothing is kept under <a>"},
 		{"what a heading left", "> PUT /a.json 1\n< 200 1\n# Next 1: \"the database is empty\"\n> GET /a.json\n< 200 1", `got  "null"`},
+		{"rules that a heading left", "> PUT /.settings/rules.json?auth=<secret> {\"rules\":{}}\n< 200 {\"status\":\"ok\"}\n# Next 1: \"the rules are those of before\"\n> GET /a.json\n< 200 null", ""},
 		{"repetition", "> PUT /a.json \"<x*3>\"\n< 200 \"<x*4>\"", `want "\"xxxx\""`},
 		{"bytes", "> PUT /a.json \"<0x41>\"\n< 200 \"B\"", `got  "\"A\""`},
 		{"path that net/http would change", "> GET /a\"b.json\n< 200 null", "net/http would send"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -37,27 +38,130 @@ func TestEmulatorMode(t *testing.T) {
 
 // TestHTTPS uses the SDK with the app secret over HTTPS.
 func TestHTTPS(t *testing.T) {
-	p := start(t)
-	pem, err := os.ReadFile(filepath.Join(p.data, "tls", "ca.pem"))
-	if err != nil {
-		t.Fatal(err)
+	client, _ := connect(t)
+	testClient(t, client)
+}
+
+// TestQueries uses the queries of the SDK over HTTPS.
+func TestQueries(t *testing.T) {
+	client, p := connect(t)
+	ctx := t.Context()
+	data := map[string]any{
+		"people": map[string]any{
+			"ann": map[string]any{"age": 30, "name": map[string]any{"first": "Ann"}},
+			"ben": map[string]any{"age": 20, "name": map[string]any{"first": "Ben"}},
+			"cat": map[string]any{"age": 30, "name": map[string]any{"first": "Cat"}},
+			"dan": map[string]any{"name": map[string]any{"first": "Dan"}},
+			"eve": map[string]any{"age": "unknown", "name": map[string]any{"first": "Eve"}},
+		},
+		"scores": map[string]any{"a": 7, "b": -1.5, "c": "text", "d": false, "e": map[string]any{"x": 1}, "f": 7},
+		"list":   []any{"zero", "one", "two", "three"},
 	}
+	must(t, client.NewRef("").Set(ctx, data))
+	people, scores, list := client.NewRef("people"), client.NewRef("scores"), client.NewRef("list")
+	var none any
+	err := people.OrderByChild("age").Get(ctx, &none)
+	const noIndex = `Index not defined, add ".indexOn": "age", for path "/people", to the rules`
+	if err == nil || !strings.Contains(err.Error(), noIndex) {
+		t.Fatalf("a query without an index gives %v, want %s", err, noIndex)
+	}
+	p.putRules(t, `{"rules": {"people": {".indexOn": ["age", "name/first"]}, "scores": {".indexOn": ".value"}}}`)
+	tests := []struct {
+		name  string
+		query *db.Query
+		want  string // the keys in order
+	}{
+		{"by child", people.OrderByChild("age"), "dan ben ann cat eve"},
+		{"by child, StartAt", people.OrderByChild("age").StartAt(30), "ann cat eve"},
+		{"by child, EndAt", people.OrderByChild("age").EndAt(20), "dan ben"},
+		{"by child, a range", people.OrderByChild("age").StartAt(20).EndAt(29.5), "ben"},
+		{"by child, EqualTo", people.OrderByChild("age").EqualTo(30), "ann cat"},
+		{"by child, EqualTo a string", people.OrderByChild("age").EqualTo("unknown"), "eve"},
+		{"by child, LimitToFirst", people.OrderByChild("age").LimitToFirst(3), "dan ben ann"},
+		{"by child, LimitToLast", people.OrderByChild("age").LimitToLast(2), "cat eve"},
+		{"by child, a range and a limit", people.OrderByChild("age").StartAt(20).EndAt(30).LimitToLast(2), "ann cat"},
+		{"by child, nothing matches", people.OrderByChild("age").EqualTo(99), ""},
+		{"by a deeper child", people.OrderByChild("name/first").StartAt("B").EndAt("D\uf8ff"), "ben cat dan"},
+		{"by key", people.OrderByKey(), "ann ben cat dan eve"},
+		{"by key, a range", people.OrderByKey().StartAt("b").EndAt("d"), "ben cat"},
+		{"by key, EqualTo", people.OrderByKey().EqualTo("cat"), "cat"},
+		{"by key, LimitToFirst", people.OrderByKey().LimitToFirst(1), "ann"},
+		{"by key, LimitToLast", people.OrderByKey().LimitToLast(2), "dan eve"},
+		{"by value", scores.OrderByValue(), "d b a f c e"},
+		{"by value, StartAt", scores.OrderByValue().StartAt(0), "a f c e"},
+		{"by value, EndAt", scores.OrderByValue().EndAt(7), "d b a f"},
+		{"by value, EqualTo", scores.OrderByValue().EqualTo(7), "a f"},
+		{"by value, EqualTo false", scores.OrderByValue().EqualTo(false), "d"},
+		{"by value, LimitToFirst", scores.OrderByValue().LimitToFirst(2), "d b"},
+		{"by value, LimitToLast", scores.OrderByValue().LimitToLast(3), "f c e"},
+		{"of a list", list.OrderByKey().StartAt("1").LimitToFirst(2), "1 2"},
+		{"of a leaf", client.NewRef("scores/a").OrderByKey(), ""},
+		{"of nothing", client.NewRef("nothing").OrderByKey().LimitToFirst(1), ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			nodes, err := test.query.GetOrdered(ctx)
+			must(t, err)
+			var keys []string
+			for _, n := range nodes {
+				keys = append(keys, n.Key())
+			}
+			if got := strings.Join(keys, " "); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+	t.Run("data", func(t *testing.T) {
+		var found map[string]struct{ Age int }
+		must(t, people.OrderByChild("age").EqualTo(20).Get(ctx, &found))
+		if len(found) != 1 || found["ben"].Age != 20 {
+			t.Errorf("Get gives %+v, want ben", found)
+		}
+	})
+}
+
+// putRules replaces the rules, for which the SDK has no method.
+func (p process) putRules(t *testing.T, rules string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "https://"+p.addr+"/.settings/rules.json?auth="+secret, strings.NewReader(rules))
+	must(t, err)
+	resp, err := (&http.Client{Transport: p.transport(t)}).Do(req)
+	must(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	must(t, err)
+	if resp.StatusCode != http.StatusOK || string(body) != `{"status":"ok"}` {
+		t.Fatalf("the rules are answered %d %s", resp.StatusCode, body)
+	}
+}
+
+// transport returns a transport that trusts the server.
+func (p process) transport(t *testing.T) *http.Transport {
+	t.Helper()
+	pem, err := os.ReadFile(filepath.Join(p.data, "tls", "ca.pem"))
+	must(t, err)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return transport
+}
+
+// connect starts a server and returns a client of it that uses HTTPS and the
+// app secret.
+func connect(t *testing.T) (*db.Client, process) {
+	t.Helper()
+	p := start(t)
 	transport := &oauth2.Transport{
 		Source: oauth2.StaticTokenSource(&oauth2.Token{AccessToken: secret}),
-		Base:   &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}},
+		Base:   p.transport(t),
 	}
 	app, err := firebase.NewApp(t.Context(), &firebase.Config{DatabaseURL: "https://" + p.addr + "/"},
 		option.WithHTTPClient(&http.Client{Transport: transport}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	client, err := app.Database(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	testClient(t, client)
+	must(t, err)
+	return client, p
 }
 
 type user struct {

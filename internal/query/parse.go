@@ -102,7 +102,7 @@ func (p parameters) limit() (int, error) {
 		return 0, nil
 	}
 	limit, err := strconv.ParseInt(text, 10, 32)
-	if err != nil {
+	if err != nil || text[0] == '+' { // which JSON does not know
 		return 0, fault.New(fault.Invalid, "%s must be an integer", name)
 	}
 	if limit <= 0 {

@@ -69,7 +69,7 @@ func (c *call) fail(err error) {
 		header.Set("Retry-After", strconv.Itoa(retryAfterSeconds))
 	}
 	if status == http.StatusMethodNotAllowed {
-		header.Set("Allow", allowedMethods)
+		header.Set("Allow", c.target.methods())
 	}
 	if c.unread {
 		c.failUnread(status, text)

@@ -17,6 +17,9 @@ func (c *call) rules() error {
 	if !c.who.Operator {
 		return fault.New(fault.Denied, "Permission denied")
 	}
+	if len(c.r.Header.Values("If-Match")) > 0 {
+		return fault.New(fault.Invalid, "if-match is not supported with the rules document")
+	}
 	switch c.verb {
 	case get, head:
 		if c.database == nil {
@@ -26,7 +29,9 @@ func (c *call) rules() error {
 		if c.params.strict {
 			document = c.database.StrictRules()
 		}
-		c.params.print = compact // the document is shown as it was written
+		if c.params.print == pretty {
+			c.params.print = compact // the document is shown as it was written
+		}
 		return c.respond(http.StatusOK, document)
 	case put:
 		return c.putRules()

@@ -81,6 +81,14 @@ type target struct {
 	rules    bool // neither of them, but the rules document
 }
 
+// methods lists what can be done with a target.
+func (t target) methods() string {
+	if t.rules {
+		return "GET, HEAD, PUT, OPTIONS"
+	}
+	return allowedMethods
+}
+
 const (
 	suffix          = ".json"
 	prioritySegment = ".priority"
