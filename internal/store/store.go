@@ -39,7 +39,8 @@ type Store struct {
 
 // Open opens the store in a directory, which it makes if there is none. The
 // errors ErrInUse, ErrForeign, ErrNewer and ErrDamaged say why a directory
-// cannot be served; it was not changed then.
+// cannot be served. Nothing that was stored is changed then, though Pebble may
+// have written its log into tables before the damage was met.
 func Open(path string, opts Options) (*Store, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
