@@ -1,4 +1,4 @@
-// Command livetree runs the server: see livetree --help.
+// Command livetree runs the server and works with rules: see livetree --help.
 //
 // It turns flags and environment variables into a server.Config, and errors
 // into one line and an exit code: 1 for a command or a data directory that
@@ -23,6 +23,7 @@ const usage = `livetree stores JSON trees and serves them live.
 Usage:
 
   livetree serve [flags]     run the server; livetree serve --help lists the flags
+  livetree rules COMMAND     check, test, get and set security rules; see livetree rules --help
 
 Exit codes: 0 stopped on request, 1 cannot start as asked, 65 the stored data is
 damaged, 74 the disk failed.
@@ -58,6 +59,8 @@ func run(signals <-chan os.Signal, args []string, stdout, stderr io.Writer) int 
 	switch args[0] {
 	case "serve":
 		return report(stderr, serve(ctx, abort, args[1:], stdout, stderr))
+	case "rules":
+		return report(stderr, rulesCommand(ctx, args[1:], stdout, stderr))
 	case "help", "--help", "-h":
 		say(stdout, usage)
 		return 0
@@ -71,7 +74,7 @@ func report(stderr io.Writer, err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, errUsage):
+	case errors.Is(err, errUsage), errors.Is(err, errSaid):
 		return 1
 	}
 	line := strings.Join(strings.Fields(err.Error()), " ")

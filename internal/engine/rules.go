@@ -8,7 +8,6 @@ import (
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/rules"
-	"github.com/livetree/livetree/internal/rules/expr"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -71,41 +70,15 @@ func (s *Snapshot) AllowRead(who auth.Identity, p tree.Path, q *query.Query) (tr
 		return "", nil
 	}
 	request := rules.Request{Auth: who.Auth, NowMillis: s.database.opts.Clock.Millis(), Trace: who.Debug}
-	d, err := s.settings.ruleset().Read(request, s.tree(), p, ruleQuery(q))
+	var seen rules.Query
+	if q != nil {
+		seen = rules.QueryOf(*q)
+	}
+	d, err := s.settings.ruleset().Read(request, s.tree(), p, seen)
 	if err == nil && !d.Allowed {
 		err = errDenied
 	}
 	return d.Trace, classify(err)
-}
-
-// ruleQuery returns what rules see of a query.
-func ruleQuery(q *query.Query) rules.Query {
-	if q == nil {
-		return rules.Query{}
-	}
-	var r rules.Query
-	child, byChild := q.Order.Child()
-	switch {
-	case byChild:
-		r.OrderBy, r.Child = expr.OrderByChild, child
-	case q.Order == query.ByKey():
-		r.OrderBy = expr.OrderByKey
-	case q.Order == query.ByValue():
-		r.OrderBy = expr.OrderByValue
-	default:
-		r.OrderBy = expr.OrderByPriority
-	}
-	if q.Lower == q.Upper {
-		r.EqualTo = q.Lower.Value
-	} else {
-		r.StartAt, r.EndAt = q.Lower.Value, q.Upper.Value
-	}
-	if q.Last {
-		r.LimitToLast = q.Limit
-	} else {
-		r.LimitToFirst = q.Limit
-	}
-	return r
 }
 
 // Rules returns the rules document as it was written.

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/rules/expr"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -21,6 +22,33 @@ type Data interface {
 
 // A Query is what the variable query shows of a read.
 type Query = expr.Query
+
+// QueryOf returns what rules see of a query.
+func QueryOf(q query.Query) Query {
+	var r Query
+	child, byChild := q.Order.Child()
+	switch {
+	case byChild:
+		r.OrderBy, r.Child = expr.OrderByChild, child
+	case q.Order == query.ByKey():
+		r.OrderBy = expr.OrderByKey
+	case q.Order == query.ByValue():
+		r.OrderBy = expr.OrderByValue
+	default:
+		r.OrderBy = expr.OrderByPriority
+	}
+	if q.Lower == q.Upper {
+		r.EqualTo = q.Lower.Value
+	} else {
+		r.StartAt, r.EndAt = q.Lower.Value, q.Upper.Value
+	}
+	if q.Last {
+		r.LimitToLast = q.Limit
+	} else {
+		r.LimitToFirst = q.Limit
+	}
+	return r
+}
 
 // InNode returns data that is in memory: n is the root.
 func InNode(n tree.Node) Data { return nodeData{n} }

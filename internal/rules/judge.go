@@ -17,6 +17,10 @@ type Request struct {
 	NowMillis int64
 	// Trace asks for an explanation.
 	Trace bool
+
+	// observe, if set, is told of every rule that is asked and what it came to. A
+	// request that does not ask for a trace may be decided without asking any.
+	observe func(r *rule, p tree.Path, result bool, failure *expr.Failure)
 }
 
 // A Decision is what a ruleset says to a request.
@@ -71,6 +75,7 @@ type judge struct {
 	data     footprint
 	decision Decision
 	trace    tracer
+	observe  func(r *rule, p tree.Path, result bool, failure *expr.Failure)
 	// granted remembers the outcome of .write rules, by location, and validated
 	// the locations whose .validate was true, while several assignments may ask
 	// for the same; nil if there is only one.
@@ -81,7 +86,7 @@ type judge struct {
 }
 
 func newJudge(r *Ruleset, req Request, data Data) *judge {
-	j := &judge{ruleset: r, data: footprint{Data: data}}
+	j := &judge{ruleset: r, data: footprint{Data: data}, observe: req.observe}
 	j.env = expr.Env{Auth: req.Auth, NowMillis: req.NowMillis, Before: &j.data}
 	j.trace.on = req.Trace
 	return j
@@ -212,5 +217,8 @@ func (j *judge) eval(rule *rule, p tree.Path, wildcards []string) (bool, error) 
 		j.decision.OverBudget = true
 	}
 	j.trace.rule(rule, p, result, failure)
+	if j.observe != nil {
+		j.observe(rule, p, result, failure)
+	}
 	return result, nil
 }

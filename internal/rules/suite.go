@@ -1,0 +1,158 @@
+package rules
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/livetree/livetree/internal/rules/expr"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// SuiteMillis is the time of the cases of a suite that sets none. It does not
+// move, so that a case means the same every day.
+const SuiteMillis = 1_500_000_000_000
+
+// A Suite is the cases that a ruleset should allow or deny, read from a text of
+// blocks. An empty line ends a block, and comments begin with #:
+//
+//	data                 the tree, as JSON in the lines below; it stays for all cases
+//	now MILLIS           the variable now, and the time of server values
+//	auth NAME            gives a name to the variable auth in the lines below
+//
+//	# The comment above a case is its name.
+//	read PATH [as=NAME|JSON] [orderBy="…" and what else REST knows of queries]
+//	----
+//	allowed
+//
+//	put|patch|post|delete|priority PATH [as=NAME|JSON] [!]
+//	the body, as JSON
+//	----
+//	denied: /where/a/rule .refused
+//
+// A write that is allowed changes the tree for the cases behind it if its command
+// ends in "!".
+type Suite struct{ cases []suiteCase }
+
+// A suiteCase is one request with what should become of it.
+type suiteCase struct {
+	name    string
+	line    int
+	command string
+	want    string
+	request Request
+	data    *tree.Node // what the tree is set to before; nil leaves it
+	read    bool
+	at      tree.Path // of a read
+	query   Query
+	write   tree.Write
+	keep    bool
+}
+
+// A Result is what became of one case.
+type Result struct {
+	Name, Command string
+	Line          int // of the command in the suite, from 1
+	Passed        bool
+	// Want and Got are spelled alike: "denied: /a .validate (3:9)".
+	Want, Got string
+	// Tried are the rules that were asked, in order, a line each; of very many only
+	// the first, and a line that says so.
+	Tried []string
+}
+
+// maxTried bounds the rules that a result lists.
+const maxTried = 200
+
+// Run judges every case in order, and counts what the rules came to.
+func (s *Suite) Run(r *Ruleset) ([]Result, *Coverage) {
+	coverage := NewCoverage(r)
+	results := make([]Result, 0, len(s.cases))
+	var data tree.Node
+	for i := range s.cases {
+		c := &s.cases[i]
+		if c.data != nil {
+			data = *c.data
+		}
+		result := Result{Name: c.name, Command: c.command, Line: c.line, Want: c.want}
+		data = c.run(r, data, coverage, &result)
+		results = append(results, result)
+	}
+	return results, coverage
+}
+
+// run judges one case on a tree, and returns the tree for the next.
+func (c *suiteCase) run(r *Ruleset, data tree.Node, coverage *Coverage, result *Result) tree.Node {
+	request := c.request
+	request.Trace = true // else it may be decided without asking
+	request.observe = func(rule *rule, p tree.Path, ok bool, failure *expr.Failure) {
+		coverage.note(rule, ok, failure)
+		switch n := len(result.Tried); {
+		case n < maxTried:
+			result.Tried = append(result.Tried, triedText(rule, p, ok, failure))
+		case n == maxTried:
+			result.Tried = append(result.Tried, "… and more")
+		}
+	}
+	var d Decision
+	w, err := c.write, error(nil)
+	if c.read {
+		d, err = r.Read(request, InNode(data), c.at, c.query)
+	} else if w, err = tree.Resolve(c.write, request.NowMillis, InNode(data)); err == nil {
+		d, err = r.Write(request, InNode(data), w)
+	}
+	if err != nil {
+		result.Got = "error: " + err.Error()
+		return data
+	}
+	result.Got = d.text()
+	place := strings.LastIndex(result.Got, " (") // the position of the rule
+	result.Passed = c.want == result.Got || c.want == verdict(d.Allowed) ||
+		place > 0 && c.want == result.Got[:place]
+	if d.Allowed && c.keep {
+		return applied(data, w)
+	}
+	return data
+}
+
+// triedText spells a rule that was asked as a trace does, with its place.
+func triedText(r *rule, p tree.Path, ok bool, failure *expr.Failure) string {
+	rule := `"` + strings.Join(strings.Fields(r.text), " ") + `"`
+	text := fmt.Sprintf("%d:%d %s:%s: %s => %v", r.line, r.column, p, r.kind, rule, ok)
+	if failure != nil {
+		text += " (" + failure.Message + ")"
+	}
+	return text
+}
+
+func verdict(allowed bool) string {
+	if allowed {
+		return "allowed"
+	}
+	return "denied"
+}
+
+// text spells a decision with the rule that made it.
+func (d Decision) text() string {
+	text := verdict(d.Allowed)
+	if d.Rule.Line > 0 {
+		text += fmt.Sprintf(": %s %s (%d:%d)", d.Rule.Path, d.Rule.Kind, d.Rule.Line, d.Rule.Column)
+	}
+	return text
+}
+
+// applied returns the tree that a write makes of another. Like the store, it puts
+// before it deletes, and sets priorities last.
+func applied(before tree.Node, w tree.Write) tree.Node {
+	e := tree.NewEditor(before)
+	for pass := range 3 {
+		for _, a := range w.Assignments {
+			switch {
+			case a.Priority && pass == 2:
+				e.SetPriority(a.Path, a.Node.Leaf())
+			case !a.Priority && pass == 0 && !a.Node.IsNull(), !a.Priority && pass == 1 && a.Node.IsNull():
+				e.Set(a.Path, a.Node)
+			}
+		}
+	}
+	return e.Node()
+}

@@ -1,0 +1,150 @@
+package rules_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/livetree/livetree/internal/rules"
+)
+
+// runSuite runs cases that can be read, and returns a line for each.
+func runSuite(t *testing.T, document, cases string) ([]string, *rules.Coverage) {
+	t.Helper()
+	suite, err := rules.ParseSuite(cases)
+	if err != nil {
+		t.Fatalf("ParseSuite: %v", err)
+	}
+	results, coverage := suite.Run(compile(t, document))
+	var lines []string
+	for _, r := range results {
+		lines = append(lines, fmt.Sprintf("%v %d %s: %s", r.Passed, r.Line, r.Name, r.Got))
+	}
+	return lines, coverage
+}
+
+func TestSuite(t *testing.T) {
+	const document = `{
+  "open": {".read": true, ".write": true},
+  "mine": {"$uid": {".read": "auth.uid === $uid", ".write": "auth.uid === $uid", ".validate": "newData.isNumber()"}},
+  "when": {".write": "newData.val() === now && now === 7"},
+  "sum": {".write": "newData.val() === 3"},
+  "rank": {".write": "newData.getPriority() === 2"},
+  "list": {"$key": {".write": "!data.exists() && $key.length === 20"}},
+  "page": {".read": "query.orderByChild === 'n' && query.equalTo === 'a b' && query.limitToLast === 5"}
+}`
+	tests := []struct{ name, cases, want string }{
+		{"a name and an auth as JSON", "# one\n# two\nread /mine/ann as={\"uid\": \"ann\"}\n----\nallowed", "true 3 one two: allowed: /mine/ann .read (3:30)"},
+		{"no auth", "read /mine/ann\n----\ndenied", "true 1 read /mine/ann: denied"},
+		{"a named auth", "auth ann\n{\"uid\": \"ann\"}\n\nread /mine/ann as=ann\n----\nallow", "true 4 read /mine/ann as=ann: allowed: /mine/ann .read (3:30)"},
+		{"a wrong expectation", "read /mine/ann\n----\nallowed", "false 1 read /mine/ann: denied"},
+		{"the deciding rule", "put /mine/ann as={\"uid\":\"ann\"}\n\"x\"\n----\ndenied: /mine/ann .validate", `true 1 put /mine/ann as={"uid":"ann"}: denied: /mine/ann .validate (3:95)`},
+		{"its position", "put /mine/ann as={\"uid\":\"ann\"}\n\"x\"\n----\ndenied: /mine/ann .validate (3:95)", `true 1 put /mine/ann as={"uid":"ann"}: denied: /mine/ann .validate (3:95)`},
+		{"another rule", "put /mine/ann as={\"uid\":\"ann\"}\n\"x\"\n----\ndenied: /mine .validate", `false 1 put /mine/ann as={"uid":"ann"}: denied: /mine/ann .validate (3:95)`},
+		{"now and a timestamp", "now 7\n\nput /when\n{\".sv\": \"timestamp\"}\n----\nallowed", "true 3 put /when: allowed: /when .write (4:22)"},
+		{"an increment on the data", "data\n{\"sum\": 1}\n\nput /sum !\n{\".sv\": {\"increment\": 2}}\n----\nallowed\n\nput /sum\n{\".sv\": {\"increment\": 2}}\n----\ndenied",
+			"true 4 put /sum !: allowed: /sum .write (5:21)\ntrue 9 put /sum: denied"},
+		{"a priority in two spellings", "data\n{\"rank\": 1}\n\npriority /rank\n2\n----\nallowed\n\nput /rank/.priority\n2\n----\nallowed",
+			"true 4 priority /rank: allowed: /rank .write (6:22)\ntrue 9 put /rank/.priority: allowed: /rank .write (6:22)"},
+		{"post", "post /list\n1\n----\nallowed: /list/-KoyxtV------------- .write", "true 1 post /list: allowed: /list/-KoyxtV------------- .write (7:31)"},
+		{"patch and delete", "data\n{\"list\": {\"a\": 1}}\n\ndelete /list/a\n----\ndenied\n\npatch /\n{\"open/x\": 1, \"list/a\": null}\n----\ndenied\n\npatch /open\n{\"x\": 1}\n----\nallowed",
+			"true 4 delete /list/a: denied\ntrue 8 patch /: denied\ntrue 13 patch /open: allowed: /open .write (2:37)"},
+		{"a query with spaces in it", "read /page orderBy=\"n\" equalTo=\"a b\" limitToLast=5\n----\nallowed", `true 1 read /page orderBy="n" equalTo="a b" limitToLast=5: allowed: /page .read (8:21)`},
+		{"a path with spaces in it", "read \"/mine/a b\" as={\"uid\": \"a b\"}\n----\nallowed", `true 1 read "/mine/a b" as={"uid": "a b"}: allowed: /mine/a b .read (3:30)`},
+		{"data stays until there is other", "data\n{\"list\": {\"12345678901234567890\": 1}}\n----\nok\n\nput /list/12345678901234567890\n1\n----\ndenied\n\ndata\nnull\n\nput /list/12345678901234567890\n1\n----\nallowed",
+			"true 6 put /list/12345678901234567890: denied\ntrue 14 put /list/12345678901234567890: allowed: /list/12345678901234567890 .write (7:31)"},
+		{"line ends of another system", "put /open\r\n1\r\n----\r\nallowed\r\n", "true 1 put /open: allowed: /open .write (2:37)"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got, _ := runSuite(t, document, test.cases); strings.Join(got, "\n") != test.want {
+				t.Errorf("the suite\n%s\nsays\n%s\nwant\n%s", test.cases, strings.Join(got, "\n"), test.want)
+			}
+		})
+	}
+}
+
+func TestSuiteProblems(t *testing.T) {
+	tests := []struct{ cases, want string }{
+		{"", "1:1: there is no case"},
+		{"# only a comment", "1:1: there is no case"},
+		{"raed /a\n----\nallowed", `1:1: unknown command "raed"`},
+		{"read /a", "1:1: the case must end with a line of four dashes"},
+		{"read /a\n----\nperhaps", "1:1: the case must end with a line of four dashes"},
+		{"read /a\n----\nallowed\ndenied", "1:1: the case must end with a line of four dashes"},
+		{"read\n----\nallowed", "1:1: read needs a path"},
+		{"read /a#b\n----\nallowed", "1:1: "},
+		{"read /a orderby=\"x\"\n----\nallowed", `1:1: unknown option "orderby=\"x\""`},
+		{"read /a !\n----\nallowed", `1:1: unknown option "!"`},
+		{"read /a limitToFirst=1\n----\nallowed", "1:1: orderBy must be defined"},
+		{"put /a orderBy=\"x\"\n1\n----\nallowed", `1:1: unknown option "orderBy=\"x\""`},
+		{"read /a as=ann\n----\nallowed", "1:1: as=ann is neither JSON nor a name"},
+		{"read /a as={\"uid\"\n----\nallowed", `1:1: as={"uid" is neither JSON nor a name`},
+		{"read /a\n1\n----\nallowed", "2:1: read takes no body"},
+		{"put /a\n----\nallowed", "1:1: there must be JSON in the lines below"},
+		{"put /a\n{\"x\":\n1 2}\n----\nallowed", "3:3: "},
+		{"patch /a\n1\n----\nallowed", "2:1: a PATCH needs a JSON object"},
+		{"data {}", "1:1: the data stands in the lines below"},
+		{"data\n{\"a.b\": 1}", "2:2: "},
+		{"data\n1\n----\nallowed", "1:1: data expects nothing"},
+		{"now soon", "1:1: now needs a number"},
+		{"auth null\n{}", "1:1: auth needs a name"},
+		{"auth ann\n{", "2:2: "},
+		{"raed /a\n----\nallowed\n\nread /a", "1:1: unknown command \"raed\": there are data, now, auth, read, put, patch, post, delete and priority\n5:1: the case must end"},
+	}
+	for _, test := range tests {
+		_, err := rules.ParseSuite(test.cases)
+		problems, ok := errors.AsType[rules.Problems](err)
+		if !ok || !strings.HasPrefix(problems.Error(), test.want) {
+			t.Errorf("ParseSuite(%q) = %v, want problems that begin with %q", test.cases, err, test.want)
+		}
+	}
+}
+
+func FuzzParseSuite(f *testing.F) {
+	f.Add("data\n{\"a\": 1}\n\nauth ann\n{\"uid\": 1}\n\n# x\npatch /a as=ann !\n{\"b\": 1}\n----\nallowed: / .write")
+	f.Add("read \"/a b\" orderBy=\"$key\" as={\"x\": [\"\\\"\"]}\n----\ndenied")
+	f.Add("now 1\n\npost /\n{\".sv\": {\"increment\": 1}}\n----\nallow")
+	r, err := rules.Compile(`{"rules": {".read": "auth != null", ".write": "newData.val() == now", "$a": {".validate": "$a.length > 1"}}}`)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		suite, err := rules.ParseSuite(text)
+		if problems, ok := errors.AsType[rules.Problems](err); ok {
+			problems.Explain(text)
+			return
+		}
+		results, coverage := suite.Run(r)
+		coverage.Page(text, results)
+	})
+}
+
+// TestSuiteTellsWhatWasTried: in order, in one line each, and not without end.
+func TestSuiteTellsWhatWasTried(t *testing.T) {
+	suite, err := rules.ParseSuite("put /a\n{\"" + strings.Repeat("x", 3) + "\": 1}\n----\nallowed\n\nput /many\n{" +
+		strings.TrimPrefix(manyChildren(1000), ",") + "}\n----\nallowed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, _ := suite.Run(compile(t, `{".write": "auth.uid\n  + 1 == 'x'",
+"a": {".write": "true || false", ".validate": false}, "many": {".write": true, "$k": {".validate": "$k != ''"}}}`))
+	want := `1:21 /:.write: "auth.uid + 1 == 'x'" => false (An operand of + does not fit.)
+2:17 /a:.write: "true || false" => true
+2:47 /a:.validate: "false" => false`
+	if got := strings.Join(results[0].Tried, "\n"); got != want {
+		t.Errorf("tried were\n%s\nwant\n%s", got, want)
+	}
+	if tried := results[1].Tried; len(tried) > 250 || tried[len(tried)-1] != "… and more" {
+		t.Errorf("of a large write %d rules are told, the last %q", len(tried), tried[len(tried)-1])
+	}
+}
+
+func manyChildren(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, ",\"k%d\":1", i)
+	}
+	return b.String()
+}
