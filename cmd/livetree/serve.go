@@ -58,7 +58,10 @@ func serve(ctx context.Context, abort <-chan struct{}, args []string, stdout, st
 	if flags.NArg() > 0 {
 		return fmt.Errorf("serve takes no arguments, but was given %q", flags.Arg(0))
 	}
-	c.Issuers = trust.list()
+	var err error
+	if c.Issuers, err = trust.list(); err != nil {
+		return err
+	}
 	c.Logger = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
 	return server.Run(ctx, c)
 }
@@ -77,6 +80,7 @@ func serveFlags(c *server.Config, trust *trust, level *slog.Level) *flag.FlagSet
 	flags.Var(hostMap(c.HostMap), "host-map", "a `HOST=NAME` that gives a host its database; repeatable")
 	flags.Var(&trust.issuers, "issuer", "the `URL` of an identity provider whose tokens are accepted; needs --audience; repeatable")
 	flags.Var(&trust.audiences, "audience", "a `name` for which the tokens of issuers must be; {database} in it stands for the database's name; repeatable")
+	flags.StringVar(&trust.keys, "jwks", "", "where the keys of the one issuer are, an https: or file: `URL`, if its discovery document does not tell: a key set, or certificates by key id")
 	flags.BoolVar(&c.Dev, "dev", false, "for trying out, on this machine only: new databases are open to all, a write makes its database, the credential owner is the administrator")
 	c.MaxBody = server.DefaultMaxBody
 	flags.Var((*byteSize)(&c.MaxBody), "max-body", "the largest body of a request, a `size` such as 256MiB")
@@ -120,14 +124,20 @@ func (m hostMap) Set(text string) error {
 }
 
 // trust is whose tokens are accepted, and for whom they must be.
-type trust struct{ issuers, audiences list }
+type trust struct {
+	issuers, audiences list
+	keys               string
+}
 
-func (t trust) list() []auth.Issuer {
+func (t trust) list() ([]auth.Issuer, error) {
+	if t.keys != "" && len(t.issuers) != 1 {
+		return nil, errors.New("--jwks is the keys of one --issuer")
+	}
 	var all []auth.Issuer
 	for _, url := range t.issuers {
-		all = append(all, auth.Issuer{URL: url, Audiences: t.audiences})
+		all = append(all, auth.Issuer{URL: url, Audiences: t.audiences, JWKS: t.keys})
 	}
-	return all
+	return all, nil
 }
 
 // list collects texts; the environment separates them by commas.

@@ -6,7 +6,9 @@ import (
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rsa"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -42,14 +44,18 @@ const (
 	maxRSABits = 8192
 )
 
-// parseKeys reads a key set (RFC 7517). Keys that are for something else are
-// left out; there may be none left.
+// parseKeys reads a key set (RFC 7517), or an object of certificates in PEM by
+// the ids of their keys, as Google publishes them. Keys that are for something
+// else are left out; there may be none left.
 func parseKeys(text []byte) ([]key, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := json.Unmarshal(text, &set); err != nil || set.Keys == nil {
-		return nil, errors.New("it is not a JSON web key set")
+		if keys, ok := parseCertificates(text); ok {
+			return keys, nil
+		}
+		return nil, errors.New("it is neither a JSON web key set nor an object of certificates")
 	}
 	if len(set.Keys) > maxKeys {
 		return nil, fmt.Errorf("it has more than %d keys", maxKeys)
@@ -63,6 +69,30 @@ func parseKeys(text []byte) ([]key, error) {
 	return keys, nil
 }
 
+// parseCertificates reads certificates by the ids of their keys. When they end
+// does not matter: the issuer takes them out of the set when it is time.
+func parseCertificates(text []byte) ([]key, bool) {
+	var set map[string]string
+	if json.Unmarshal(text, &set) != nil || len(set) == 0 || len(set) > maxKeys {
+		return nil, false
+	}
+	var keys []key
+	for id, certificate := range set {
+		block, _ := pem.Decode([]byte(certificate))
+		if block == nil || block.Type != "CERTIFICATE" {
+			return nil, false
+		}
+		parsed, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, false
+		}
+		if k, ok := publicKey(id, parsed.PublicKey); ok {
+			keys = append(keys, k)
+		}
+	}
+	return keys, true
+}
+
 // parseKey returns a key if it is a public one for signatures by an algorithm of
 // ours. A private key is not taken for its public half: whoever publishes one
 // should not be believed.
@@ -71,8 +101,14 @@ func parseKey(text []byte) (key, bool) {
 	if web.UnmarshalJSON(text) != nil || !web.Valid() || web.Use != "" && web.Use != "sig" {
 		return key{}, false
 	}
-	k := key{id: web.KeyID, public: web.Key}
-	switch public := web.Key.(type) {
+	k, ok := publicKey(web.KeyID, web.Key)
+	return k, ok && (web.Algorithm == "" || web.Algorithm == k.algorithm)
+}
+
+// publicKey returns a key if it is for an algorithm of ours.
+func publicKey(id string, public any) (key, bool) {
+	k := key{id: id, public: public}
+	switch public := public.(type) {
 	case *rsa.PublicKey:
 		if bits := public.N.BitLen(); bits < minRSABits || bits > maxRSABits {
 			return key{}, false
@@ -88,7 +124,7 @@ func parseKey(text []byte) (key, bool) {
 	default:
 		return key{}, false
 	}
-	return k, web.Algorithm == "" || web.Algorithm == k.algorithm
+	return k, true
 }
 
 const (

@@ -90,6 +90,11 @@ func (d *Database) HasSecrets() bool {
 	return len(d.published.Load().settings.rows[settingSecrets]) > 0
 }
 
+// HasTheseSecrets reports whether the app secrets are exactly these.
+func (d *Database) HasTheseSecrets(secrets []string) bool {
+	return slices.Equal(d.published.Load().settings.secrets(), secrets)
+}
+
 // IsOpen reports whether the rules let everybody read or write everything.
 func (d *Database) IsOpen() bool {
 	ruleset := d.published.Load().settings.rules

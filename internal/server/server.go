@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/livetree/livetree/internal/auth"
@@ -168,6 +169,11 @@ func runStore(ctx context.Context, c Config, s *store.Store) error {
 	if err := f.foundDefault(ctx, c); err != nil {
 		return err
 	}
+	keeping, stopKeeping := context.WithCancel(ctx)
+	var keeper sync.WaitGroup
+	keeper.Go(func() { newSecretKeeper(databases, f.secretsDir, c.Logger).run(keeping) })
+	defer keeper.Wait()
+	defer stopKeeping()
 	machine, _ := os.Hostname() // only one of the names in the certificate
 	certs, err := newCertificates(filepath.Join(c.Data, "tls"), certFiles{c.TLSCert, c.TLSKey},
 		certificateNames(c.Addr, c.Domain, machine), time.Now, c.Logger)

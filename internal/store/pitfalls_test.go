@@ -575,7 +575,7 @@ func TestLargeSubtreeGoesInOneSmallCommit(t *testing.T) {
 // nodes takes memory for what it brings. Copying the siblings for every path
 // took 20 GB for 50,000 of them.
 func TestPatchOfManyPaths(t *testing.T) {
-	const paths, maxBytes = 5000, 4096 // for each path
+	const paths, maxBytes = 5000, 16384 // for each path
 	var patch, expected strings.Builder
 	for i := range paths {
 		fmt.Fprintf(&patch, `,"all/k%06d":{"a":%d}`, i, i)

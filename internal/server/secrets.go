@@ -1,0 +1,133 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/livetree/livetree/internal/catalog"
+	"github.com/livetree/livetree/internal/fault"
+)
+
+const (
+	// secretsInterval is how often the files of secrets are looked at, for each
+	// secretsBatch of them.
+	secretsInterval = time.Second
+	secretsBatch    = 500
+	// minSecretLength keeps a half-written line, or a joke, from being a secret.
+	minSecretLength = 16
+	maxSecretsFile  = 64 << 10
+)
+
+// A secretKeeper applies the files of secrets when they change. A file is called
+// after its database and has a secret on each line, all of which are valid: add
+// a line, hand the new secret out, take the old line away. Secrets that are gone
+// are refused at once, and so are tokens that were signed with them.
+type secretKeeper struct {
+	catalog *catalog.Catalog
+	dir     string
+	logger  *slog.Logger
+	seen    map[string]fileState
+}
+
+// A fileState tells whether a file was written.
+type fileState struct {
+	modified time.Time
+	size     int64
+}
+
+func newSecretKeeper(c *catalog.Catalog, dir string, logger *slog.Logger) *secretKeeper {
+	return &secretKeeper{catalog: c, dir: dir, logger: logger, seen: make(map[string]fileState)}
+}
+
+// run looks at the files until ctx ends.
+func (k *secretKeeper) run(ctx context.Context) {
+	for {
+		files := k.look(ctx)
+		timer := time.NewTimer(secretsInterval * time.Duration(1+files/secretsBatch))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+// look applies the files that changed since it last looked, and returns how many
+// files there are.
+func (k *secretKeeper) look(ctx context.Context) int {
+	files, err := os.ReadDir(k.dir)
+	if err != nil {
+		return 0 // there is none until a secret is generated
+	}
+	for _, f := range files {
+		info, err := f.Info()
+		if err != nil || !info.Mode().IsRegular() || catalog.CheckName(f.Name()) != nil {
+			continue
+		}
+		state := fileState{info.ModTime(), info.Size()}
+		if k.seen[f.Name()] == state {
+			continue
+		}
+		k.seen[f.Name()] = state
+		if err := k.apply(ctx, f.Name()); err != nil {
+			k.logger.Error("a file of secrets is not applied, the old secrets stay", "database", f.Name(), "error", err)
+		}
+	}
+	return len(files)
+}
+
+// apply makes the secrets of a database those in its file.
+func (k *secretKeeper) apply(ctx context.Context, name string) error {
+	database, err := k.catalog.Database(name)
+	if fault.KindOf(err) == fault.NotFound {
+		return nil // dropped, or being made
+	}
+	if err != nil {
+		return err
+	}
+	secrets, err := readSecrets(filepath.Join(k.dir, name))
+	if err != nil || database.HasTheseSecrets(secrets) {
+		return err
+	}
+	if err := database.SetSecrets(ctx, secrets...); err != nil {
+		return err
+	}
+	k.logger.Info("the secrets were replaced", "database", name, "valid", len(secrets))
+	return nil
+}
+
+// readSecrets reads a file of secrets. Its errors say nothing of what is in it.
+func readSecrets(file string) ([]string, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxSecretsFile {
+		return nil, fmt.Errorf("it is larger than %d bytes", maxSecretsFile)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var secrets []string
+	for number, line := range strings.Split(string(text), "\n") {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "":
+			continue
+		case len(line) < minSecretLength || strings.ContainsAny(line, " \t"):
+			return nil, fmt.Errorf("line %d is not a secret of at least %d characters without spaces", number+1, minSecretLength)
+		}
+		secrets = append(secrets, line)
+	}
+	if len(secrets) == 0 {
+		return nil, fmt.Errorf("it holds no secret")
+	}
+	return secrets, nil
+}

@@ -1,0 +1,89 @@
+package server
+
+import (
+	"bytes"
+	"crypto/rand"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/catalog"
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/store"
+)
+
+// TestSecretsAreRotatedByTheirFile: two secrets are valid at once while clients
+// move over, and one that is taken away is refused at once, with its tokens.
+func TestSecretsAreRotatedByTheirFile(t *testing.T) {
+	s, err := store.Open("data", store.Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := catalog.New(s, engine.Options{Clock: engine.NewClock(time.Now, rand.Reader, 0)})
+	t.Cleanup(func() {
+		c.Close()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	f := &founder{Catalog: c, secretsDir: t.TempDir()}
+	database, err := f.found(t.Context(), "db", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	keeper := newSecretKeeper(c, f.secretsDir, slog.New(slog.NewTextHandler(&log, nil)))
+	text, err := os.ReadFile(f.secretFile("db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := strings.TrimSpace(string(text))
+	second := strings.Repeat("second", 7)
+	token, err := auth.Mint(first, auth.Claims{Data: map[string]any{"uid": "ann"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	written := time.Now()
+	for _, step := range []struct {
+		file          string
+		first, second bool
+	}{
+		{first + "\n", true, false},
+		{first + "\n" + second + "\n", true, true},
+		{"", true, true},                   // in the middle of being written
+		{second + "\nshort\n", true, true}, // likewise
+		{second + "\n", false, true},       // the old one is taken away
+		{"two words in it\n", false, true}, // a mistake
+		{first + "\r\n\r\n", true, false},  // and back again
+	} {
+		if err := os.WriteFile(f.secretFile("db"), []byte(step.file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		written = written.Add(time.Second) // file systems have coarse clocks
+		if err := os.Chtimes(f.secretFile("db"), written, written); err != nil {
+			t.Fatal(err)
+		}
+		keeper.look(t.Context())
+		for credential, want := range map[string]bool{first: step.first, token: step.first, second: step.second} {
+			if _, err := database.Identify(t.Context(), credential); (err == nil) != want {
+				t.Errorf("with the file %q a credential gives %v, want it accepted: %v", step.file, err, want)
+			}
+		}
+	}
+	if strings.Contains(log.String(), first) || strings.Contains(log.String(), second) {
+		t.Error("the log holds a secret")
+	}
+	// Files of no database, and what is no file, are left alone.
+	if err := os.Mkdir(filepath.Join(f.secretsDir, "dir"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if n := keeper.look(t.Context()); n != 2 {
+		t.Errorf("there are %d files", n)
+	}
+}
