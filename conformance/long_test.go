@@ -86,6 +86,17 @@ func (p *peak) end() uint64 {
 	return p.most.Load()
 }
 
+// fill writes a gigabyte.
+func (i *instance) fill(t *testing.T, client *http.Client) {
+	t.Helper()
+	part := records(100)
+	for n := range 10 {
+		if status, err := send(client, "PUT", i.url(fmt.Sprintf("/part%d.json?print=silent&", n)), part); status != http.StatusNoContent || err != nil {
+			t.Fatalf("part %d: %d, %v", n, status, err)
+		}
+	}
+}
+
 // TestLongReadOfAGigabyte: a read streams, whatever its size.
 func TestLongReadOfAGigabyte(t *testing.T) {
 	if !*long {
@@ -93,13 +104,7 @@ func TestLongReadOfAGigabyte(t *testing.T) {
 	}
 	i := start(t, nil)
 	client := i.client()
-	part := records(100)
-	for n := range 10 {
-		if status, err := send(client, "PUT", i.url(fmt.Sprintf("/part%d.json?print=silent&", n)), part); status != http.StatusNoContent || err != nil {
-			t.Fatalf("part %d: %d, %v", n, status, err)
-		}
-	}
-	part = nil
+	i.fill(t, client)
 	runtime.GC()
 	var before runtime.MemStats
 	runtime.ReadMemStats(&before)
