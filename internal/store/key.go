@@ -32,12 +32,12 @@ const (
 	priorityMark byte = 0x01 // the node's priority instead of the node
 	integerTag   byte = 0x10 // 0C..0F negative and 11..14 other integers: 10 ± the number of bytes
 	firstText    byte = 0x20 // the smallest byte of a key
-	lastText     byte = 0xF4 // the largest byte of a key, also after utf16Rank
+	lastText     byte = 0xF4 // the largest byte of a key, also after tree.UTF16Rank
 	spellingMark byte = 0xFF // follows an integer: it is not spelled the plain way
 	subtreeMark  byte = 0xFF // follows a path: greater than all that the subtree holds
 
 	textEnd     byte = 0x00 // ends a key that is no integer; smaller than its bytes
-	firstRanked byte = 0xEE // from here on utf16Rank moves bytes
+	firstRanked byte = 0xEE // from here on tree.UTF16Rank moves bytes
 
 	spellingBytes = 4 // spellingMark, extra length in two bytes, sign
 	minusSpelled  = 0x00
@@ -126,7 +126,7 @@ func appendComponent(dst []byte, key string) []byte {
 	dst = append(dst, key...)
 	for i, c := range dst[start:] {
 		if c >= firstRanked { // rare: most keys are only read here
-			dst[start+i] = utf16Rank(c)
+			dst[start+i] = tree.UTF16Rank(c)
 		}
 	}
 	return append(dst, textEnd)
@@ -304,22 +304,7 @@ func decodeSpelling(b []byte, plain string, v int32) (string, error) {
 	return strings.Repeat("0", zeros) + digits, nil
 }
 
-// utf16Rank maps the bytes of UTF-8 such that mapped keys compare by their
-// UTF-16 code units, as tree.CompareStrings compares keys: the lead bytes
-// F0..F4 of characters beyond U+FFFF move below EE and EF, the lead bytes of
-// U+E000 to U+FFFF. It maps the bytes that UTF-8 uses one to one.
-func utf16Rank(c byte) byte {
-	switch {
-	case c < firstRanked:
-		return c
-	case c < 0xF0:
-		return c + 5 // EE, EF -> F3, F4
-	default:
-		return c - 2 // F0..F4 -> EE..F2
-	}
-}
-
-// fromUTF16Rank undoes utf16Rank. Bytes above lastText, which it never gives,
+// fromUTF16Rank undoes tree.UTF16Rank. Bytes above lastText, which it never gives,
 // stay as they are; no UTF-8 holds them.
 func fromUTF16Rank(c byte) byte {
 	switch {
