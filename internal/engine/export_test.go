@@ -6,9 +6,13 @@ import (
 	"github.com/livetree/livetree/internal/store"
 )
 
-// SetIndexes is setIndexes, without a rules document around it.
+// SetIndexes is SetRules for indexes alone, without a document around them.
 func (d *Database) SetIndexes(ctx context.Context, rules []IndexRule) error {
-	return d.setIndexes(ctx, rules)
+	err := d.revise(ctx, func(s *settings) (revision, error) {
+		return revision{rows: store.Settings{settingIndexes: s.list.with(rules).encode()}}, nil
+	})
+	d.startMaintenance()
+	return err
 }
 
 // CheckIndexes compares the rows of all indexes that are ready with the data.
@@ -28,5 +32,3 @@ func (s *Snapshot) IndexState() map[string]int {
 	}
 	return states
 }
-
-var _ store.Ticket = (*operation)(nil)

@@ -206,15 +206,6 @@ func (d *Database) step(s *settings, number uint32) (revision, error) {
 // perhaps.
 const retryStep = time.Second
 
-// setIndexes makes the indexes those that the rules ask for.
-func (d *Database) setIndexes(ctx context.Context, rules []IndexRule) error {
-	err := d.revise(ctx, func(s *settings) (revision, error) {
-		return revision{rows: store.Settings{settingIndexes: s.list.with(rules).encode()}}, nil
-	})
-	d.startMaintenance()
-	return err
-}
-
 // startMaintenance works on unfinished indexes until there are none. It is
 // called when there may be some; one goroutine at a time does the work.
 func (d *Database) startMaintenance() {

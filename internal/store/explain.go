@@ -2,7 +2,6 @@ package store
 
 import (
 	"errors"
-	"io"
 
 	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/tree"
@@ -48,8 +47,6 @@ func (v *View) Explain(id ID, p tree.Path, q *query.Query, index *Index) (Explan
 
 // A lengthWriter counts what is written to it.
 type lengthWriter struct{ length int }
-
-var _ io.Writer = (*lengthWriter)(nil)
 
 func (w *lengthWriter) Write(p []byte) (int, error) {
 	w.length += len(p)

@@ -59,12 +59,6 @@ func dataKey(dst []byte, id ID, p tree.Path) []byte {
 	return appendPath(appendSpace(dst, spaceData, id), p)
 }
 
-// priorityKey appends the key of the priority of the split node at p to dst.
-// It sorts behind the node and before its children.
-func priorityKey(dst []byte, id ID, p tree.Path) []byte {
-	return append(dataKey(dst, id, p), priorityMark)
-}
-
 // logKey appends the key of what commit seq did to dst.
 func logKey(dst []byte, id ID, seq uint64) []byte {
 	return binary.BigEndian.AppendUint64(appendSpace(dst, spaceLog, id), seq)

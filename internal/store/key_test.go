@@ -393,3 +393,9 @@ func BenchmarkComponentLen(b *testing.B) {
 		}
 	}
 }
+
+// priorityKey appends the key of the priority of the split node at p to dst.
+// It sorts behind the node and before its children.
+func priorityKey(dst []byte, id ID, p tree.Path) []byte {
+	return append(dataKey(dst, id, p), priorityMark)
+}

@@ -54,13 +54,10 @@ type Change struct {
 	Settings bool
 }
 
-// deletes reports whether a write only takes data away.
-func (w Write) deletes() bool {
+// OnlyDeletes reports whether the write can only make the tree smaller.
+func (w Write) OnlyDeletes() bool {
 	return !slices.ContainsFunc(w.Assignments, func(a Assignment) bool { return !a.Node.IsNull() })
 }
-
-// OnlyDeletes reports whether the write can only make the tree smaller.
-func (w Write) OnlyDeletes() bool { return w.deletes() }
 
 // hasPlaceholders reports whether server values wait to be resolved.
 func (w Write) hasPlaceholders() bool {
