@@ -37,21 +37,59 @@ func BenchmarkReadTwoLookUps(b *testing.B) {
 		`{"rooms": {"r1": {"open": true}}, "members": {"r1": {"ann": 1}}}`, "/rooms/r1/messages", `{"uid":"ann"}`)
 }
 
+func BenchmarkReadLookUp(b *testing.B) {
+	benchmarkRead(b, `{"users": {"$uid": {".read": "root.child('moderators').child(auth.uid).val() === true"}}}`,
+		`{"moderators": {"ben": true}}`, "/users/ann/name", `{"uid":"ben"}`)
+}
+
+func BenchmarkReadDenied(b *testing.B) {
+	r := compile(b, `{"users": {"$uid": {".read": "auth.uid === $uid"}}}`)
+	req := rules.Request{Auth: decode(b, `{"uid":"ben"}`), NowMillis: nowMillis}
+	p, state := path(b, "/users/ann/name"), rules.InNode(tree.Node{})
+	b.ReportAllocs()
+	for b.Loop() {
+		if d, err := r.Read(req, state, p, rules.Query{}); err != nil || d.Allowed {
+			b.Fatalf("Read = %v, %v, want denied", d.Allowed, err)
+		}
+	}
+}
+
+// benchmarkWrite judges a write again and again, which must be allowed.
+func benchmarkWrite(b *testing.B, document string, w tree.Write) {
+	r := compile(b, document)
+	req := rules.Request{Auth: decode(b, `{"uid":"ann"}`), NowMillis: nowMillis}
+	state := rules.InNode(tree.Node{})
+	b.ReportAllocs()
+	for b.Loop() {
+		if d, err := r.Write(req, state, w); err != nil || !d.Allowed {
+			b.Fatalf("Write = %v, %v, want allowed", d.Allowed, err)
+		}
+	}
+}
+
+const ownWrites = `{"users": {"$uid": {".write": "auth.uid === $uid", "age": {".validate": "newData.isNumber() && newData.val() >= 0"}}}}`
+
+func BenchmarkWriteLeaf(b *testing.B) {
+	benchmarkWrite(b, ownWrites, tree.Put(path(b, "/users/ann/age"), decode(b, "5")))
+}
+
+func BenchmarkWritePatch(b *testing.B) {
+	p := path(b, "/users/ann")
+	benchmarkWrite(b, ownWrites, tree.Write{At: p, Patch: true, Assignments: []tree.Assignment{
+		{Path: p.Child("age"), Node: decode(b, "5")},
+		{Path: p.Child("city"), Node: decode(b, `"Springfield"`)},
+		{Path: p.Child("name"), Node: decode(b, `"Ann"`)},
+	}})
+}
+
 func BenchmarkWriteTenValidates(b *testing.B) {
 	var members, fields []string
 	for i := range 9 {
 		members = append(members, fmt.Sprintf(`"f%d": {".validate": "newData.isString() && newData.val().length < 100"}`, i))
 		fields = append(fields, fmt.Sprintf(`"f%d": "text %d"`, i, i))
 	}
-	r := compile(b, `{"users": {"$uid": {".write": "auth.uid === $uid", ".validate": "newData.hasChildren(['f0', 'f1'])", `+strings.Join(members, ",")+`}}}`)
-	w := tree.Put(path(b, "/users/ann"), decode(b, "{"+strings.Join(fields, ",")+"}"))
-	req := rules.Request{Auth: decode(b, `{"uid":"ann"}`), NowMillis: nowMillis}
-	b.ReportAllocs()
-	for b.Loop() {
-		if d, err := r.Write(req, rules.InNode(tree.Node{}), w); err != nil || !d.Allowed {
-			b.Fatalf("Write = %v, %v, want allowed", d.Allowed, err)
-		}
-	}
+	document := `{"users": {"$uid": {".write": "auth.uid === $uid", ".validate": "newData.hasChildren(['f0', 'f1'])", ` + strings.Join(members, ",") + `}}}`
+	benchmarkWrite(b, document, tree.Put(path(b, "/users/ann"), decode(b, "{"+strings.Join(fields, ",")+"}")))
 }
 
 func BenchmarkCompile(b *testing.B) {

@@ -9,9 +9,10 @@ import (
 // maxReads bounds the paths that a decision names.
 const maxReads = 64
 
-// A footprint is data that remembers where it was looked at.
+// A footprint is data that remembers where it was looked at, unless it is off.
 type footprint struct {
 	Data
+	off   bool
 	paths []tree.Path // none of them at or below another
 }
 
@@ -36,6 +37,9 @@ func (f *footprint) NextChild(p tree.Path, after string) (string, error) {
 // add remembers a path. A change at, above or below a remembered path counts as
 // a change of what was read, so a path above others stands for them.
 func (f *footprint) add(p tree.Path) {
+	if f.off {
+		return
+	}
 	if slices.ContainsFunc(f.paths, func(q tree.Path) bool { return q.Contains(p) }) {
 		return
 	}

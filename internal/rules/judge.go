@@ -3,6 +3,7 @@ package rules
 import (
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/livetree/livetree/internal/rules/expr"
 	"github.com/livetree/livetree/internal/tree"
@@ -17,6 +18,9 @@ type Request struct {
 	NowMillis int64
 	// Trace asks for an explanation.
 	Trace bool
+	// Once says that the decision is used at once and never looked at again: then
+	// it does not say what it depended on.
+	Once bool
 
 	// observe, if set, is told of every rule that is asked and what it came to. A
 	// request that does not ask for a trace may be decided without asking any.
@@ -31,7 +35,8 @@ type Decision struct {
 	// and for a write of several assignments that was allowed.
 	Rule DecidingRule
 	// Reads are where the state before the request had a part in the decision, at
-	// most maxReads. It stands until something at, above or below one changes.
+	// most maxReads. It stands until something at, above or below one changes. For
+	// a request that asks once there are none.
 	Reads []tree.Path
 	// UsedNow says that the time had a part in it.
 	UsedNow bool
@@ -56,6 +61,7 @@ func (r *Ruleset) Read(req Request, data Data, p tree.Path, q Query) (Decision, 
 		return Decision{Allowed: true, Rule: rule}, nil
 	}
 	j := newJudge(r, req, data)
+	defer j.release()
 	j.env.Query = q
 	j.trace.attempt("read", "", p, req.Auth)
 	granted, err := j.grant(expr.Read, p)
@@ -68,7 +74,8 @@ func (r *Ruleset) Read(req Request, data Data, p tree.Path, q Query) (Decision, 
 	return j.decide("Read", granted), nil
 }
 
-// A judge decides about one request.
+// A judge decides about one request, and then about another: what it keeps of one
+// is memory and nothing else.
 type judge struct {
 	ruleset  *Ruleset
 	env      expr.Env
@@ -76,20 +83,54 @@ type judge struct {
 	decision Decision
 	trace    tracer
 	observe  func(r *rule, p tree.Path, result bool, failure *expr.Failure)
-	// granted remembers the outcome of .write rules, by location, and validated
-	// the locations whose .validate was true, while several assignments may ask
-	// for the same; nil if there is only one.
+	// several says that a write has several assignments, which may ask for the
+	// same. Then granted remembers the outcome of .write rules, by location, and
+	// validated the locations whose .validate was true.
+	several   bool
 	granted   map[tree.Path]bool
 	validated map[tree.Path]bool
 
-	walk walk
+	walk  walk
+	after overlay
 }
 
+var judges = sync.Pool{New: func() any { return new(judge) }}
+
+// newJudge returns a judge that is to be released.
 func newJudge(r *Ruleset, req Request, data Data) *judge {
-	j := &judge{ruleset: r, data: footprint{Data: data}, observe: req.observe}
+	j := judges.Get().(*judge)
+	j.ruleset, j.observe = r, req.observe
+	j.data = footprint{Data: data, off: req.Once}
 	j.env = expr.Env{Auth: req.Auth, NowMillis: req.NowMillis, Before: &j.data}
 	j.trace.on = req.Trace
 	return j
+}
+
+// release lets the next request have the judge. Nothing that a request could
+// know stays in it, and nothing that was handed out is used again.
+func (j *judge) release() {
+	paths, wildcards := j.walk.paths[:cap(j.walk.paths)], j.walk.wildcards[:cap(j.walk.wildcards)]
+	clear(paths)
+	clear(wildcards)
+	j.after.clear()
+	*j = judge{
+		walk: walk{paths: paths[:0], wildcards: wildcards[:0]}, after: j.after,
+		granted: cleared(j.granted), validated: cleared(j.validated),
+	}
+	judges.Put(j)
+}
+
+// maxKept is up to how many assignments, or locations, of a write a judge keeps
+// the memory for.
+const maxKept = 64
+
+// cleared returns the map without what it holds, or none if it is large.
+func cleared(m map[tree.Path]bool) map[tree.Path]bool {
+	if len(m) > maxKept {
+		return nil
+	}
+	clear(m)
+	return m
 }
 
 func (j *judge) decide(what string, allowed bool) Decision {
@@ -196,7 +237,7 @@ func (j *judge) grants(rule *rule, w *walk) (bool, error) {
 		return ok, nil
 	}
 	ok, err := j.eval(rule, w.path(), w.wildcards)
-	if j.granted != nil {
+	if j.several {
 		j.granted[w.path()] = ok
 	}
 	if ok {

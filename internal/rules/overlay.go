@@ -23,7 +23,14 @@ type overlay struct {
 }
 
 func newOverlay(before Data, w tree.Write) *overlay {
-	o := &overlay{before: before}
+	o := &overlay{}
+	o.set(before, w)
+	return o
+}
+
+// set makes the overlay that of a write. It uses the memory that it has.
+func (o *overlay) set(before Data, w tree.Write) {
+	o.before = before
 	for _, a := range w.Assignments {
 		if a.Priority {
 			o.priorities = append(o.priorities, a)
@@ -34,14 +41,25 @@ func newOverlay(before Data, w tree.Write) *overlay {
 	byPath := func(a, b tree.Assignment) int { return comparePaths(a.Path, b.Path) }
 	slices.SortFunc(o.nodes, byPath)
 	slices.SortFunc(o.priorities, byPath)
-	o.added = make([]int, len(o.nodes)+1)
-	for i, a := range o.nodes {
-		o.added[i+1] = o.added[i]
+	adding := 0
+	o.added = append(o.added, 0)
+	for _, a := range o.nodes {
 		if !a.Node.IsNull() {
-			o.added[i+1]++
+			adding++
 		}
+		o.added = append(o.added, adding)
 	}
-	return o
+}
+
+// clear forgets the write.
+func (o *overlay) clear() {
+	if max(cap(o.nodes), cap(o.priorities)) > maxKept {
+		*o = overlay{}
+		return
+	}
+	clear(o.nodes)
+	clear(o.priorities)
+	*o = overlay{nodes: o.nodes[:0], added: o.added[:0], priorities: o.priorities[:0]}
 }
 
 // comparePaths orders paths such that everything below a path follows it, before
@@ -61,9 +79,12 @@ func comparePaths(a, b tree.Path) int {
 // covering returns the node that the write puts at a path, alone or as a part
 // of something larger. It reports false where the state before shows through.
 func (o *overlay) covering(p tree.Path) (tree.Node, bool) {
-	i, found := o.search(p)
-	if !found {
-		i--
+	i := 0
+	if len(o.nodes) != 1 { // a search among one would compare more than it needs to
+		var found bool
+		if i, found = o.search(p); !found {
+			i--
+		}
 	}
 	if i < 0 || !o.nodes[i].Path.Contains(p) {
 		return tree.Node{}, false

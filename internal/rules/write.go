@@ -7,51 +7,33 @@ import (
 	"github.com/livetree/livetree/internal/tree"
 )
 
-// written returns where a write needs to be granted. One that assigns nothing
-// needs it at its own location: whether it is may not be told otherwise.
-func written(w tree.Write) []tree.Path {
-	if len(w.Assignments) == 0 {
-		return []tree.Path{w.At}
-	}
-	paths := make([]tree.Path, 0, len(w.Assignments))
-	for _, a := range w.Assignments {
-		paths = append(paths, a.Path)
-	}
-	return paths
-}
-
 // Write decides about a write whose server values are resolved: every assignment
 // must be granted, and everything that the write brings or leaves around it must
 // be valid. An error is one of data; then there is no decision.
 func (r *Ruleset) Write(req Request, data Data, w tree.Write) (Decision, error) {
 	j := newJudge(r, req, data)
-	after := newOverlay(&j.data, w)
-	j.env.After = after
+	defer j.release()
+	j.after.set(&j.data, w)
+	j.env.After = &j.after
 	if len(w.Assignments) > 1 {
-		j.granted, j.validated = make(map[tree.Path]bool), make(map[tree.Path]bool)
+		j.remember()
 	}
 	if j.trace.on {
 		j.trace.attempt("write", payload(w), w.At, req.Auth)
 	}
-	for _, p := range written(w) {
-		if rule, ok := r.opens(expr.Write, p); ok && !req.Trace {
-			j.decision.Rule = rule
-			continue
-		}
-		granted, err := j.grant(expr.Write, p)
-		if err != nil {
-			return Decision{}, err
-		}
-		if !granted {
-			j.decision.Rule = DecidingRule{}
-			j.trace.say("No .write rule allowed the operation.")
-			return j.decide("Write", false), nil
-		}
+	granted, err := j.grantAll(w)
+	if err != nil {
+		return Decision{}, err
+	}
+	if !granted {
+		j.decision.Rule = DecidingRule{}
+		j.trace.say("No .write rule allowed the operation.")
+		return j.decide("Write", false), nil
 	}
 	if len(w.Assignments) > 1 {
 		j.decision.Rule = DecidingRule{}
 	}
-	v := validator{judge: j, after: after}
+	v := validator{judge: j}
 	for _, a := range w.Assignments {
 		if err := v.assignment(a); err != nil {
 			return Decision{}, err
@@ -64,11 +46,43 @@ func (r *Ruleset) Write(req Request, data Data, w tree.Write) (Decision, error) 
 	return j.decide("Write", true), nil
 }
 
+// remember lets several assignments share what was asked for one of them.
+func (j *judge) remember() {
+	j.several = true
+	if j.granted == nil {
+		j.granted = make(map[tree.Path]bool)
+	}
+	if j.validated == nil {
+		j.validated = make(map[tree.Path]bool)
+	}
+}
+
+// grantAll asks for every assignment whether it is granted. A write that assigns
+// nothing needs it at its own location: whether it is may not be told otherwise.
+func (j *judge) grantAll(w tree.Write) (bool, error) {
+	if len(w.Assignments) == 0 {
+		return j.grantWrite(w.At)
+	}
+	for _, a := range w.Assignments {
+		if ok, err := j.grantWrite(a.Path); err != nil || !ok {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func (j *judge) grantWrite(p tree.Path) (bool, error) {
+	if rule, ok := j.ruleset.opens(expr.Write, p); ok && !j.trace.on {
+		j.decision.Rule = rule
+		return true, nil
+	}
+	return j.grant(expr.Write, p)
+}
+
 // A validator asks the .validate rules that a write concerns, until one of them
 // is not true.
 type validator struct {
 	*judge
-	after   *overlay
 	refused bool
 }
 
@@ -99,7 +113,7 @@ func (v *validator) ancestor(w *walk) error {
 	if w.node.validate == nil || v.validated[w.path()] {
 		return nil
 	}
-	if v.validated != nil {
+	if v.several {
 		v.validated[w.path()] = true
 	}
 	exists, err := v.after.Exists(w.path())

@@ -218,8 +218,12 @@ func compileBooleanCall(n *call) booleanCode {
 // compileHasChildren compiles hasChildren([…]). All names are evaluated before
 // the first is looked for: one that is not a string fails in any case.
 func compileHasChildren(n *call, target placeCode) booleanCode {
+	items := n.args[0].(*list).items
+	if names, ok := literals(items); ok {
+		return compileHasLiterals(names, target)
+	}
 	var names []textCode
-	for _, item := range n.args[0].(*list).items {
+	for _, item := range items {
 		names = append(names, compileText(item))
 	}
 	return func(e *Env) (bool, error) {
@@ -233,16 +237,44 @@ func compileHasChildren(n *call, target placeCode) booleanCode {
 				return false, err
 			}
 		}
-		for _, key := range keys {
-			if err := e.spend(lookSteps + textSteps(len(key))); err != nil {
-				return false, err
-			}
-			if ok, err := p.child(key).exists(); err != nil || !ok {
-				return false, err
-			}
-		}
-		return true, nil
+		return p.hasAll(e, keys)
 	}
+}
+
+// literals returns the texts of nodes that are all literal strings.
+func literals(items []node) (texts []string, ok bool) {
+	for _, item := range items {
+		l, ok := item.(*literal)
+		if !ok || l.leaf.Kind() != tree.String {
+			return nil, false
+		}
+		texts = append(texts, l.leaf.Text())
+	}
+	return texts, true
+}
+
+// compileHasLiterals is compileHasChildren for names that are known.
+func compileHasLiterals(names []string, target placeCode) booleanCode {
+	return func(e *Env) (bool, error) {
+		p, err := target(e)
+		if err != nil {
+			return false, err
+		}
+		return p.hasAll(e, names)
+	}
+}
+
+// hasAll reports whether there is something at each of some paths below p.
+func (p place) hasAll(e *Env, names []string) (bool, error) {
+	for _, name := range names {
+		if err := e.spend(lookSteps + textSteps(len(name))); err != nil {
+			return false, err
+		}
+		if ok, err := p.child(name).exists(); err != nil || !ok {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // compileStringTest compiles the string methods that return a boolean.
