@@ -1,0 +1,99 @@
+package client
+
+import (
+	"cmp"
+	"crypto/x509"
+	"errors"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// OwnAuthority is where a server that was started here keeps the certificate of
+// its authority.
+const OwnAuthority = "livetree-data/tls/ca.pem"
+
+// An address is a server and the name of a database on it.
+type address struct {
+	url      *url.URL // scheme and host alone
+	database string
+}
+
+// parseAddress reads --url and --db. Errors do not show the URL: it may hold a
+// secret where none belongs.
+func parseAddress(text, database string) (address, error) {
+	if text == "" {
+		return address{}, usage("--url must say where the server is, such as https://localhost:9000")
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return address{}, usage("--url must be like https://localhost:9000")
+	}
+	values := u.Query()
+	database = cmp.Or(database, values.Get("ns"))
+	values.Del("ns")
+	if len(values) > 0 || u.User != nil || strings.Trim(u.Path, "/") != "" || u.Fragment != "" {
+		return address{}, usage("--url must name a server and nothing else; the secret belongs into LIVETREE_AUTH, the database into --db")
+	}
+	return address{&url.URL{Scheme: u.Scheme, Host: u.Host}, database}, nil
+}
+
+// target returns the URL of a request.
+func (a address) target(path string, query url.Values) *url.URL {
+	values := url.Values{}
+	for name, list := range query {
+		values[name] = list
+	}
+	if a.database != "" {
+		values.Set("ns", a.database)
+	}
+	u := *a.url
+	u.RawPath, u.RawQuery = path, values.Encode()
+	// The path was escaped by us, so it can be read again.
+	u.Path, _ = url.PathUnescape(path)
+	return &u
+}
+
+// String returns the address for people.
+func (a address) String() string {
+	if a.database == "" {
+		return a.url.String()
+	}
+	return a.url.String() + " (database " + a.database + ")"
+}
+
+// wantsParameter reports whether the credential must be a parameter: the original
+// service takes only its access tokens, which begin like this, in a header.
+func (a address) wantsParameter(auth string) bool {
+	host := a.url.Hostname()
+	original := strings.HasSuffix(host, ".firebaseio.com") || strings.HasSuffix(host, ".firebasedatabase.app")
+	return original && !strings.HasPrefix(auth, "ya29.")
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// trusted returns whom to trust: the authorities of the system, and the one of
+// --ca or of the data directory here.
+func trusted(ca string) (*x509.CertPool, error) {
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	name := cmp.Or(ca, filepath.FromSlash(OwnAuthority))
+	pem, err := os.ReadFile(name)
+	switch {
+	case ca == "" && errors.Is(err, fs.ErrNotExist):
+		return pool, nil
+	case err != nil:
+		return nil, err
+	case !pool.AppendCertsFromPEM(pem):
+		return nil, usage("%s holds no certificate", name)
+	}
+	return pool, nil
+}

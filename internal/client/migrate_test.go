@@ -1,0 +1,158 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/livetree/livetree/internal/client"
+)
+
+// steps collects what a migration tells, and lets a test wait for it.
+type steps struct {
+	mu   sync.Mutex
+	told []client.MigrationEvent
+	more chan struct{}
+}
+
+func newSteps() *steps { return &steps{more: make(chan struct{}, 1000)} }
+
+func (s *steps) tell(e client.MigrationEvent) {
+	s.mu.Lock()
+	s.told = append(s.told, e)
+	s.mu.Unlock()
+	s.more <- struct{}{}
+}
+
+func (s *steps) count(step string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, e := range s.told {
+		if e.Step == step {
+			n++
+		}
+	}
+	return n
+}
+
+// wait waits until a step was told so many times.
+func (s *steps) wait(t *testing.T, step string, times int, ended <-chan error) {
+	t.Helper()
+	timeout := time.After(60 * time.Second)
+	for s.count(step) < times {
+		select {
+		case <-s.more:
+		case err := <-ended:
+			t.Fatalf("the migration ends with %v before it says %q; it said %+v", err, step, s.told)
+		case <-timeout:
+			t.Fatalf("the migration does not say %q; it said %+v", step, s.told)
+		}
+	}
+}
+
+func TestMigrate(t *testing.T) {
+	source, target := startServer(t, "127.0.0.1:0"), startServer(t, "127.0.0.1:0")
+	from, to := source.client(t), target.client(t)
+	put(t, from, "/", rooms(20000)) // more than one request can carry
+	told := newSteps()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- client.Migration{From: from, To: to, Path: "/", Quiet: 10 * time.Millisecond, Tell: told.tell}.Run(ctx)
+	}()
+	// Writers go on while the first copy is made.
+	told.wait(t, "copying", 1, ended)
+	for i := range 50 {
+		put(t, from, fmt.Sprintf("live/k%d", i), fmt.Sprintf(`{".value":%d,".priority":%d}`, i, i))
+	}
+	patch(t, from, "rooms/room000001", `{"seats":null,"topic":"new","a/b":[1,{"c":2}]}`)
+	put(t, from, "rooms/room000002", "null")
+	told.wait(t, "verified", 1, ended)
+	if got, want := exported(t, to, "/"), exported(t, from, "/"); got != want {
+		t.Errorf("the target holds %.300s…, want %.300s…", got, want)
+	}
+
+	put(t, from, "live/k7/.priority", `"first"`)
+	patch(t, from, "/", `{"live/k1":null,"version":4}`)
+	told.wait(t, "verified", 2, ended)
+	if got, want := exported(t, to, "/"), exported(t, from, "/"); got != want {
+		t.Errorf("after more changes the target holds %.300s…, want %.300s…", got, want)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("the migration that is interrupted when it is verified: %v", err)
+	}
+}
+
+func patch(t *testing.T, c *client.Client, path, body string) {
+	t.Helper()
+	at, err := client.Location(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Bytes(t.Context(), client.Request{Method: http.MethodPatch, Path: at, Body: strings.NewReader(body)}); err != nil {
+		t.Fatalf("PATCH %s: %v", path, err)
+	}
+}
+
+func TestMigrateOnceAndRefusals(t *testing.T) {
+	source, target := startServer(t, "127.0.0.1:0"), startServer(t, "127.0.0.1:0")
+	from, to := source.client(t), target.client(t)
+	put(t, from, "/a", `{"x":1,".priority":2}`)
+	put(t, to, "/a", `{"y":1}`)
+	put(t, to, "/b", `1`)
+	m := client.Migration{From: from, To: to, Path: "/a", Once: true, Quiet: time.Millisecond}
+	err := m.Run(t.Context())
+	if _, ok := errors.AsType[*client.UsageError](err); !ok || !strings.Contains(err.Error(), "--replace") {
+		t.Errorf("a migration to where there is data: %v", err)
+	}
+	m.Replace = true
+	no := errors.New("no")
+	m.Confirm = func() error { return no }
+	if err := m.Run(t.Context()); !errors.Is(err, no) {
+		t.Errorf("a migration that is not confirmed: %v", err)
+	}
+	m.Confirm = nil
+	if err := m.Run(t.Context()); err != nil {
+		t.Fatalf("migration: %v", err)
+	}
+	if got, want := exported(t, to, "/"), `{"a":{".priority":2,"x":1},"b":1}`; got != want {
+		t.Errorf("the target holds %s, want %s", got, want)
+	}
+	stranger, err := client.New(client.Options{URL: source.url, CA: source.ca})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	m.From = stranger
+	if err := m.Run(t.Context()); client.ExitCode(err) != client.ExitDenied {
+		t.Errorf("a migration from where one may not read: %v", err)
+	}
+}
+
+// TestMigrateNoticesDifferences: somebody writes to the target.
+func TestMigrateNoticesDifferences(t *testing.T) {
+	source, target := startServer(t, "127.0.0.1:0"), startServer(t, "127.0.0.1:0")
+	from, to := source.client(t), target.client(t)
+	put(t, from, "/", `{"a":1,"b":{"c":2}}`)
+	told := newSteps()
+	m := client.Migration{From: from, To: to, Path: "/", Once: true, Quiet: time.Millisecond, Tell: func(e client.MigrationEvent) {
+		told.tell(e)
+		if e.Step == "verifying" {
+			put(t, to, "/b/d", "3")
+		}
+	}}
+	if err := m.Run(t.Context()); !errors.Is(err, client.ErrDiffers) || !strings.Contains(err.Error(), "/b") {
+		t.Errorf("a migration to a target that others write to: %v", err)
+	}
+	if told.count("differs") == 0 || told.count("verified") != 0 {
+		t.Errorf("the migration says %+v", told.told)
+	}
+}
