@@ -1,8 +1,10 @@
 // Package auth turns a credential into an identity.
 //
-// A credential is what a client sends. It is one of three things:
+// A credential is what a client sends. It is one of four things:
 //
 //   - the app secret of a database, which makes its holder the operator;
+//   - an access token, for which the holder of an [Account]'s key has exchanged an
+//     assertion: it makes its bearer the operator for an hour;
 //   - a token signed with that secret (HS256), as the Firebase token generators
 //     make them: what it says in its claim d is the variable auth of rules;
 //   - a token of an [Issuer], an identity provider that the server was told to
@@ -44,7 +46,7 @@ type Identity struct {
 	// Admin says that rules do not apply.
 	Admin bool
 	// Operator says that it may also read and replace the rules: it is the
-	// holder of the app secret.
+	// holder of the app secret, or of a service account's key.
 	Operator bool
 	// Auth is what rules see as auth; no data for nobody. Its keys need not be
 	// valid as child names.
@@ -71,6 +73,8 @@ func (id Identity) As(auth tree.Node) Identity {
 type Database struct {
 	Name    string
 	Secrets []string // the app secrets; empty ones do not count
+	// Accounts are the keys of service accounts.
+	Accounts []Account
 }
 
 // Options are what a Verifier needs to know. The zero value is right for a
@@ -82,6 +86,9 @@ type Options struct {
 	// nil.
 	Transport http.RoundTripper
 	Logger    *slog.Logger // discards if nil
+	// AccessKey signs access tokens; see the function AccessKey. Without it one is
+	// drawn, and no access token outlives the Verifier.
+	AccessKey []byte
 }
 
 // A Verifier turns credentials into identities. Many goroutines may use it.
@@ -89,6 +96,11 @@ type Verifier struct {
 	now      func() time.Time
 	issuers  map[string]*issuer // by the claim iss
 	basisKey []byte             // makes a Basis useless to whoever sees one
+	failures failures
+	proofs   proofs
+
+	accessKey  []byte
+	assertions assertions
 }
 
 // New returns a verifier. It does not fetch any keys yet: an issuer may come up
@@ -106,6 +118,12 @@ func New(opts Options) (*Verifier, error) {
 	v := &Verifier{now: opts.Now, issuers: map[string]*issuer{}, basisKey: make([]byte, sha256.Size)}
 	if _, err := rand.Read(v.basisKey); err != nil {
 		return nil, fmt.Errorf("draw a key: %w", err)
+	}
+	if v.accessKey = opts.AccessKey; len(v.accessKey) == 0 {
+		var err error
+		if v.accessKey, err = AccessKey(v.basisKey); err != nil {
+			return nil, fmt.Errorf("derive a key: %w", err)
+		}
 	}
 	for _, config := range opts.Issuers {
 		if v.issuers[config.URL] != nil {
@@ -132,35 +150,60 @@ const maxCredentialBytes = 8 << 10
 // fetched and cannot be, the error is a fault.Unavailable one: who comes is not
 // known. A fetch takes at most fetchTimeout; ctx ends the waiting for one that
 // another request began. How long Verify takes tells nothing about the secrets.
+//
+// A credential that was accepted is remembered, and is accepted again for as long
+// as it would be by verifying it anew.
 func (v *Verifier) Verify(ctx context.Context, credential string, database Database) (Identity, error) {
 	if credential == "" {
 		return Identity{}, nil
 	}
-	if len(credential) > maxCredentialBytes {
-		return Identity{}, refusal(errTooLong)
+	found, err := v.proof(ctx, credential, database)
+	if err != nil {
+		v.failures.count(err)
+		return Identity{}, refusal(err)
 	}
+	return found.identity, nil
+}
+
+// proof is Verify with errors that say what is wrong. It remembers what it finds.
+func (v *Verifier) proof(ctx context.Context, credential string, database Database) (*proof, error) {
+	if len(credential) > maxCredentialBytes {
+		return nil, errTooLong
+	}
+	f := fingerprintOf(credential, database)
+	if known := v.proofs.find(f); known != nil && known.stands(v.now(), database) {
+		return known, nil
+	}
+	found, err := v.prove(ctx, credential, database)
+	if err != nil {
+		return nil, err
+	}
+	v.proofs.add(f, found)
+	return found, nil
+}
+
+// prove finds out what a credential proves, from nothing but itself.
+func (v *Verifier) prove(ctx context.Context, credential string, database Database) (*proof, error) {
 	if secret, ok := findSecret(credential, database.Secrets); ok {
-		return Identity{Admin: true, Operator: true, Basis: v.secretBasis(secret)}, nil
+		return &proof{identity: Identity{Admin: true, Operator: true, Basis: v.secretBasis(secret)}}, nil
+	}
+	if IsAccessToken(credential) {
+		return v.accessProof(credential, database)
 	}
 	t, err := parseToken(credential)
 	if err != nil {
-		return Identity{}, refusal(err)
+		return nil, err
 	}
-	var id Identity
 	if t.algorithm == hs256 {
-		id, err = v.legacyIdentity(t, database)
-	} else {
-		id, err = v.issuedIdentity(ctx, t, database)
+		return v.legacyProof(t, database)
 	}
-	if err != nil {
-		return Identity{}, refusal(err)
-	}
-	return id, nil
+	return v.issuedProof(ctx, t, database)
 }
 
 // Holds reports whether an identity that Verify gave is still good in the
-// database: it has not expired, and the secret that it rests on is still one.
-// Between two calls only time and a change of secrets can alter the answer.
+// database: it has not expired, and the secret, or the key of an account, that it
+// rests on is still one. Between two calls only time and a change of those can
+// alter the answer.
 func (v *Verifier) Holds(id Identity, database Database) bool {
 	if !id.Expires.IsZero() && !v.now().Before(id.Expires) {
 		return false
@@ -173,6 +216,11 @@ func (v *Verifier) Holds(id Identity, database Database) bool {
 			return true
 		}
 	}
+	for _, account := range database.Accounts {
+		if id.Basis == v.accountBasis(account.KeyID) {
+			return true
+		}
+	}
 	for url := range v.issuers {
 		if id.Basis == v.issuerBasis(url) {
 			return true
@@ -182,6 +230,7 @@ func (v *Verifier) Holds(id Identity, database Database) bool {
 }
 
 func (v *Verifier) secretBasis(secret string) string { return v.basis("secret ", secret) }
+func (v *Verifier) accountBasis(keyID string) string { return v.basis("account ", keyID) }
 func (v *Verifier) issuerBasis(url string) string    { return v.basis("issuer ", url) }
 
 func (v *Verifier) basis(kind, text string) string {

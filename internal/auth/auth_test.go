@@ -237,13 +237,16 @@ func BenchmarkVerify(b *testing.B) {
 		"secret": secret, "HS256": forge(hs, ann, secret),
 		"RS256": forge(`{"alg":"RS256","kid":"rs"}`, issuedClaims(), rsaKey()), "ES256": forge(ec, issuedClaims(), ecKey()), "EdDSA": forge(ed, issuedClaims(), edKey),
 	} {
-		b.Run(name, func(b *testing.B) {
+		run := func(b *testing.B, before func()) {
 			b.ReportAllocs()
 			for b.Loop() {
+				before()
 				if _, err := v.Verify(b.Context(), credential, database); err != nil {
 					b.Fatal(err)
 				}
 			}
-		})
+		}
+		b.Run(name+"/anew", func(b *testing.B) { run(b, v.Forget) })
+		b.Run(name+"/known", func(b *testing.B) { run(b, func() {}) })
 	}
 }

@@ -49,34 +49,37 @@ func newIssuer(config Issuer, opts Options) (*issuer, error) {
 	return &issuer{url: config.URL, audiences: slices.Clone(config.Audiences), keys: keys}, nil
 }
 
-// issuedIdentity returns who the token of an issuer is. What is wrong without a
+// issuedProof returns what the token of an issuer proves. What is wrong without a
 // key is found first, so that such tokens cause no fetch.
-func (v *Verifier) issuedIdentity(ctx context.Context, t *token, database Database) (Identity, error) {
+func (v *Verifier) issuedProof(ctx context.Context, t *token, database Database) (*proof, error) {
 	url, _, err := t.claims.text("iss")
 	if err != nil {
-		return Identity{}, err
+		return nil, err
 	}
 	issuer := v.issuers[url]
 	if issuer == nil {
-		return Identity{}, errIssuer
+		return nil, errIssuer
 	}
 	if !issuer.isFor(t.claims["aud"], database.Name) {
-		return Identity{}, errAudience
+		return nil, errAudience
 	}
-	if err := issuer.keys.verify(ctx, t); err != nil {
-		return Identity{}, err
+	generation, err := issuer.keys.verify(ctx, t)
+	if err != nil {
+		return nil, err
 	}
 	id := Identity{Basis: v.issuerBasis(url)}
 	if id.Auth, err = issuedAuth(t); err != nil {
-		return Identity{}, err
+		return nil, err
 	}
-	if id.Expires, err = t.claims.period(v.now()); err != nil {
-		return Identity{}, err
+	valid, err := t.claims.period(v.now())
+	if err != nil {
+		return nil, err
 	}
-	if id.Expires.IsZero() {
-		return Identity{}, errNoExpiry
+	if valid.expires.IsZero() {
+		return nil, errNoExpiry
 	}
-	return id, nil
+	id.Expires = valid.expires
+	return &proof{identity: id, from: valid.from, issuer: issuer, generation: generation}, nil
 }
 
 // isFor reports whether the claim aud, a string or a list of strings, holds an

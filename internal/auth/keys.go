@@ -148,13 +148,14 @@ type keySet struct {
 	now    func() time.Time
 	logger *slog.Logger
 
-	mu       sync.Mutex
-	keys     []key
-	text     string        // of the key set that keys was read from
-	fetched  bool          // keys is what the issuer said once
-	staleAt  time.Time     // when keys should be fetched again
-	tried    time.Time     // when the last fetch began
-	fetching chan struct{} // closed when the fetch that goes on ends; nil if none does
+	mu         sync.Mutex
+	keys       []key
+	generation uint64        // how often keys have changed
+	text       string        // of the key set that keys was read from
+	fetched    bool          // keys is what the issuer said once
+	staleAt    time.Time     // when keys should be fetched again
+	tried      time.Time     // when the last fetch began
+	fetching   chan struct{} // closed when the fetch that goes on ends; nil if none does
 }
 
 func newKeySet(config Issuer, opts Options) (*keySet, error) {
@@ -182,25 +183,35 @@ func newKeySet(config Issuer, opts Options) (*keySet, error) {
 	return s, nil
 }
 
-// verify checks the signature of a token, which it may fetch keys for.
-func (s *keySet) verify(ctx context.Context, t *token) error {
-	keys, err := s.find(ctx, t)
+// verify checks the signature of a token, which it may fetch keys for. It returns
+// the generation of the keys that it was checked with.
+func (s *keySet) verify(ctx context.Context, t *token) (generation uint64, err error) {
+	keys, generation, err := s.find(ctx, t)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, k := range keys {
 		if k.verifies(t) {
-			return nil
+			return generation, nil
 		}
 	}
-	return errSignature
+	return 0, errSignature
 }
 
-// find returns the keys that a token may have been signed with, at least one.
-func (s *keySet) find(ctx context.Context, t *token) ([]key, error) {
+// stands reports whether a token that was verified with keys of this generation
+// is verified now: the keys are the same, and it is not time to ask for them.
+func (s *keySet) stands(generation uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.generation == generation && !s.dueLocked(true)
+}
+
+// find returns the keys that a token may have been signed with, at least one, and
+// their generation.
+func (s *keySet) find(ctx context.Context, t *token) (found []key, generation uint64, err error) {
 	for {
 		s.mu.Lock()
-		found := s.matchLocked(t)
+		found, generation = s.matchLocked(t), s.generation
 		due, fetching := s.dueLocked(len(found) > 0), s.fetching
 		if due && fetching == nil {
 			s.tried = s.now()
@@ -213,17 +224,17 @@ func (s *keySet) find(ctx context.Context, t *token) ([]key, error) {
 		case due && fetching == nil:
 			s.refetch(ctx)
 		case len(found) > 0:
-			return found, nil
+			return found, generation, nil
 		case fetching != nil:
 			select {
 			case <-fetching:
 			case <-ctx.Done():
-				return nil, ctx.Err()
+				return nil, 0, ctx.Err()
 			}
 		case !fetched:
-			return nil, errNoKeys
+			return nil, 0, errNoKeys
 		default:
-			return nil, errKeyID
+			return nil, 0, errKeyID
 		}
 	}
 }
@@ -285,6 +296,9 @@ func (s *keySet) fetch(ctx context.Context) error {
 	s.mu.Lock()
 	changed := s.text != string(text)
 	s.keys, s.text, s.fetched, s.staleAt = keys, string(text), true, s.now().Add(maxAge)
+	if changed {
+		s.generation++
+	}
 	s.mu.Unlock()
 	if changed {
 		s.logger.Info("an issuer has new keys", "keys", len(keys))

@@ -15,28 +15,32 @@ import (
 // This file is about the tokens that whoever has the app secret signs with it:
 // those of the Firebase token generators.
 
-// legacyIdentity returns who a token is that names HS256. The only keys for that
-// algorithm are the app secrets.
-func (v *Verifier) legacyIdentity(t *token, database Database) (Identity, error) {
+// legacyProof returns what a token proves that names HS256. The only keys for
+// that algorithm are the app secrets.
+func (v *Verifier) legacyProof(t *token, database Database) (*proof, error) {
 	secret, ok := t.signer(database.Secrets)
 	if !ok {
-		return Identity{}, errSignature
+		return nil, errSignature
 	}
 	version, ok, err := t.claims.number("v")
 	if err != nil || !ok || version != 0 {
-		return Identity{}, errVersion
+		return nil, errVersion
 	}
 	id := Identity{Basis: v.secretBasis(secret)}
 	for name, flag := range map[string]*bool{"admin": &id.Admin, "debug": &id.Debug, "simulate": &id.Simulate} {
 		if *flag, err = t.claims.flag(name); err != nil {
-			return Identity{}, err
+			return nil, err
 		}
 	}
 	if id.Auth, err = legacyAuth(t.claims["d"], id.Admin); err != nil {
-		return Identity{}, err
+		return nil, err
 	}
-	id.Expires, err = t.claims.period(v.now())
-	return id, err
+	valid, err := t.claims.period(v.now())
+	if err != nil {
+		return nil, err
+	}
+	id.Expires = valid.expires
+	return &proof{identity: id, from: valid.from}, nil
 }
 
 // signer returns the secret that the token was signed with.

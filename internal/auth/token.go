@@ -178,21 +178,39 @@ func (c claims) moment(name string) (at time.Time, ok bool, err error) {
 // expiry is exact: a token that lives a little longer helps only who stole it.
 const maxSkew = time.Minute
 
-// period checks that a token is valid now and returns when it expires, zero for
-// never.
-func (c claims) period(now time.Time) (expires time.Time, err error) {
+// A period is when a token is valid: not before nbf and iat, nor from exp on. An
+// end that the token does not give is zero.
+type period struct{ from, expires time.Time }
+
+// period returns when a token is valid. It fails if that is not now.
+func (c claims) period(now time.Time) (p period, err error) {
 	for _, name := range []string{"nbf", "iat"} {
 		at, ok, err := c.moment(name)
 		if err != nil {
-			return time.Time{}, err
+			return period{}, err
 		}
-		if ok && at.After(now.Add(maxSkew)) {
-			return time.Time{}, errTooSoon
+		if ok && at.After(p.from) {
+			p.from = at
 		}
 	}
 	expires, ok, err := c.moment("exp")
-	if err == nil && ok && !now.Before(expires) {
-		err = errExpired
+	if err != nil {
+		return period{}, err
 	}
-	return expires, err
+	if ok && expires.IsZero() {
+		return period{}, errExpired // long ago; as zero it would be never
+	}
+	p.expires = expires
+	return p, p.check(now)
+}
+
+// check returns why a token with that period is not valid now, or nil.
+func (p period) check(now time.Time) error {
+	switch {
+	case p.from.After(now.Add(maxSkew)):
+		return errTooSoon
+	case !p.expires.IsZero() && !now.Before(p.expires):
+		return errExpired
+	}
+	return nil
 }

@@ -6,6 +6,7 @@ package catalog
 
 import (
 	"errors"
+	"maps"
 	"regexp"
 	"sync"
 
@@ -122,6 +123,19 @@ func (c *Catalog) Names() ([]string, error) {
 		return true
 	})
 	return list, err
+}
+
+// Each calls yield with the databases that are open, in any order, until it
+// returns false.
+func (c *Catalog) Each(yield func(name string, d *engine.Database) bool) {
+	c.mu.RLock()
+	open := maps.Clone(c.open)
+	c.mu.RUnlock()
+	for name, d := range open {
+		if !yield(name, d) {
+			return
+		}
+	}
 }
 
 // Close closes all databases. The store stays open.

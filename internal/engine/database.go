@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/hub"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -32,12 +33,19 @@ type Options struct {
 	Deadline time.Duration
 	// Name is what the database is called: tokens may be for it alone.
 	Name string
+	// Streams bounds what the watches of all databases keep that is not taken.
+	Streams *hub.Budget
 	// Verifier judges credentials; one that knows no issuers by default.
 	Verifier *auth.Verifier
+	// Metrics are shared by the databases of a store; its own by default.
+	Metrics *Metrics
+	// Unindexed, if set, is told of queries that were refused for the lack of an
+	// index.
+	Unindexed func(database, path, index string)
 }
 
 // A Database is one tree with one order of writes. All methods are safe for
-// concurrent use. While nobody writes it has no goroutine.
+// concurrent use. Soon after the last write it has no goroutine.
 type Database struct {
 	store *store.Store
 	id    store.ID
@@ -48,13 +56,18 @@ type Database struct {
 
 	mu      sync.Mutex
 	queue   []*operation
-	running bool // the writer goroutine takes from the queue
+	running bool // there is a writer goroutine, which takes from the queue
+	idle    bool // it waits to be woken
 	closed  bool
 	// maintaining says that a goroutine works on indexes.
 	maintaining bool
 	writers     sync.WaitGroup
 
-	ended chan struct{} // closed by Close
+	kept []*operation  // for the next requests, while there is a writer
+	wake chan struct{} // wakes the writer, made for the first; it has room when that is idle
+
+	ended   chan struct{} // closed by Close
+	watches watches
 
 	// The rest belongs to the writer goroutine.
 
@@ -75,6 +88,9 @@ type published struct {
 func Open(s *store.Store, id store.ID, opts Options) (*Database, error) {
 	if opts.Deadline == 0 {
 		opts.Deadline = DefaultDeadline
+	}
+	if opts.Metrics == nil {
+		opts.Metrics = &Metrics{}
 	}
 	if opts.Verifier == nil {
 		var err error
@@ -98,12 +114,13 @@ func Open(s *store.Store, id store.ID, opts Options) (*Database, error) {
 	}
 	d.recent.position = position
 	d.published.Store(&published{position: position, settings: d.settings})
+	d.watches.init(d)
 	d.startMaintenance()
 	return d, nil
 }
 
 // Close refuses further writes and waits until those that were queued are
-// handed to the store. Reads go on.
+// handed to the store. It ends all watches. Reads go on.
 func (d *Database) Close() {
 	d.mu.Lock()
 	if !d.closed {
@@ -112,6 +129,7 @@ func (d *Database) Close() {
 	}
 	d.mu.Unlock()
 	d.writers.Wait()
+	d.watches.close()
 }
 
 // view returns the newest view and what belongs to it. The syncer stores what

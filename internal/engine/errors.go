@@ -5,7 +5,6 @@ import (
 
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/store"
-	"github.com/livetree/livetree/internal/tree"
 )
 
 // classify gives errors of the lower packages their kind and public text.
@@ -27,8 +26,6 @@ func classify(err error) error {
 		return fault.Wrap(fault.Unavailable, err, "%v, try again", store.ErrNotReady)
 	case errors.Is(err, store.ErrAlike):
 		return fault.Wrap(fault.Invalid, err, "%v", store.ErrAlike)
-	case errors.Is(err, tree.ErrIncrementRange):
-		return fault.Wrap(fault.Invalid, err, "%v", tree.ErrIncrementRange)
 	}
 	return err
 }

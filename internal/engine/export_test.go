@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/livetree/livetree/internal/store"
 )
@@ -31,4 +32,14 @@ func (s *Snapshot) IndexState() map[string]int {
 		states[e.State]++
 	}
 	return states
+}
+
+// StepStands reports whether what is prepared for a write before a step of the first
+// index still stands behind it.
+func (d *Database) StepStands() bool {
+	s := d.published.Load().settings
+	list := indexList{s.list.Next, slices.Clone(s.list.Entries)}
+	list.Entries[0].Cursor = []byte("further")
+	after, err := s.with(store.Settings{settingIndexes: list.encode()})
+	return err == nil && after.preparesLike(s)
 }

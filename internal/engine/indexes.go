@@ -1,11 +1,9 @@
 package engine
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/query"
@@ -75,6 +73,21 @@ func (l indexList) encode() []byte {
 	}
 	return row
 }
+
+// kept returns the numbers of the indexes that writes keep. What a number stands
+// for never changes.
+func (l indexList) kept() []uint32 {
+	var numbers []uint32
+	for _, e := range l.Entries {
+		if e.State != indexDropping {
+			numbers = append(numbers, e.Number)
+		}
+	}
+	return numbers
+}
+
+// keepsLike reports whether writes keep the same indexes.
+func (l indexList) keepsLike(other indexList) bool { return slices.Equal(l.kept(), other.kept()) }
 
 // tree returns the indexes that writes keep.
 func (l indexList) tree() (*store.Indexes, error) {
@@ -169,87 +182,6 @@ func (l indexList) unfinished() (indexEntry, bool) {
 	return indexEntry{}, false
 }
 
-// step does a part of building or dropping an index at its turn in the order.
-func (d *Database) step(s *settings, number uint32) (revision, error) {
-	i := s.list.find(number)
-	if i < 0 || s.list.Entries[i].State == indexReady {
-		return revision{}, nil
-	}
-	list := indexList{s.list.Next, slices.Clone(s.list.Entries)}
-	e := &list.Entries[i]
-	var rows *store.IndexRows
-	var err error
-	if e.State == indexDropping {
-		rows, err = d.store.DropIndex(d.id, e.Number, e.Cursor)
-	} else {
-		rule, parseErr := e.rule()
-		if parseErr != nil {
-			return revision{}, parseErr
-		}
-		index := store.Index{Number: e.Number, Order: rule.Index.Order()}
-		rows, err = d.store.BuildIndex(d.id, s.indexes, index, len(e.Pattern), e.Cursor)
-	}
-	if err != nil {
-		return revision{}, err
-	}
-	switch e.Cursor = rows.Cursor; {
-	case e.Cursor != nil:
-	case e.State == indexDropping:
-		list.Entries = slices.Delete(list.Entries, i, i+1)
-	default:
-		e.State = indexReady
-	}
-	return revision{rows: store.Settings{settingIndexes: list.encode()}, step: rows}, nil
-}
-
-// retryStep is how long to wait when a step cannot be made, for want of space
-// perhaps.
-const retryStep = time.Second
-
-// startMaintenance works on unfinished indexes until there are none. It is
-// called when there may be some; one goroutine at a time does the work.
-func (d *Database) startMaintenance() {
-	if _, ok := d.published.Load().settings.list.unfinished(); !ok {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.maintaining || d.closed {
-		return
-	}
-	d.maintaining = true
-	d.writers.Add(1)
-	go d.maintain()
-}
-
-func (d *Database) maintain() {
-	defer d.writers.Done()
-	for {
-		e, ok := d.published.Load().settings.list.unfinished()
-		d.mu.Lock()
-		if !ok || d.closed {
-			d.maintaining = false
-			d.mu.Unlock()
-			return
-		}
-		d.mu.Unlock()
-		_, err := d.Write(context.Background(), Request{revise: func(s *settings) (revision, error) { return d.step(s, e.Number) }})
-		if err != nil {
-			d.pause(retryStep)
-		}
-	}
-}
-
-// pause waits, but not longer than the database is open.
-func (d *Database) pause(wait time.Duration) {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-d.ended:
-	}
-}
-
 // indexFor returns the index for a query at a location: nil with no error if the
 // order needs none or if it is not ready yet.
 func (s *settings) indexFor(q query.Query, at string, here []store.Index) (*store.Index, error) {
@@ -266,18 +198,4 @@ func (s *settings) indexFor(q query.Query, at string, here []store.Index) (*stor
 		}
 	}
 	return nil, fault.New(fault.Invalid, `Index not defined, add ".indexOn": %q, for path %q, to the rules`, index.String(), at)
-}
-
-// WaitForIndexes returns when no index is being built or dropped.
-func (d *Database) WaitForIndexes(ctx context.Context) error {
-	for {
-		if _, ok := d.published.Load().settings.list.unfinished(); !ok {
-			return nil
-		}
-		d.startMaintenance()
-		// Every step is a commit: wait for one.
-		if _, err := d.Write(ctx, Request{revise: func(*settings) (revision, error) { return revision{}, nil }}); err != nil {
-			return err
-		}
-	}
 }

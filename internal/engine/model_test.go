@@ -17,6 +17,7 @@ import (
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/model"
+	"github.com/livetree/livetree/internal/proof"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -55,7 +56,7 @@ func TestModel(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("%d steps and %d queries in %d histories", steps.Load(), queries.Load(), histories.Load())
+	figures.Report(t, "model", proof.Count("histories", int(histories.Load())), proof.Count("steps", int(steps.Load())), proof.Count("queries", int(queries.Load())))
 }
 
 // maxModel is the size from which a tree is replaced now and then: the obvious

@@ -2,13 +2,14 @@ package engine
 
 import (
 	"math"
+	"slices"
 
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 )
 
 // prepared is the work that was done for a write before its turn. It stands as
-// long as the settings are the same and nothing at, above or below the paths that
+// long as the settings prepare alike and nothing at, above or below the paths that
 // were read has changed since the position it was done at.
 type prepared struct {
 	position uint64
@@ -56,25 +57,64 @@ const recentChanges = 256
 type recent struct {
 	position uint64 // of the newest commit
 	// touched are the paths of the newest commits, the newest last.
-	touched [][]tree.Path
+	touched []touch
+}
+
+// A touch is the paths of one commit: those of a patch if they are few, else
+// that of the request.
+type touch struct {
+	at    tree.Path
+	patch []tree.Path
+}
+
+// concerns reports whether the commit touched something at, above or below a path.
+func (t touch) concerns(p tree.Path) bool {
+	related := func(q tree.Path) bool { return q.Contains(p) || p.Contains(q) }
+	if t.patch != nil {
+		return slices.ContainsFunc(t.patch, related)
+	}
+	return related(t.at)
+}
+
+// paths returns the paths of the commit.
+func (t touch) paths() []tree.Path {
+	if t.patch != nil {
+		return t.patch
+	}
+	return []tree.Path{t.at}
 }
 
 // maxTouched is how many paths of one change are remembered one by one.
 const maxTouched = 16
 
 func (r *recent) add(c tree.Change) {
-	paths := []tree.Path{c.At}
-	if c.Patch && len(c.Assignments) <= maxTouched {
-		paths = paths[:0]
-		for _, a := range c.Assignments {
-			paths = append(paths, a.Path)
+	t := touch{at: c.At}
+	if n := len(c.Assignments); c.Settings {
+		t.patch = []tree.Path{} // none
+	} else if c.Patch && n <= maxTouched {
+		t.patch = make([]tree.Path, n)
+		for i, a := range c.Assignments {
+			t.patch[i] = a.Path
 		}
 	}
 	if len(r.touched) == 2*recentChanges {
 		r.touched = append(r.touched[:0], r.touched[recentChanges:]...)
 	}
 	r.position = c.Position
-	r.touched = append(r.touched, paths)
+	r.touched = append(r.touched, t)
+}
+
+// since returns the paths that commits behind a position touched; false if that is
+// no longer known.
+func (r *recent) since(position uint64) (touched []tree.Path, known bool) {
+	behind := r.position - position
+	if behind > uint64(len(r.touched)) {
+		return nil, false
+	}
+	for _, change := range r.touched[uint64(len(r.touched))-behind:] {
+		touched = append(touched, change.paths()...)
+	}
+	return touched, true
 }
 
 // unchanged reports whether no commit behind a position touched any of the
@@ -88,12 +128,8 @@ func (r *recent) unchanged(since uint64, paths []tree.Path) bool {
 		return false
 	}
 	for _, change := range r.touched[uint64(len(r.touched))-behind:] {
-		for _, touched := range change {
-			for _, path := range paths {
-				if touched.Contains(path) || path.Contains(touched) {
-					return false
-				}
-			}
+		if slices.ContainsFunc(paths, change.concerns) {
+			return false
 		}
 	}
 	return true

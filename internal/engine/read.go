@@ -56,10 +56,18 @@ func (s *Snapshot) Shallow(p tree.Path) (*store.Printer, error) {
 func (s *Snapshot) Select(p tree.Path, q query.Query, form tree.Form) (*store.Selection, error) {
 	index, err := s.settings.indexFor(q, p.String(), s.settings.indexes.At(p))
 	if err != nil {
+		s.noteUnindexed(p, q)
 		return nil, err
 	}
 	selection, err := s.view.Select(s.database.id, p, q, index, form)
 	return selection, classify(err)
+}
+
+// noteUnindexed tells of a query that lacks its index.
+func (s *Snapshot) noteUnindexed(p tree.Path, q query.Query) {
+	if index, ok := q.Order.Index(); ok && s.database.opts.Unindexed != nil {
+		s.database.opts.Unindexed(s.database.opts.Name, p.String(), index.String())
+	}
 }
 
 // Priority returns the priority of the node at p, null if there is none.

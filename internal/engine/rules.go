@@ -62,23 +62,50 @@ func (s *settings) allowWrite(t store.Tree, who auth.Identity, w tree.Write, now
 	return d, err
 }
 
+// allowRead judges a read that a write needs.
+func (s *settings) allowRead(t store.Tree, who auth.Identity, p tree.Path, nowMillis int64) (rules.Decision, error) {
+	if who.Admin {
+		return rules.Decision{}, nil
+	}
+	d, err := s.ruleset().Read(rules.Request{Auth: who.Auth, NowMillis: nowMillis}, t, p, rules.Query{})
+	if err == nil && !d.Allowed {
+		err = errDenied
+	}
+	return d, err
+}
+
 // AllowRead judges whether somebody may read the node at p, by a query if it is
 // not nil: nil, or a fault.Denied error. For an identity that debugs it returns
 // the trace of the rules that were tried.
 func (s *Snapshot) AllowRead(who auth.Identity, p tree.Path, q *query.Query) (trace string, err error) {
+	d, err := s.judge(who, p, q, true)
+	return d.Trace, err
+}
+
+// judgeRead judges a read that is to be judged again when something changes that
+// the decision depended on.
+func (s *Snapshot) judgeRead(who auth.Identity, p tree.Path, q *query.Query) (rules.Decision, error) {
+	return s.judge(who, p, q, false)
+}
+
+func (s *Snapshot) judge(who auth.Identity, p tree.Path, q *query.Query, once bool) (rules.Decision, error) {
 	if who.Admin {
-		return "", nil
+		return rules.Decision{}, nil
 	}
-	request := rules.Request{Auth: who.Auth, NowMillis: s.database.opts.Clock.Millis(), Trace: who.Debug}
+	request := rules.Request{Auth: who.Auth, NowMillis: s.database.opts.Clock.Millis(), Trace: who.Debug, Once: once}
 	var seen rules.Query
 	if q != nil {
 		seen = rules.QueryOf(*q)
 	}
+	clock, metrics := s.database.opts.Clock, s.database.opts.Metrics
+	began := clock.Now()
 	d, err := s.settings.ruleset().Read(request, s.tree(), p, seen)
 	if err == nil && !d.Allowed {
 		err = errDenied
 	}
-	return d.Trace, classify(err)
+	metrics.Judgements.Observe(clock.Now().Sub(began))
+	metrics.countJudgement(d, err, &metrics.DeniedReads)
+	return d, classify(err)
 }
 
 // Rules returns the rules document as it was written.

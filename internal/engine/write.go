@@ -3,7 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
-	"sync/atomic"
+	"slices"
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/fault"
@@ -46,13 +46,25 @@ type Commit struct {
 // durable and every later read shows it. A fault.Unknown error means that the
 // change may still be committed; after any other error it never is.
 func (d *Database) Write(ctx context.Context, req Request) (Commit, error) {
+	began := d.opts.Clock.Now()
+	commit, err := d.write(ctx, req)
+	if req.revise != nil {
+		return commit, err // the steps of an index are not what clients write
+	}
+	d.opts.Metrics.countWrite(commit, err)
+	if commit.Position > 0 {
+		d.opts.Metrics.Commits.Observe(d.opts.Clock.Now().Sub(began))
+	}
+	return commit, err
+}
+
+// write is Write without counting.
+func (d *Database) write(ctx context.Context, req Request) (Commit, error) {
 	if err := d.admit(req); err != nil {
 		return Commit{}, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, d.opts.Deadline, errDeadline)
-	defer cancel()
-	op := &operation{database: d, request: req, done: make(chan struct{}, 1)}
-	defer op.discard()
+	op := d.newOperation(req)
+	defer op.free()
 	for range maxRounds + 1 {
 		if op.heavy || op.request.Bytes() > heavyBytes {
 			if trace, err := d.prepare(op); err != nil {
@@ -83,26 +95,34 @@ func (d *Database) perform(ctx context.Context, op *operation) error {
 	if err := d.enqueue(op); err != nil {
 		return err
 	}
+	op.shared = true
+	var cause error
 	select {
 	case <-op.done:
+		op.shared = false
 		return nil
 	case <-ctx.Done():
+		cause = context.Cause(ctx)
+	case <-op.deadline.C:
+		cause = errDeadline
 	}
 	if op.state.CompareAndSwap(opQueued, opCancelled) {
-		return fault.Wrap(fault.Unavailable, context.Cause(ctx), "nothing was written: the write had to wait too long")
+		op.prepared.close() // nobody will use it
+		return fault.Wrap(fault.Unavailable, cause, "nothing was written: the write had to wait too long")
 	}
 	select {
 	case <-op.done: // it ended in the same moment
+		op.shared = false
 		return nil
 	default:
-		op.abandoned = true
-		return fault.Wrap(fault.Unknown, context.Cause(ctx), "the write is not confirmed")
+		return fault.Wrap(fault.Unknown, cause, "the write is not confirmed")
 	}
 }
 
 var errDeadline = errors.New("the deadline for writes has passed")
 
-// enqueue hands an operation to the writer goroutine, and starts it if need be.
+// enqueue hands an operation to the writer goroutine, and starts or wakes it if
+// need be.
 func (d *Database) enqueue(op *operation) error {
 	op.state.Store(opQueued)
 	d.mu.Lock()
@@ -114,80 +134,19 @@ func (d *Database) enqueue(op *operation) error {
 		return fault.New(fault.Unavailable, "too many writes are waiting, try again")
 	}
 	d.queue = append(d.queue, op)
-	if !d.running {
+	switch {
+	case !d.running:
+		if d.wake == nil {
+			d.wake = make(chan struct{}, 1)
+		}
 		d.running = true
-		d.writers.Add(1)
-		go d.run()
+		d.writers.Go(d.run)
+	case d.idle:
+		d.idle = false
+		d.wake <- struct{}{} // there is room: it was taken before the writer was idle
 	}
 	return nil
 }
-
-// run is the writer goroutine: it does what is queued and ends.
-func (d *Database) run() {
-	defer d.writers.Done()
-	for {
-		d.mu.Lock()
-		ops := d.queue
-		d.queue = nil
-		if len(ops) == 0 {
-			d.running = false
-			d.mu.Unlock()
-			return
-		}
-		d.mu.Unlock()
-		for _, op := range ops {
-			if op.state.CompareAndSwap(opQueued, opTaken) {
-				d.do(op)
-			}
-		}
-	}
-}
-
-// The states of an operation.
-const (
-	opQueued int32 = iota
-	opTaken
-	opCancelled
-)
-
-// An operation is a request on its way through the order. It belongs to the
-// goroutine of the client, to the writer, to the syncer, and to the client
-// again.
-type operation struct {
-	database *Database
-	request  Request
-	state    atomic.Int32
-	heavy    bool
-	prepared *prepared
-	done     chan struct{}
-	// next is what is published with the commit.
-	next     *published
-	revision revision
-	// abandoned says that the client did not wait; then the rest is garbage.
-	abandoned bool
-
-	commit Commit
-	err    error
-}
-
-// discard frees what was prepared, unless the writer may still use it: then the
-// garbage collector does.
-func (op *operation) discard() {
-	if !op.abandoned {
-		op.prepared.close()
-	}
-}
-
-// Durable implements store.Ticket.
-func (op *operation) Durable(view uint64) {
-	if op.next != nil {
-		op.next.since = view
-		op.database.published.Store(op.next)
-	}
-}
-
-// Visible implements store.Ticket.
-func (op *operation) Visible() { op.done <- struct{}{} }
 
 // do decides about an operation and commits it. Whatever comes out is told when
 // what it was decided on is durable.
@@ -215,9 +174,9 @@ func (d *Database) decide(op *operation) (Commit, error) {
 		if op.revision, err = op.request.revise(d.settings); err != nil {
 			return Commit{}, err
 		}
-		commit.Millis = d.opts.Clock.Millis()
+		commit.Millis, commit.Settings = d.opts.Clock.Millis(), true
 	} else if p := op.prepared; p != nil {
-		if p.settings != d.settings || !d.recent.unchanged(p.position, p.reads) {
+		if !p.settings.preparesLike(d.settings) || !d.recent.unchanged(p.position, p.reads) {
 			return Commit{}, errStale
 		}
 		commit = p.commit
@@ -236,6 +195,9 @@ func (d *Database) decide(op *operation) (Commit, error) {
 
 // apply commits what was decided.
 func (d *Database) apply(op *operation) error {
+	if err := d.markVoid(&op.commit.Change); err != nil {
+		return err
+	}
 	batch, err := d.build(op)
 	if err != nil {
 		return err
@@ -246,6 +208,12 @@ func (d *Database) apply(op *operation) error {
 		return err
 	}
 	op.next = &published{position: op.commit.Position, settings: settings}
+	if op.revision.rows == nil {
+		op.commit.Assignments = batch.Assignments()
+	}
+	if d.watches.count.Load() > 0 {
+		op.effect = d.watches.observe(d.store.Live(d.id), op.commit.Change)
+	}
 	// Once the store has the ticket, the operation is no longer ours.
 	change := op.commit.Change
 	if err := d.store.Commit(batch, op); err != nil {
@@ -254,6 +222,36 @@ func (d *Database) apply(op *operation) error {
 	}
 	d.position, d.settings = change.Position, settings
 	d.recent.add(change)
+	return nil
+}
+
+// maxVoid is how many deletes of one change are looked at by markVoid.
+const maxVoid = 1000
+
+// markVoid marks the deletes of a change that delete nothing. Who reads the
+// change log could not tell them: below a leaf they would seem to remove it.
+func (d *Database) markVoid(c *tree.Change) error {
+	copied := false
+	left := maxVoid
+	for i, a := range c.Assignments {
+		if !a.Node.IsNull() || a.Priority {
+			continue
+		}
+		if left--; left < 0 {
+			break
+		}
+		exists, err := d.store.Live(d.id).Exists(a.Path)
+		if err != nil {
+			return err
+		}
+		if exists {
+			continue
+		}
+		if !copied {
+			c.Assignments, copied = slices.Clone(c.Assignments), true
+		}
+		c.Assignments[i].Void = true
+	}
 	return nil
 }
 
@@ -299,7 +297,12 @@ func (d *Database) judge(t store.Tree, settings *settings, req Request, limit in
 	if j.Write, err = tree.Resolve(w, j.Millis, t); err != nil {
 		return j, err
 	}
+	began := d.opts.Clock.Now()
 	decision, err := settings.allowWrite(t, req.Who, j.Write, j.Millis)
+	if !req.Who.Admin {
+		d.opts.Metrics.Judgements.Observe(d.opts.Clock.Now().Sub(began))
+		d.opts.Metrics.countJudgement(decision, err, &d.opts.Metrics.DeniedWrites)
+	}
 	j.reads, j.Trace = decision.Reads, decision.Trace
 	if err != nil {
 		return j, err
@@ -307,12 +310,24 @@ func (d *Database) judge(t store.Tree, settings *settings, req Request, limit in
 	if req.IfMatch == "" {
 		return j, nil
 	}
+	// Whether an ETag matches tells about what is there. For those who may not read
+	// that, none does.
+	read, err := settings.allowRead(t, req.Who, req.At, j.Millis)
+	j.reads = append(j.reads, read.Reads...)
+	if errors.Is(err, errDenied) {
+		return j, errMismatch
+	}
+	if err != nil {
+		return j, err
+	}
 	tag, err := d.etag(t, req.At, limit)
 	if err == nil && tag != req.IfMatch {
-		err = fault.New(fault.Precondition, "the ETag does not match")
+		err = errMismatch
 	}
 	return j, err
 }
+
+var errMismatch = fault.New(fault.Precondition, "the ETag does not match")
 
 // errHeavy says that a write needs more work than its turn allows, errStale
 // that the data changed under what was prepared.

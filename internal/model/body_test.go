@@ -86,6 +86,9 @@ func TestIncrement(t *testing.T) {
 		{`9223372036854775807`, `0.5`, `9.223372036854776e+18`},
 		// Beyond a double there is nothing to store.
 		{`1.7e308`, `1.7e308`, `refused`},
+		{`1`, `1.7e308`, `refused`},
+		{`null`, `-1e292`, `refused`},
+		{`-1.7e308`, `1e291`, `-1.7e+308`},
 	} {
 		tree := run(t, `PUT /a `+test.old)
 		got := `refused`

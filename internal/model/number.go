@@ -42,6 +42,9 @@ func normalise(f float64) (any, error) {
 // add returns old + n, or n when old is not a number. Two integers are added
 // exactly, unless the sum does not fit; everything else is added as doubles.
 func add(old, n any) (any, error) {
+	if sum := math.MaxFloat64 + math.Abs(toDouble(n)); math.IsInf(sum, 0) {
+		return nil, fmt.Errorf("an increment by %v can lead out of range", n) // whatever is there
+	}
 	switch old.(type) {
 	case int64, float64:
 	default:

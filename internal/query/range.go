@@ -43,7 +43,7 @@ func (q Query) AppendUpper(dst []byte, component ComponentAppender) []byte {
 // a key, else those of its value. A value that is cut stands for all that begin
 // like it, so that the key says nothing.
 func appendBound(dst []byte, b Bound, component ComponentAppender, behind bool) []byte {
-	dst = AppendIndexValue(dst, LeafValue(b.Value))
+	dst = AppendIndexValue(dst, b.value())
 	if b.Key != "" && !isCut(b.Value) {
 		dst = component(dst, b.Key)
 	}

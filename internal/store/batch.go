@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -19,7 +20,12 @@ type Batch struct {
 	id     ID
 	rows   *pebble.Batch
 	millis int64
+
+	assignments []tree.Assignment
 }
+
+// Assignments returns those of the change, with what was found out about them.
+func (b *Batch) Assignments() []tree.Assignment { return b.assignments }
 
 // Close frees the batch. Commit does it by itself.
 func (b *Batch) Close() {
@@ -36,66 +42,79 @@ func (b *Batch) Bytes() int { return b.rows.Len() }
 // must be resolved; indexes are those that are kept, prepared may be nil.
 func (s *Store) Build(id ID, c tree.Change, indexes *Indexes, prepared *Prepared) (*Batch, error) {
 	b := s.newBuilder(id, indexes, prepared)
+	defer b.free()
 	err := b.change(c.Write)
 	if err == nil {
+		c.Assignments = b.marked(c.Assignments)
 		err = b.log(c)
 	}
 	if err != nil {
 		return nil, errors.Join(err, b.rows.Close())
 	}
-	return &Batch{id: id, rows: b.rows, millis: c.Millis}, nil
+	return &Batch{id: id, rows: b.rows, millis: c.Millis, assignments: c.Assignments}, nil
 }
 
 // A builder turns one write into rows.
-//
-// Every assignment has a home: the place in the tree that is rewritten for it.
-// That is the chunk that holds its path; or, where none does, the path itself
-// when its parent is split, or else the highest place above it where nothing is
-// yet. Assignments with one home are applied to it together. Homes never
-// overlap, so each can be worked out against the tree before the write.
 type builder struct {
 	Tree
 	rows     *pebble.Batch
 	prepared []preparedNode
-	homes    map[string]*home // by key
+	homes    homeSet
 	// survivors remembers answers of survives.
 	survivors map[string]bool
+	// filledBefore remembers answers of has, of a patch.
+	filledBefore map[string]bool
+	isPatch      bool
 	// filled are the keys of the homes that the write leaves data at, and of all
 	// nodes above them; nil until somebody asks.
 	filled map[string]bool
 	// priorities are the new ones of nodes that stay split.
 	priorities map[tree.Path]tree.Leaf
-	it         *pebble.Iterator // over all data of the database, opened when needed
-	scratch    []byte
+	it         *pebble.Iterator   // over all data of the database, opened when needed
+	all        pebble.IterOptions // of it
+	limit      []byte             // of a seek
+	leaves     map[tree.Path]int  // assignments below leaves that became objects: by how much
 
 	indexes        *Indexes
-	above          map[string]bool // the keys of places above homes
+	children       childList
+	above          map[string]bool // the keys of places above many homes
 	emptying       bool            // some home is left empty
 	withPriorities map[string]bool // whether parents keep the index by priority
+
+	// The rest is memory that is used again: for a row that is being made, for the
+	// chunks of homes and what comes of them, and for the place of an assignment.
+	scratch []byte
+	chunks  []byte
+	place   location
 }
 
+// builders are kept for the next write: a small one then takes no memory.
+var builders = sync.Pool{New: func() any {
+	return &builder{scratch: make([]byte, 0, 512), chunks: make([]byte, 0, 1024)} // small chunks
+}}
+
 func (s *Store) newBuilder(id ID, indexes *Indexes, prepared *Prepared) *builder {
-	b := &builder{
-		Tree: s.Live(id), rows: s.db.NewBatch(),
-		homes: make(map[string]*home), survivors: make(map[string]bool), priorities: make(map[tree.Path]tree.Leaf),
-		scratch: make([]byte, 0, 512), // a small chunk
-		indexes: indexes, above: make(map[string]bool), withPriorities: make(map[string]bool),
-	}
+	b := builders.Get().(*builder)
+	b.Tree, b.rows, b.indexes = s.Live(id), s.db.NewBatch(), indexes
 	if prepared != nil {
 		b.prepared = prepared.nodes
 	}
 	return b
 }
 
-type home struct {
-	location
-	path    tree.Path
-	chunked bool // the home is a chunk now
-	split   bool // or a split node
-	old     tree.Node
-	edits   []tree.Assignment
-	node    tree.Node // what the write leaves there
-	empty   bool      // which is nothing
+// maxKeptBytes is the size up to which a buffer is kept.
+const maxKeptBytes = 64 << 10
+
+// free gives the builder back. It must not be used afterwards; its rows may be.
+func (b *builder) free() {
+	b.homes.reset()
+	b.children.reset()
+	kept := builder{homes: b.homes, children: b.children, place: b.place, limit: b.limit}
+	if cap(b.scratch) <= maxKeptBytes && cap(b.chunks) <= maxKeptBytes {
+		kept.scratch, kept.chunks = b.scratch[:0], b.chunks[:0]
+	}
+	*b = kept
+	builders.Put(b)
 }
 
 // change adds the rows of a write.
@@ -105,6 +124,7 @@ func (b *builder) change(w tree.Write) (err error) {
 			err = errors.Join(err, b.it.Close())
 		}
 	}()
+	b.isPatch = len(w.Assignments) > 1
 	for _, priorities := range []bool{false, true} { // what gets a priority must be there first
 		for _, a := range w.Assignments {
 			if a.Priority != priorities {
@@ -116,7 +136,7 @@ func (b *builder) change(w tree.Write) (err error) {
 		}
 	}
 	b.adopt()
-	for _, h := range b.homes {
+	for _, h := range b.homes.list {
 		if err := b.rewrite(h); err != nil {
 			return err
 		}
@@ -139,7 +159,7 @@ func (b *builder) adopt() {
 	if len(b.prepared) != 1 {
 		return
 	}
-	for _, h := range b.homes {
+	for _, h := range b.homes.list {
 		if h.split {
 			return
 		}
@@ -150,8 +170,9 @@ func (b *builder) adopt() {
 
 // assign finds the home of an assignment.
 func (b *builder) assign(a tree.Assignment) error {
-	l := b.locate(a.Path)
-	if h := b.homeAbove(l); h != nil {
+	b.place.move(b.id, a.Path)
+	l := b.place
+	if h := b.homes.above(l); h != nil {
 		h.edits = append(h.edits, a)
 		return nil
 	}
@@ -161,21 +182,21 @@ func (b *builder) assign(a tree.Assignment) error {
 	}
 	if c != nil {
 		defer c.release()
-		old, err := b.decode(l, c)
-		if err != nil {
-			return err
-		}
-		h := b.newHome(l, c.depth, a.Path)
-		h.chunked, h.old, h.edits = true, old, []tree.Assignment{a}
-		return nil
+		return b.assignChunk(l, c, a)
 	}
 	exists, err := b.has(l.key)
 	if err != nil {
 		return err
 	}
 	if exists && a.Priority {
+		if b.priorities == nil {
+			b.priorities = make(map[tree.Path]tree.Leaf)
+		}
 		b.priorities[a.Path] = a.Node.Leaf()
 		return nil
+	}
+	if a.Priority || (a.Node.IsNull() && !exists) {
+		return nil // nothing is there and nothing comes
 	}
 	depth := l.depth()
 	if !exists {
@@ -183,73 +204,36 @@ func (b *builder) assign(a tree.Assignment) error {
 			return err
 		}
 	}
-	if a.Priority || (a.Node.IsNull() && !exists) {
-		return nil // nothing is there and nothing comes
-	}
-	h := b.newHome(l, depth, a.Path)
-	h.split, h.edits = exists, []tree.Assignment{a}
+	h := b.homes.add(l, depth, a.Path)
+	h.split, h.edits = exists, append(h.edits, a)
 	return nil
 }
 
-// homeAbove returns the home at or above a location, if it is known.
-func (b *builder) homeAbove(l location) *home {
-	for d := l.depth(); d >= 0 && len(b.homes) > 0; d-- {
-		if h := b.homes[string(l.at(d))]; h != nil {
-			return h
-		}
+// assignChunk makes a chunk the home of an assignment.
+func (b *builder) assignChunk(l location, c *cover, a tree.Assignment) error {
+	if err := checkRow(c.row); err != nil {
+		return rowError(l.at(c.depth), err)
 	}
+	start := len(b.chunks)
+	b.chunks = append(b.chunks, c.row...)
+	h := b.homes.add(l, c.depth, a.Path)
+	h.chunk, h.edits = b.chunks[start:len(b.chunks):len(b.chunks)], append(h.edits, a)
 	return nil
-}
-
-func (b *builder) newHome(l location, depth int, p tree.Path) *home {
-	for range l.depth() - depth {
-		p = p.Parent()
-	}
-	h := &home{location: location{key: l.at(depth), ends: l.ends[:depth+1]}, path: p}
-	b.homes[string(h.key)] = h
-	return h
-}
-
-// vacancy returns the depth of the highest place above l, or l itself, where
-// nothing is.
-func (b *builder) vacancy(l location) (int, error) {
-	for d := l.depth() - 1; d >= 0; d-- {
-		exists, err := b.has(l.at(d))
-		if err != nil {
-			return 0, err
-		}
-		if exists {
-			return d + 1, nil
-		}
-	}
-	return 0, nil
-}
-
-// has reports whether there are rows in the subtree of a key.
-func (b *builder) has(key []byte) (bool, error) {
-	row, err := b.seek(key)
-	return row != nil && belongs(row, key), err
-}
-
-// seek returns the key of the first row at or behind key in the database. It
-// never steps: a seek past a row that was rewritten often is quick.
-func (b *builder) seek(key []byte) ([]byte, error) {
-	if b.it == nil {
-		it, err := b.iterator(dataPrefix(b.id))
-		if err != nil {
-			return nil, damaged(err)
-		}
-		b.it = it
-	}
-	if !b.it.SeekGE(key) {
-		return nil, damaged(b.it.Error())
-	}
-	return b.it.Key(), nil
 }
 
 // rewrite replaces the rows of a home.
 func (b *builder) rewrite(h *home) error {
-	h.node = b.edited(h)
+	start := len(b.chunks)
+	row, spliced := b.splice(b.chunks, h)
+	if b.chunks = row; spliced {
+		h.spliced = row[start:len(row):len(row)]
+		return b.rows.Set(h.key, h.spliced, nil)
+	}
+	b.chunks = b.chunks[:start]
+	var err error
+	if h.node, err = b.edited(h); err != nil {
+		return err
+	}
 	h.empty = h.node.IsNull()
 	if h.split {
 		if err := b.clear(h.location); err != nil {
@@ -258,12 +242,11 @@ func (b *builder) rewrite(h *home) error {
 	}
 	overwritten := false
 	if !h.empty {
-		var err error
 		if overwritten, err = b.emit(h.key, h.node, b.indexes.below(h.path)); err != nil {
 			return err
 		}
 	}
-	if h.chunked && !overwritten {
+	if h.chunk != nil && !overwritten {
 		return b.rows.Delete(h.key, nil)
 	}
 	return nil
@@ -271,14 +254,18 @@ func (b *builder) rewrite(h *home) error {
 
 // edited returns the new node of a home. Nodes whose rows are prepared are
 // represented by a leaf; emit puts their rows in its place.
-func (b *builder) edited(h *home) tree.Node {
+func (b *builder) edited(h *home) (tree.Node, error) {
 	if a := h.edits[0]; len(h.edits) == 1 && a.Path == h.path && !a.Priority {
-		return a.Node
+		return a.Node, nil
+	}
+	old, err := h.old()
+	if err != nil {
+		return old, err
 	}
 	// What comes is there before anything goes: a node that loses all its
 	// children and gets others in one write keeps its priority.
 	slices.SortStableFunc(h.edits, func(a, b tree.Assignment) int { return editRank(a) - editRank(b) })
-	e := tree.NewEditor(h.old)
+	e := tree.NewEditor(old)
 	for _, a := range h.edits {
 		rel := h.path.Below(a.Path)
 		switch {
@@ -289,8 +276,28 @@ func (b *builder) edited(h *home) tree.Node {
 		default:
 			e.Set(rel, a.Node)
 		}
+		if leaf := e.Leaf(); leaf > 0 && !a.Priority {
+			if b.leaves == nil {
+				b.leaves = make(map[tree.Path]int)
+			}
+			b.leaves[a.Path] = leaf
+		}
 	}
-	return e.Node()
+	return e.Node(), nil
+}
+
+// marked returns the assignments, with those marked that are below leaves.
+func (b *builder) marked(assignments []tree.Assignment) []tree.Assignment {
+	if len(b.leaves) == 0 {
+		return assignments
+	}
+	assignments = slices.Clone(assignments)
+	for i := range assignments {
+		if a := &assignments[i]; !a.Priority {
+			a.Leaf = b.leaves[a.Path]
+		}
+	}
+	return assignments
 }
 
 func editRank(a tree.Assignment) int {

@@ -119,6 +119,7 @@ func somePathsOfFields(b *testing.B) func(i int) tree.Path {
 
 func BenchmarkRead(b *testing.B) {
 	s := newStand(b, Options{FS: vfs.Default})
+	s.memos.limit = 0
 	s.fill()
 	view := s.View()
 	defer view.Release()
@@ -143,6 +144,7 @@ func BenchmarkRead(b *testing.B) {
 
 func BenchmarkShallow(b *testing.B) {
 	s := newStand(b, Options{FS: vfs.Default})
+	s.memos.limit = 0
 	for part := range 2 {
 		rng := rand.New(rand.NewPCG(5, uint64(part)))
 		var body strings.Builder
@@ -173,12 +175,6 @@ func BenchmarkShallow(b *testing.B) {
 		})
 	}
 }
-
-// A forgotten ticket is not waited for.
-type forgotten struct{}
-
-func (forgotten) Durable(uint64) {}
-func (forgotten) Visible()       {}
 
 // BenchmarkWrite works writes out and applies them, without waiting for the
 // disk, which syncs all the same.

@@ -11,6 +11,20 @@ import (
 // the limit, which may have been another when they were written, but against
 // the largest that is allowed.
 func (t Tree) Check() error {
+	var first error
+	err := t.CheckEach(func(f Flaw) bool {
+		first = f.Err
+		return false
+	})
+	if first != nil {
+		return first
+	}
+	return err
+}
+
+// CheckEach is Check for all flaws, until report returns false. The error is what
+// kept it from reading on.
+func (t Tree) CheckEach(report func(Flaw) bool) error {
 	it, err := t.iterator(dataPrefix(t.id))
 	if err != nil {
 		return damaged(err)
@@ -22,15 +36,23 @@ func (t Tree) Check() error {
 		if err != nil {
 			return damaged(err)
 		}
-		if err := c.row(it.Key(), row); err != nil {
-			return rowError(it.Key(), err)
+		if node := c.orphan(it.Key()); node != nil && !report(flawAt(node, errOrphan)) {
+			return nil
+		}
+		if err := c.row(it.Key(), row); err != nil && !report(flawAt(it.Key(), err)) {
+			return nil
 		}
 	}
 	if err := it.Error(); err != nil {
 		return damaged(err)
 	}
-	return c.end()
+	if c.waiting != nil {
+		report(flawAt(c.waiting, errOrphan))
+	}
+	return nil
 }
+
+var errOrphan = errors.New("a priority without a node")
 
 // A checker sees the rows of a database in order.
 type checker struct {
@@ -54,28 +76,24 @@ func (c *checker) row(key, row []byte) error {
 	if _, err := decodePath(path); err != nil {
 		return err
 	}
-	if c.waiting != nil && !belongs(key, c.waiting) {
-		return c.end()
-	}
 	c.waiting, c.chunk = nil, bytes.Clone(key)
 	return checkChunk(row)
 }
 
 func (c *checker) priority(key, row []byte) error {
-	node := key[:len(key)-1]
-	if c.waiting != nil && !belongs(key, c.waiting) {
-		return c.end()
-	}
-	c.waiting = bytes.Clone(node)
+	c.waiting = bytes.Clone(key[:len(key)-1])
 	_, err := decodePriorityRow(key, row)
 	return err
 }
 
-func (c *checker) end() error {
-	if c.waiting == nil {
+// orphan returns the node that waits for a child, if the next row is not below it.
+func (c *checker) orphan(next []byte) []byte {
+	node := c.waiting
+	if node == nil || belongs(next, node) {
 		return nil
 	}
-	return rowError(c.waiting, errors.New("a priority without a node"))
+	c.waiting = nil
+	return node
 }
 
 // checkChunk holds the bytes of a chunk against those that its node would be

@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/livetree/livetree/internal/proof"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -268,9 +269,15 @@ func TestDamage(t *testing.T) {
 			}
 		}
 	}
+	total := map[outcome]int{}
 	for _, kind := range slices.Sorted(maps.Keys(outcomes)) {
 		t.Logf("%s: %v", kind, outcomes[kind])
+		for how, count := range outcomes[kind] {
+			total[how] += count
+		}
 	}
+	figures.Report(t, "damage", proof.Count("kinds", len(outcomes)), proof.Count("refused", total[refused]), proof.Count("partly", total[partly]),
+		proof.Count("unharmed", total[unharmed]), proof.Count("wrong", total[wrongData]))
 	if outcomes["N.sst"][partly] == 0 || outcomes["N.log"][refused] == 0 || outcomes["MANIFEST-N"][refused] == 0 {
 		t.Error("nothing was harmed")
 	}

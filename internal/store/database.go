@@ -94,5 +94,6 @@ func (s *Store) Drop(name string) error {
 		}
 	}
 	s.log.forget(id)
+	s.memos.forget(id)
 	return s.db.Apply(b, pebble.Sync)
 }

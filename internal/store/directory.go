@@ -24,6 +24,10 @@ const (
 	formatVersion = 1
 )
 
+// FormatVersion is the newest format of a data directory that is read, and the one
+// that is written.
+const FormatVersion = formatVersion
+
 // A directory is a data directory that this process has locked.
 type directory struct {
 	fs   vfs.FS

@@ -389,6 +389,9 @@ func cutMaking(t *testing.T, percent, n int) bool {
 	}
 	useDatabase(t, s, "db").put("a", "1")
 	for _, name := range pebbleLogs(t, kept, "some/where/data/store") {
+		if _, err := kept.Stat(name); err != nil {
+			continue // Pebble deletes logs that it no longer needs
+		}
 		for _, typ := range chunkTypes(readFile(t, kept, name)) {
 			if typ < 9 {
 				t.Fatalf("%s: %s is served and holds a chunk of type %d: damage in it would not be noticed", where, name, typ)

@@ -24,10 +24,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"github.com/livetree/livetree/internal/model"
+	"github.com/livetree/livetree/internal/proof"
 	"github.com/livetree/livetree/internal/tree"
 )
 
-var faultStep = flag.Int("fault.step", 20, "the fault test lets every n-th operation of the disk fail; 1 for all")
+var (
+	faultStep = flag.Int("fault.step", 20, "the fault test lets every n-th operation of the disk fail; 1 for all")
+
+	figures = proof.NewFigures()
+)
 
 // faultVariable tells a process that it is to live through a scenario on a disk
 // that fails.
@@ -179,7 +184,7 @@ func (c *child) run() {
 func (c *child) live() error {
 	for life := range faultLives {
 		s, err := Open("data", Options{
-			FS: errorfs.Wrap(c.disk, c), Fatal: c.exit, CacheBytes: 1 << 20, BallastBytes: 1 << 20, ChunkBytes: 100,
+			FS: errorfs.Wrap(proof.Crashable(c.disk), c), Fatal: c.exit, CacheBytes: 1 << 20, BallastBytes: 1 << 20, ChunkBytes: 100,
 		})
 		if err != nil {
 			return err
@@ -217,6 +222,11 @@ func (c *child) work(s *Store, life int) error {
 		case len(writes) * 2 / 3:
 			s.trimLogs()
 			s.askFlush()
+		case len(writes) * 4 / 5:
+			// A checkpoint that fails does the store no harm.
+			if copied, err := s.Checkpoint(); err == nil {
+				_ = copied.Remove()
+			}
 		}
 		if err != nil {
 			return err
@@ -518,7 +528,7 @@ func TestDiskFaults(t *testing.T) {
 	first := 1 + rand.IntN(step)
 	t.Logf("%d operations, every %d. from %d on", operations, step, first)
 	var mu sync.Mutex
-	outcomes := map[string]int{}
+	runs, lost, outcomes := 0, 0, map[string]int{}
 	t.Run("operation", func(t *testing.T) {
 		for n := first; n <= operations; n += step {
 			for _, errno := range []syscall.Errno{syscall.EIO, syscall.ENOSPC} {
@@ -527,13 +537,16 @@ func TestDiskFaults(t *testing.T) {
 					t.Run(fmt.Sprintf("%d/%s/%t", n, errno, lasting), func(t *testing.T) {
 						t.Parallel()
 						will := sc.run(t)
-						if err := will.check(); err != nil {
-							t.Errorf("%s%s: exit %d: %v", sc, will.fault, will.exit, err)
-						}
+						err := will.check()
 						outcome := will.outcome(t)
 						mu.Lock()
+						defer mu.Unlock()
+						runs++
+						if err != nil {
+							lost++
+							t.Errorf("%s%s: exit %d: %v", sc, will.fault, will.exit, err)
+						}
 						outcomes[fmt.Sprintf("%s, lasting %t: %s", errno, lasting, outcome)]++
-						mu.Unlock()
 					})
 				}
 			}
@@ -542,6 +555,7 @@ func TestDiskFaults(t *testing.T) {
 	for _, outcome := range slices.Sorted(maps.Keys(outcomes)) {
 		t.Logf("%3d x %s", outcomes[outcome], outcome)
 	}
+	figures.Report(t, "storefaults", proof.Count("operations", runs/4), proof.Count("runs", runs), proof.Count("lost", lost))
 }
 
 // outcome says how the process ended, and fails the test if that is no good way.

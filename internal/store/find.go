@@ -10,40 +10,51 @@ import (
 // spares decoding the rest of it; null if there is none. It reports false when
 // the text is not what a chunk holds.
 func findJSON(text []byte, p tree.Path) ([]byte, bool) {
+	from, to, ok := spanJSON(text, p)
+	if to == 0 {
+		return []byte("null"), ok
+	}
+	return text[from:to], ok
+}
+
+// spanJSON returns where the text is that findJSON returns; the end is 0 if there
+// is none.
+func spanJSON(text []byte, p tree.Path) (from, to int, ok bool) {
 	var buf [64]byte
+	to = len(text)
 	for !p.IsRoot() {
 		var key string
 		key, p = p.Cut()
-		value, ok := memberJSON(text, tree.AppendString(buf[:0], key))
-		if !ok || value == nil {
-			return []byte("null"), ok
+		start, end, ok := memberJSON(text[from:to], tree.AppendString(buf[:0], key))
+		if !ok || end == 0 {
+			return 0, 0, ok
 		}
-		text = value
+		from, to = from+start, from+end
 	}
-	return text, true
+	return from, to, true
 }
 
-// memberJSON returns the value of a key, in quotes, in an object; nil if there
-// is none, or if the text is that of a leaf.
-func memberJSON(text, key []byte) (value []byte, ok bool) {
+// memberJSON returns where the value of a key, in quotes, is in an object; the
+// end is 0 if there is none, or if the text is that of a leaf.
+func memberJSON(text, key []byte) (from, to int, ok bool) {
 	if text[0] != '{' {
-		return nil, true
+		return 0, 0, true
 	}
 	for i := 1; ; {
 		colon := i + lengthJSON(text[i:])
 		if colon == i || colon == len(text) || text[colon] != ':' {
-			return nil, false
+			return 0, 0, false
 		}
-		value = text[colon+1:]
+		value := text[colon+1:]
 		end := lengthJSON(value)
 		if end == 0 || end == len(value) {
-			return nil, false
+			return 0, 0, false
 		}
 		switch {
 		case bytes.Equal(text[i:colon], key):
-			return value[:end], true
+			return colon + 1, colon + 1 + end, true
 		case value[end] == '}':
-			return nil, true
+			return 0, 0, true
 		}
 		i = colon + 1 + end + 1 // behind the comma
 	}

@@ -25,13 +25,21 @@ func FuzzFindJSON(f *testing.F) {
 		}
 		if text != "" {
 			findJSON([]byte(text), p)
+			row := append([]byte{0}, text...)
+			_, _, _ = lookRow(row, p)
+			_, _ = existsRow(row, p)
 		}
 		n, err := tree.Decode(strings.NewReader(text), tree.DecodeOptions{})
 		if err != nil || n.IsNull() || n.HasPlaceholders() {
 			return
 		}
 		row, fits := appendRow(nil, n, MaxChunkBytes)
-		if !fits || row[0] != 0 {
+		if !fits {
+			return
+		}
+		expectSeen(t, row, n, tree.Path{})
+		expectSeen(t, row, n, p)
+		if row[0] != 0 {
 			return
 		}
 		expectFound(t, row[1:], n, tree.Path{})
@@ -49,5 +57,21 @@ func expectFound(t *testing.T, text []byte, n tree.Node, p tree.Path) {
 	}
 	for key := range at.Children() {
 		expectFound(t, text, n, p.Child(key))
+	}
+}
+
+// expectSeen looks at p, and at all that is below it.
+func expectSeen(t *testing.T, row []byte, n tree.Node, p tree.Path) {
+	t.Helper()
+	at := n.At(p)
+	leaf, priority, err := lookRow(row, p)
+	if leaf != at.Leaf() || priority != at.Priority() || err != nil {
+		t.Errorf("%s in %s is %v, %v, %v; want %v, %v", p, row[1:], leaf, priority, err, at.Leaf(), at.Priority())
+	}
+	if exists, err := existsRow(row, p); exists == at.IsNull() || err != nil {
+		t.Errorf("%s in %s exists: %t, %v", p, row[1:], exists, err)
+	}
+	for key := range at.Children() {
+		expectSeen(t, row, n, p.Child(key))
 	}
 }

@@ -74,10 +74,10 @@ func (s *Store) eventListener() *pebble.EventListener {
 		},
 		BackgroundError: s.backgroundError,
 		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
-			s.health.stalledSince.CompareAndSwap(0, s.opts.Now().UnixMilli())
+			s.stallBegan()
 			s.opts.Logger.Warn("writes are held up", "reason", info.Reason)
 		},
-		WriteStallEnd: func() { s.health.stalledSince.Store(0) },
+		WriteStallEnd: s.stallEnded,
 	}
 }
 
@@ -95,6 +95,7 @@ func (s *Store) backgroundError(err error) {
 }
 
 func (s *Store) noteDamage(err error) {
+	s.counters.damages.Add(1)
 	if s.health.damage.CompareAndSwap(nil, &err) {
 		s.opts.Logger.Error("stored data is damaged: writes are refused until a backup is restored", "error", err)
 	}
@@ -177,6 +178,8 @@ func (s *Store) checkSpace() {
 	if err != nil {
 		return // the file system does not tell; ENOSPC will
 	}
+	s.counters.freeBytes.Store(usage.AvailBytes)
+	s.counters.totalBytes.Store(usage.TotalBytes)
 	mark := max(softMarkBytes, usage.TotalBytes/20, 4*s.opts.MemTableBytes)
 	was := s.health.disk.Load()
 	now := nextDiskState(was, usage, mark)

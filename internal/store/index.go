@@ -65,11 +65,11 @@ func indexPrefix(dst, parent []byte, number uint32) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, priorityMark), number)
 }
 
-// indexKey returns the key of the row of a child, whose component is a part of
+// indexKey appends the key of the row of a child, whose component is a part of
 // its own data key.
-func indexKey(parent []byte, number uint32, value query.Value, component []byte) []byte {
-	key := query.AppendIndexValue(indexPrefix(nil, parent, number), value)
-	return append(key, component...)
+func indexKey(dst, parent []byte, number uint32, value query.Value, component []byte) []byte {
+	dst = query.AppendIndexValue(indexPrefix(dst, parent, number), value)
+	return append(dst, component...)
 }
 
 // indexRegion returns the range of all index rows at and below a data key.
@@ -81,7 +81,8 @@ func indexRegion(key []byte) (from, to []byte) {
 // hasPriorityIndex reports whether the split node with a key keeps the rows of
 // the index by priority. A row of its own says so.
 func (t Tree) hasPriorityIndex(parent []byte) (bool, error) {
-	_, closer, err := t.reader.Get(indexPrefix(nil, parent, priorityIndex))
+	var key [64]byte
+	_, closer, err := t.reader.Get(indexPrefix(key[:0], parent, priorityIndex))
 	if errors.Is(err, pebble.ErrNotFound) {
 		return false, nil
 	}
@@ -102,6 +103,23 @@ func glimpseOf(n tree.Node) glimpse {
 	return glimpse{!n.IsNull(), query.ByValue().Value(n), n.Priority()}
 }
 
+// glimpseRow looks at the node at rel in a chunk. It decodes no more than that if
+// the chunk has no flags.
+func glimpseRow(row []byte, rel tree.Path) (glimpse, error) {
+	if len(row) > 1 && row[0] == 0 {
+		text, ok := findJSON(row[1:], rel)
+		switch {
+		case ok && text[0] == '{':
+			return glimpse{exists: true, value: query.ObjectValue()}, nil
+		case ok:
+			n, err := tree.DecodeBytes(text, tree.DecodeOptions{})
+			return glimpseOf(n), err
+		}
+	}
+	n, err := decodeRow(row)
+	return glimpseOf(n.At(rel)), err
+}
+
 // glimpse looks at the node at p.
 func (t Tree) glimpse(p tree.Path) (glimpse, error) { return t.glimpseAt(t.locate(p), p) }
 
@@ -112,8 +130,11 @@ func (t Tree) glimpseAt(l location, p tree.Path) (glimpse, error) {
 	}
 	if c != nil {
 		defer c.release()
-		n, err := t.decode(l, c)
-		return glimpseOf(n.At(below(p, c.depth))), err
+		g, err := glimpseRow(c.row, below(p, c.depth))
+		if err != nil {
+			return g, rowError(l.at(c.depth), err)
+		}
+		return g, nil
 	}
 	it, err := t.iterator(l.key)
 	if err != nil {

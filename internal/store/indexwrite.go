@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/tree"
@@ -21,107 +22,144 @@ type indexedChild struct {
 	component     []byte
 	indexes       []Index
 	path          tree.Path
-	location      location
+	home          *home // that it is in, if any
 	before, after glimpse
 }
 
 // index brings the rows of the parents above the homes up to date.
 func (b *builder) index() error {
-	children, err := b.indexedChildren()
-	if err != nil {
+	if err := b.listChildren(); err != nil {
 		return err
 	}
-	for _, c := range children {
-		if err := b.activatePriorities(c); err != nil {
+	children := b.children.list
+	for i := range children {
+		if err := b.activatePriorities(&children[i]); err != nil {
 			return err
 		}
 	}
-	for _, c := range children {
-		if err := b.indexChild(c); err != nil {
+	for i := range children {
+		if err := b.indexChild(&children[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// indexedChildren returns the children whose rows may change, each once.
-func (b *builder) indexedChildren() ([]indexedChild, error) {
-	list := childList{builder: b, seen: make(map[string]bool)}
-	for _, h := range b.homes {
-		b.markAbove(h.location)
+// listChildren lists the children whose rows may change, each once.
+func (b *builder) listChildren() error {
+	for _, h := range b.homes.list {
 		b.emptying = b.emptying || h.empty
 	}
-	for _, h := range b.homes {
-		if err := list.add(h.location, h.path); err != nil {
-			return nil, err
+	for _, h := range b.homes.list {
+		if err := b.listAbove(h.location, h.path); err != nil {
+			return err
 		}
 	}
 	for p := range b.priorities {
-		if err := list.add(b.locate(p), p); err != nil {
-			return nil, err
+		if err := b.listAbove(b.locate(p), p); err != nil {
+			return err
 		}
-	}
-	return list.children, nil
-}
-
-type childList struct {
-	*builder
-	children []indexedChild
-	seen     map[string]bool
-}
-
-// add adds what a location is a child of, and so are the places above it. A
-// place above it is split and stays so, unless the write empties it: without
-// indexes it is of no interest.
-func (c *childList) add(l location, p tree.Path) error {
-	x, parent := c.indexes, tree.Path{}
-	for d := range l.depth() {
-		key, _ := below(p, d).Cut()
-		child := parent.Child(key)
-		concerned := d == l.depth()-1 || len(x.here()) > 0 || c.emptying
-		if at := string(l.at(d + 1)); concerned && !c.seen[at] {
-			c.seen[at] = true
-			indexed, err := c.indexedChild(l, d, child, x.here())
-			if err != nil {
-				return err
-			}
-			c.children = append(c.children, indexed)
-		}
-		x, parent = x.Child(key), child
 	}
 	return nil
 }
 
-// markAbove remembers that a home is below the places above it.
-func (b *builder) markAbove(l location) {
-	for d := range l.depth() {
-		b.above[string(l.at(d))] = true
+// A childList holds the children whose rows may change.
+type childList struct {
+	list []indexedChild
+	seen map[string]bool // their keys, unless they are those above one home
+}
+
+func (c *childList) reset() {
+	if cap(c.list) > fewHomes*tree.MaxDepth {
+		c.list = nil
 	}
+	clear(c.list)
+	*c = childList{list: c.list[:0]}
+}
+
+// listAbove adds what a location is a child of, and so are the places above it. A
+// place above it is split and stays so, unless the write empties it: without
+// indexes it is of no interest.
+func (b *builder) listAbove(l location, p tree.Path) error {
+	x := b.indexes
+	for d := range l.depth() {
+		concerned := d == l.depth()-1 || len(x.here()) > 0 || b.emptying
+		if concerned && b.firstSeen(l.at(d+1)) {
+			child, err := b.indexedChild(l, d, ancestor(p, l.depth()-d-1), x.here())
+			if err != nil {
+				return err
+			}
+			b.children.list = append(b.children.list, child)
+		}
+		if x != nil {
+			key, _ := below(p, d).Cut()
+			x = x.Child(key)
+		}
+	}
+	return nil
+}
+
+// firstSeen reports whether a key is new to the list of children, as are all that
+// are above a single home.
+func (b *builder) firstSeen(key []byte) bool {
+	c := &b.children
+	if len(b.homes.list)+len(b.priorities) == 1 {
+		return true
+	}
+	if c.seen == nil {
+		c.seen = make(map[string]bool)
+	}
+	if c.seen[string(key)] {
+		return false
+	}
+	c.seen[string(key)] = true
+	return true
+}
+
+// isAbove reports whether a home is below the split node with a key.
+func (b *builder) isAbove(key []byte) bool {
+	if b.above == nil && len(b.homes.list) <= fewHomes {
+		return slices.ContainsFunc(b.homes.list, func(h *home) bool {
+			return len(h.key) > len(key) && belongs(h.key, key)
+		})
+	}
+	if b.above == nil {
+		b.above = make(map[string]bool)
+		for _, h := range b.homes.list {
+			for d := range h.depth() {
+				b.above[string(h.at(d))] = true
+			}
+		}
+	}
+	return b.above[string(key)]
 }
 
 // indexedChild looks at the child at depth d+1 of l before and after the write.
 func (b *builder) indexedChild(l location, d int, p tree.Path, indexes []Index) (indexedChild, error) {
 	c := indexedChild{parent: l.at(d), component: l.at(d + 1)[l.ends[d]:], indexes: indexes, path: p}
-	c.location = location{l.at(d + 1), l.ends[:d+2]}
+	at := location{l.at(d + 1), l.ends[:d+2]}
+	c.home = b.homes.above(at)
 	var err error
-	c.before, c.after, err = b.glimpses(c.location, p)
+	c.before, c.after, err = b.glimpses(c.home, at, p)
 	return c, err
 }
 
-// glimpses looks at a node as it is without the write, and as the write leaves
-// it.
-func (b *builder) glimpses(l location, p tree.Path) (before, after glimpse, err error) {
-	h := b.homeAbove(l)
+// glimpses looks at a node, in a home if that is not nil, as it is without the
+// write and as the write leaves it.
+func (b *builder) glimpses(h *home, l location, p tree.Path) (before, after glimpse, err error) {
 	if h != nil {
-		after = glimpseOf(b.nodeAt(h.key, h.node, below(p, h.depth())))
+		if after, err = b.after(h, below(p, h.depth())); err != nil {
+			return before, after, err
+		}
 	}
 	if h != nil && !h.split {
-		return glimpseOf(h.old.At(below(p, h.depth()))), after, nil
+		before, err = h.before(below(p, h.depth()))
+		return before, after, err
 	}
 	if before, err = b.glimpseAt(l, p); h != nil || err != nil {
 		return before, after, err
 	}
-	if b.above[string(l.key)] { // it is split, and loses or gets something below
+	if b.isAbove(l.key) { // it is split, and loses or gets something below
 		survives, err := b.survives(l.key)
 		if err != nil || !survives {
 			return before, glimpse{}, err
@@ -132,6 +170,14 @@ func (b *builder) glimpses(l location, p tree.Path) (before, after glimpse, err 
 		after.priority = priority
 	}
 	return before, after, nil
+}
+
+// after looks at what the write leaves at rel below a home.
+func (b *builder) after(h *home, rel tree.Path) (glimpse, error) {
+	if h.spliced != nil {
+		return glimpseRow(h.spliced, rel)
+	}
+	return glimpseOf(b.nodeAt(h.key, h.node, rel)), nil
 }
 
 // nodeAt returns what is at rel below the node with a key, where prepared nodes
@@ -156,7 +202,7 @@ func (b *builder) nodeAt(key []byte, n tree.Node, rel tree.Path) tree.Node {
 }
 
 // indexChild replaces the rows of a child.
-func (b *builder) indexChild(c indexedChild) error {
+func (b *builder) indexChild(c *indexedChild) error {
 	for _, index := range c.indexes {
 		before, after := c.before, c.after
 		if path, ok := index.Order.Child(); ok {
@@ -179,25 +225,35 @@ func (b *builder) indexChild(c indexedChild) error {
 }
 
 // changed looks at what is below a child, before and after the write.
-func (b *builder) changed(c indexedChild, rel tree.Path) (before, after glimpse, err error) {
+func (b *builder) changed(c *indexedChild, rel tree.Path) (before, after glimpse, err error) {
+	if h := c.home; h != nil && !h.split {
+		rel = below(c.path, h.depth()).Join(rel)
+		if before, err = h.before(rel); err == nil {
+			after, err = b.after(h, rel)
+		}
+		return before, after, err
+	}
 	p := c.path.Join(rel)
-	return b.glimpses(b.locate(p), p)
+	b.place.move(b.id, p)
+	return b.glimpses(b.homes.above(b.place), b.place, p)
 }
 
 // replaceRow moves the row of a child in one index.
-func (b *builder) replaceRow(c indexedChild, number uint32, before, after query.Value) error {
+func (b *builder) replaceRow(c *indexedChild, number uint32, before, after query.Value) error {
 	if c.before.exists == c.after.exists && (!c.after.exists || query.CompareValues(before, after) == 0) {
 		return nil
 	}
 	if c.before.exists {
-		if err := b.rows.Delete(indexKey(c.parent, number, before, c.component), nil); err != nil {
+		b.scratch = indexKey(b.scratch[:0], c.parent, number, before, c.component)
+		if err := b.rows.Delete(b.scratch, nil); err != nil {
 			return err
 		}
 	}
 	if !c.after.exists {
 		return nil
 	}
-	return b.rows.Set(indexKey(c.parent, number, after, c.component), nil, nil)
+	b.scratch = indexKey(b.scratch[:0], c.parent, number, after, c.component)
+	return b.rows.Set(b.scratch, nil, nil)
 }
 
 // prioritised reports whether a parent keeps the index by priority, also if this
@@ -207,6 +263,9 @@ func (b *builder) prioritised(parent []byte) (bool, error) {
 		return active, nil
 	}
 	active, err := b.hasPriorityIndex(parent)
+	if b.withPriorities == nil {
+		b.withPriorities = make(map[string]bool)
+	}
 	b.withPriorities[string(parent)] = active
 	return active, err
 }
@@ -214,7 +273,7 @@ func (b *builder) prioritised(parent []byte) (bool, error) {
 // activatePriorities starts the index by priority of a parent with the first
 // child that has one. Until then no child had: the rows of the others follow
 // from their keys. This reads the keys of a collection once in its life.
-func (b *builder) activatePriorities(c indexedChild) error {
+func (b *builder) activatePriorities(c *indexedChild) error {
 	if c.after.priority.IsNull() || !c.after.exists {
 		return nil
 	}
@@ -227,8 +286,8 @@ func (b *builder) activatePriorities(c indexedChild) error {
 		return err
 	}
 	return b.eachChild(c.parent, nil, func(end int, key []byte) (bool, error) {
-		row := indexKey(c.parent, priorityIndex, query.Value{}, key[len(c.parent):end])
-		return true, b.rows.Set(row, nil, nil)
+		b.scratch = indexKey(b.scratch[:0], c.parent, priorityIndex, query.Value{}, key[len(c.parent):end])
+		return true, b.rows.Set(b.scratch, nil, nil)
 	})
 }
 
@@ -291,7 +350,8 @@ func (b *builder) emitIndexes(key []byte, n tree.Node, indexes []Index) error {
 			if path, ok := index.Order.Child(); ok {
 				value = query.ByValue().Value(b.nodeAt(childKey, child, path))
 			}
-			if err := b.rows.Set(indexKey(key, index.Number, value, component), nil, nil); err != nil {
+			b.scratch = indexKey(b.scratch[:0], key, index.Number, value, component)
+			if err := b.rows.Set(b.scratch, nil, nil); err != nil {
 				return err
 			}
 		}

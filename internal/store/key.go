@@ -223,7 +223,9 @@ func cutComponent(b []byte) (key string, rest []byte, err error) {
 // appendKeyJSON appends the key of a component, all of b, as a JSON string.
 func appendKeyJSON(dst, b []byte) ([]byte, error) {
 	if text := b[:len(b)-1]; isWord(text) { // as most keys are
-		return append(append(append(dst, '"'), text...), '"'), nil
+		dst = append(dst, '"')
+		dst = append(dst, text...)
+		return append(dst, '"'), nil
 	}
 	key, _, err := cutComponent(b)
 	return tree.AppendString(dst, key), err
@@ -232,18 +234,36 @@ func appendKeyJSON(dst, b []byte) ([]byte, error) {
 // isWord reports whether b is made of letters, digits, - and _, and not of digits
 // alone: then it is a valid key, no integer, and stored and printed as it is.
 func isWord(b []byte) bool {
-	letters := 0
+	var seen wordClass
 	for _, c := range b {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', c == '_':
-			letters++
-		case '0' <= c && c <= '9', c == '-':
-		default:
+		class := wordClasses[c]
+		if class == 0 {
 			return false
 		}
+		seen |= class
 	}
-	return letters > 0
+	return seen&wordLetter != 0
 }
+
+// A wordClass is what a byte is in a word; 0 if it is in none.
+type wordClass uint8
+
+const (
+	wordLetter wordClass = 1 << iota // no integer has one
+	wordDigit                        // or a minus
+)
+
+var wordClasses = func() (table [256]wordClass) {
+	for c := range table {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', c == '_':
+			table[c] = wordLetter
+		case '0' <= c && c <= '9', c == '-':
+			table[c] = wordDigit
+		}
+	}
+	return table
+}()
 
 // decodeText decodes the component of a key that is no integer, without its
 // textEnd. Whether the key is valid is left to the caller.

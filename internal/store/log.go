@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -31,6 +32,8 @@ const (
 	logDelete byte = iota
 	logNode
 	logPriority
+	logVoid // a delete of nothing
+	logLeaf // a node below a leaf that becomes an object
 )
 
 // log adds the change to the log.
@@ -40,7 +43,9 @@ func (b *builder) log(c tree.Change) error {
 		c.Assignments, c.Truncated = nil, true
 		row, _ = appendLogRow(b.scratch[:0], c)
 	}
-	return b.rows.Set(logKey(nil, b.id, c.Position), row, nil)
+	b.scratch = row[:0]
+	b.place.key = logKey(b.place.key[:0], b.id, c.Position)
+	return b.rows.Set(b.place.key, row, nil)
 }
 
 // appendLogRow appends a change; it reports false when that takes more than
@@ -58,27 +63,35 @@ func appendLogRow(dst []byte, c tree.Change) ([]byte, bool) {
 	}
 	dst = append(dst, logVersion, flags)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(c.Millis))
-	part := appendPath(make([]byte, 0, 256), c.At)
-	dst = appendSized(dst, part)
+	start := len(dst)
+	dst = sized(appendPath(dst, c.At), start)
 	dst = binary.AppendUvarint(dst, uint64(len(c.Assignments)))
 	for _, a := range c.Assignments {
 		kind := logNode
 		switch {
+		case a.Void:
+			kind = logVoid
 		case a.Priority:
 			kind = logPriority
 		case a.Node.IsNull():
 			kind = logDelete
+		case a.Leaf > 0:
+			kind = logLeaf
 		}
-		part = appendPath(part[:0], a.Path)
-		dst = appendSized(append(dst, kind), part)
-		part = part[:0]
+		dst = append(dst, kind)
+		if kind == logLeaf {
+			dst = append(dst, byte(a.Leaf))
+		}
+		start = len(dst)
+		dst = sized(appendPath(dst, a.Path), start)
+		start = len(dst)
 		if !a.Node.IsNull() {
 			var fits bool
-			if part, _, fits = tree.AppendWithin(part, a.Node, tree.Export, maxLogged); !fits {
+			if dst, _, fits = tree.AppendWithin(dst, a.Node, tree.Export, maxLogged); !fits {
 				return dst, false
 			}
 		}
-		dst = appendSized(dst, part)
+		dst = sized(dst, start)
 		if len(dst) > maxLogged {
 			return dst, false
 		}
@@ -86,8 +99,11 @@ func appendLogRow(dst []byte, c tree.Change) ([]byte, bool) {
 	return dst, true
 }
 
-func appendSized(dst, part []byte) []byte {
-	return append(binary.AppendUvarint(dst, uint64(len(part))), part...)
+// sized puts the length of all that follows start in front of it.
+func sized(dst []byte, start int) []byte {
+	var length [binary.MaxVarintLen64]byte
+	n := binary.PutUvarint(length[:], uint64(len(dst)-start))
+	return slices.Insert(dst, start, length[:n]...)
 }
 
 // A logReader takes a log row apart.
@@ -164,13 +180,19 @@ func decodeLogRow(row []byte, position uint64) (tree.Change, error) {
 func (r *logReader) assignment() (tree.Assignment, error) {
 	var a tree.Assignment
 	kind := r.take(1)
+	if len(kind) > 0 && kind[0] == logLeaf {
+		if leaf := r.take(1); len(leaf) > 0 {
+			a.Leaf = int(leaf[0])
+		}
+	}
 	a.Path = r.path()
 	text := r.take(r.uvarint())
 	if r.err != nil {
 		return a, r.err
 	}
-	a.Priority = kind[0] == logPriority
-	if kind[0] > logPriority || (kind[0] == logNode) != (len(text) > 0) && !a.Priority {
+	a.Priority, a.Void = kind[0] == logPriority, kind[0] == logVoid
+	node := kind[0] == logNode || kind[0] == logLeaf
+	if kind[0] > logLeaf || node != (len(text) > 0) && !a.Priority || a.Leaf > a.Path.Depth() {
 		return a, errors.New("unknown assignment in a log row")
 	}
 	if len(text) == 0 {

@@ -129,11 +129,12 @@ func (s *Store) createMetadata() error {
 	}
 	b := s.db.NewBatch()
 	defer func() { _ = b.Close() }()
+	group := groupRow(0, s.opts.Now().UnixMilli())
 	rows := []struct{ key, value []byte }{
 		{formatKey, binary.BigEndian.AppendUint32(nil, formatVersion)},
 		{epochKey, random[:8]},
 		{etagKeyKey, random[8:]},
-		{groupKey, groupRow(0, s.opts.Now().UnixMilli())},
+		{groupKey, group[:]},
 		{nextIDKey, binary.BigEndian.AppendUint32(nil, 1)},
 	}
 	for _, row := range rows {
@@ -144,6 +145,8 @@ func (s *Store) createMetadata() error {
 	return s.db.Apply(b, pebble.Sync)
 }
 
-func groupRow(group uint64, millis int64) []byte {
-	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, group), uint64(millis))
+func groupRow(group uint64, millis int64) (row [16]byte) {
+	binary.BigEndian.PutUint64(row[:8], group)
+	binary.BigEndian.PutUint64(row[8:], uint64(millis))
+	return row
 }

@@ -47,7 +47,8 @@ type Options struct {
 	// ChunkBytes is the largest subtree that is kept in one row, at most
 	// MaxChunkBytes. A negative value keeps every leaf in a row of its own.
 	ChunkBytes int
-	// CacheBytes is the size of the block cache.
+	// CacheBytes is the size of the block cache, memos included. Memtables come on
+	// top of it.
 	CacheBytes int64
 	// LogKeep bounds the log of changes.
 	LogKeep LogKeep
@@ -112,6 +113,11 @@ func setDefault[T int | int64 | uint64 | time.Duration](v *T, value T) {
 // flipped bit in the log silently loses all that is behind it.
 const formatMajorVersion = pebble.FormatTableFormatV6
 
+// cachedMemTables is how many memtables are added to the size of the block cache: the
+// one that is written and the one that is flushed. Pebble counts memtables against
+// its cache and throws as many blocks out.
+const cachedMemTables = 2
+
 // pebbleOptions returns the settings that docs/decisions/001 argues for.
 func (s *Store) pebbleOptions(fs vfs.FS) *pebble.Options {
 	o := &pebble.Options{
@@ -119,7 +125,7 @@ func (s *Store) pebbleOptions(fs vfs.FS) *pebble.Options {
 		FormatMajorVersion:          formatMajorVersion,
 		MemTableSize:                s.opts.MemTableBytes,
 		MemTableStopWritesThreshold: 4,
-		CacheSize:                   s.opts.CacheBytes,
+		CacheSize:                   s.opts.CacheBytes - s.opts.CacheBytes/memoShare + cachedMemTables*int64(s.opts.MemTableBytes),
 		L0CompactionThreshold:       2,
 		L0StopWritesThreshold:       1000,
 		LBaseMaxBytes:               64 << 20,

@@ -34,11 +34,13 @@ func (s *Store) Prepare(id ID, w tree.Write, indexes *Indexes, minBytes int) (*P
 		b := s.newBuilder(id, indexes, nil)
 		b.rows = s.db.NewBatchWithSize(w.Bytes())
 		key := dataKey(nil, id, a.Path)
-		if _, err := b.emit(key, a.Node, indexes.below(a.Path)); err != nil {
+		_, err := b.emit(key, a.Node, indexes.below(a.Path))
+		p.nodes = append(p.nodes, preparedNode{key, a.Path, a.Node, b.rows})
+		b.free()
+		if err != nil {
 			p.Close()
 			return nil, err
 		}
-		p.nodes = append(p.nodes, preparedNode{key, a.Path, a.Node, b.rows})
 	}
 	return p, nil
 }

@@ -28,16 +28,19 @@ var printBuffers = sync.Pool{New: func() any {
 type Printer struct {
 	store *Store
 	form  tree.Form
-	// ready is the whole text, if the node was in a chunk or absent.
-	ready []byte
+	// ready is the whole text, if the node was in a chunk or absent, or recalled:
+	// what was printed before.
+	ready    []byte
+	recalled bool
 	// rows is an iterator over the rows of a split node, at its first row.
 	rows *stepper
 	// prefix is the length of the split node's key.
 	prefix  int
 	shallow bool
 
-	buf []byte
-	w   io.Writer
+	buf   []byte
+	w     io.Writer
+	draft *draft // nil if buf is not the whole text
 }
 
 // Print writes the node at p as compact JSON, null if there is none.
@@ -62,26 +65,27 @@ func (t Tree) Shallow(p tree.Path) (*Printer, error) {
 }
 
 func (t Tree) printer(p tree.Path, printer *Printer) (*Printer, error) {
-	l := t.locate(p)
-	c, err := t.cover(l)
-	if err != nil {
-		return nil, err
+	k := memoKey{id: t.id, path: p, form: printer.form, shallow: printer.shallow}
+	if printer.ready = t.recall(&k); printer.ready != nil {
+		printer.recalled = true
+		return printer, nil
 	}
-	if c != nil {
+	l := t.locate(p)
+	c, rows, err := t.open(l)
+	switch {
+	case err != nil:
+		return nil, err
+	case c != nil:
 		defer c.release()
 		printer.ready, err = printer.chunk(t, l, c, p)
 		return printer, err
-	}
-	it, err := t.iterator(l.key)
-	if err != nil {
-		return nil, damaged(err)
-	}
-	if !it.SeekGE(l.key) {
+	case rows == nil:
 		printer.ready = []byte("null")
-		return printer, damaged(errors.Join(it.Error(), it.Close()))
+		return printer, nil
 	}
-	printer.rows = &stepper{Iterator: it, store: t.store, cost: t.cost}
+	printer.rows = &stepper{Iterator: rows, store: t.store, cost: t.cost}
 	printer.prefix = len(l.key)
+	printer.draft = t.newDraft(&k)
 	return printer, nil
 }
 
@@ -116,8 +120,11 @@ func (p *Printer) chunk(t Tree, l location, c *cover, path tree.Path) ([]byte, e
 	return text, nil
 }
 
-// Size returns the length of the text if it is known before it is written.
-func (p *Printer) Size() (bytes int, known bool) { return len(p.ready), p.rows == nil }
+// Size returns the length of the text if it is known before it is written: of
+// nodes that are not split. Whether a text is recalled must not be seen.
+func (p *Printer) Size() (bytes int, known bool) {
+	return len(p.ready), p.rows == nil && !p.recalled
+}
 
 // PrintTo writes the node; it can be called once. After an error the text that
 // was written is a fragment.
@@ -142,6 +149,7 @@ func (p *Printer) PrintTo(w io.Writer) error {
 	if err != nil {
 		return damaged(err)
 	}
+	p.draft.keep(p.buf)
 	return p.flush()
 }
 
@@ -157,7 +165,7 @@ func (p *Printer) Close() error {
 
 func (p *Printer) flush() error {
 	_, err := p.w.Write(p.buf)
-	p.buf = p.buf[:0]
+	p.buf, p.draft = p.buf[:0], nil
 	return err
 }
 

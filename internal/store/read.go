@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -16,6 +17,7 @@ type Tree struct {
 	store  *Store
 	reader pebble.Reader
 	id     ID
+	origin *View // nil if live
 	cost   *Cost // counted if not nil
 }
 
@@ -38,13 +40,19 @@ type location struct {
 }
 
 func (t Tree) locate(p tree.Path) location {
-	l := location{key: appendSpace(make([]byte, 0, 64), spaceData, t.id), ends: make([]int, 1, 8)}
-	l.ends[0] = len(l.key)
+	l := location{key: make([]byte, 0, 64), ends: make([]int, 0, 8)}
+	l.move(t.id, p)
+	return l
+}
+
+// move makes l that of a path of a database, in the memory that it has.
+func (l *location) move(id ID, p tree.Path) {
+	l.key = appendSpace(l.key[:0], spaceData, id)
+	l.ends = append(l.ends[:0], len(l.key))
 	for key := range p.Keys() {
 		l.key = appendComponent(l.key, key)
 		l.ends = append(l.ends, len(l.key))
 	}
-	return l
 }
 
 // depth returns the number of keys of the path.
@@ -78,7 +86,7 @@ func (c *cover) release() {
 // location comes first.
 func (t Tree) cover(l location) (*cover, error) {
 	hint := t.store.hints.of(l)
-	guess := min(int(hint.Load()), l.depth())
+	guess := int(min(hint.Load(), uint32(l.depth())))
 	if c, err := t.chunkAt(l, guess); c != nil || err != nil {
 		return c, err
 	}
@@ -92,6 +100,47 @@ func (t Tree) cover(l location) (*cover, error) {
 		}
 	}
 	return nil, nil
+}
+
+// open finds what holds l: a cover, or, if its node is split, an iterator at the
+// first of its rows. There is neither if there is no data.
+//
+// What was split before is looked for among the rows first. One that is found
+// below l makes it needless to ask for chunks: there is none above a row.
+func (t Tree) open(l location) (*cover, *pebble.Iterator, error) {
+	hint := t.store.hints.of(l)
+	if hint.Load() == splitHint {
+		it, err := t.openRows(l)
+		if err != nil || it != nil && len(it.Key()) > len(l.key) {
+			return nil, it, err
+		}
+		if it != nil {
+			_ = it.Close()
+		}
+		hint.Store(uint32(l.depth()))
+	}
+	c, err := t.cover(l)
+	if c != nil || err != nil {
+		return c, nil, err
+	}
+	it, err := t.openRows(l)
+	if it != nil {
+		hint.Store(splitHint)
+	}
+	return nil, it, err
+}
+
+// openRows returns an iterator at the first row of the subtree at l, nil if it
+// has none.
+func (t Tree) openRows(l location) (*pebble.Iterator, error) {
+	it, err := t.iterator(l.key)
+	if err != nil {
+		return nil, damaged(err)
+	}
+	if !it.SeekGE(l.key) {
+		return nil, damaged(errors.Join(it.Error(), it.Close()))
+	}
+	return it, nil
 }
 
 // chunkAt returns the chunk at the first d keys of l, if there is one.
@@ -111,6 +160,9 @@ func (t Tree) chunkAt(l location, d int) (*cover, error) {
 // of what they were found for. They are guesses, also about each other's
 // locations.
 type hints [256]atomic.Uint32
+
+// splitHint says that there was no chunk, but a split node.
+const splitHint = math.MaxUint32
 
 func (h *hints) of(l location) *atomic.Uint32 {
 	shape := uint32(l.depth())
@@ -150,12 +202,11 @@ func (t Tree) Look(p tree.Path) (leaf, priority tree.Leaf, err error) {
 		return leaf, priority, err
 	}
 	defer c.release()
-	n, err := t.decode(l, c)
+	leaf, priority, err = lookRow(c.row, below(p, c.depth))
 	if err != nil {
-		return leaf, priority, err
+		return leaf, priority, rowError(l.at(c.depth), err)
 	}
-	n = n.At(below(p, c.depth))
-	return n.Leaf(), n.Priority(), nil
+	return leaf, priority, nil
 }
 
 // splitPriority returns the priority of the split node with a key.
@@ -186,21 +237,19 @@ func decodePriorityRow(key, row []byte) (tree.Leaf, error) {
 // Exists reports whether there is data at p.
 func (t Tree) Exists(p tree.Path) (bool, error) {
 	l := t.locate(p)
-	c, err := t.cover(l)
-	if err != nil {
+	c, rows, err := t.open(l)
+	switch {
+	case err != nil || c == nil && rows == nil:
 		return false, err
+	case rows != nil:
+		return true, damaged(rows.Close())
 	}
-	if c != nil {
-		defer c.release()
-		n, err := t.decode(l, c)
-		return !n.At(below(p, c.depth)).IsNull(), err
-	}
-	it, err := t.iterator(l.key)
+	defer c.release()
+	exists, err := existsRow(c.row, below(p, c.depth))
 	if err != nil {
-		return false, err
+		return false, rowError(l.at(c.depth), err)
 	}
-	found := it.SeekGE(l.key)
-	return found, damaged(errors.Join(it.Error(), it.Close()))
+	return exists, nil
 }
 
 // NextChild returns the first key behind after, in key order, that the node at p

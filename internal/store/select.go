@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -40,13 +39,24 @@ type Selection struct {
 	path tree.Path
 	form tree.Form
 
-	ready []byte // the whole text, if the node was in a chunk or has no children
+	// ready is the whole text, if the node was in a chunk or has no children, or
+	// recalled: what was printed before.
+	ready    []byte
+	recalled bool
+	draft    *draft // nil if the text is not to be remembered
+	// rows is over the rows of the split node whose key is parent.
+	rows   *pebble.Iterator
+	parent []byte
 	// walk calls yield with the selected children's components. In key order it
 	// goes along the data, which is printed on the way.
 	walk func(yield func(component []byte) error) error
 	keys *keyWalk
 	many bool // the result may be too large to be gathered
 	how  string
+
+	arrays bool      // see AllowArray
+	held   tree.Node // the node, if it was in a chunk
+	query  query.Query
 }
 
 // Select returns the children of the node at p that q selects. The index must
@@ -58,30 +68,33 @@ func (v *View) Select(id ID, p tree.Path, q query.Query, index *Index, form tree
 
 func (v *View) selection(t Tree, p tree.Path, q query.Query, index *Index, form tree.Form) (*Selection, error) {
 	s := &Selection{Tree: t, path: p, form: form, how: ByChunk}
-	l := s.locate(p)
-	c, err := s.cover(l)
-	if err != nil {
-		return nil, err
+	k := memoKey{id: t.id, path: p, form: form, selected: true, query: q}
+	if s.ready = t.recall(&k); s.ready != nil {
+		s.recalled = true
+		return s, nil
 	}
-	if c != nil {
+	l := s.locate(p)
+	c, rows, err := s.open(l)
+	switch {
+	case err != nil:
+		return nil, err
+	case c != nil:
 		defer c.release()
 		n, err := s.decode(l, c)
-		s.ready = appendSelected(nil, n.At(below(p, c.depth)), q, form)
+		s.held, s.query = n.At(below(p, c.depth)), q
+		s.ready = appendSelected(nil, s.held, q, form)
 		return s, err
-	}
-	exists, err := s.Exists(p)
-	if err != nil {
-		return nil, err
-	}
-	if !exists {
+	case rows == nil:
 		s.ready = []byte("null")
 		return s, nil
 	}
-	if err := s.plan(l.key, q, index); err != nil {
-		return nil, err
+	s.rows, s.parent = rows, l.key
+	if err := s.plan(q, index); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	v.refs.Add(1) // it is held by the caller, so it is not closed
 	s.view = v
+	s.draft = t.newDraft(&k)
 	return s, nil
 }
 
@@ -104,12 +117,12 @@ func appendSelected(dst []byte, n tree.Node, q query.Query, form tree.Form) []by
 }
 
 // plan decides how the children of a split node are found.
-func (s *Selection) plan(parent []byte, q query.Query, index *Index) error {
+func (s *Selection) plan(q query.Query, index *Index) error {
 	s.many = q.Limit == 0 || q.Limit > sortedResults
 	byKey := q.Order == query.ByKey()
 	if q.Order == query.ByPriority() {
 		index = &Index{priorityIndex, q.Order}
-		active, err := s.hasPriorityIndex(parent)
+		active, err := s.hasPriorityIndex(s.parent)
 		if err != nil {
 			return err
 		}
@@ -118,26 +131,26 @@ func (s *Selection) plan(parent []byte, q query.Query, index *Index) error {
 	switch {
 	case byKey:
 		s.how = ByKeys
-		s.keys = &keyWalk{Tree: s.Tree, parent: parent, query: q}
+		s.keys = &keyWalk{Tree: s.Tree, parent: s.parent, query: q}
 		return nil
 	case index == nil:
 		s.how = ByScan
-		return s.scan(parent, q)
+		return s.scan(q)
 	}
 	s.how = ByIndex
-	w := &indexWalk{Tree: s.Tree, path: s.path, parent: parent, query: q, number: index.Number}
+	w := &indexWalk{Tree: s.Tree, path: s.path, parent: s.parent, query: q, number: index.Number}
 	s.walk = w.each
 	return nil
 }
 
 // scan looks through a small collection as a whole.
-func (s *Selection) scan(parent []byte, q query.Query) error {
+func (s *Selection) scan(q query.Query) error {
 	var all []query.Position
-	err := s.eachChild(parent, nil, func(end int, row []byte) (bool, error) {
+	err := s.eachChild(s.parent, nil, func(end int, row []byte) (bool, error) {
 		if len(all) == maxScanned {
 			return false, ErrNotReady
 		}
-		key, _, err := cutComponent(row[len(parent):end])
+		key, _, err := cutComponent(row[len(s.parent):end])
 		if err != nil {
 			return false, err
 		}
@@ -160,110 +173,9 @@ func (s *Selection) scan(parent []byte, q query.Query) error {
 	return nil
 }
 
-// Size returns the length of the text if it is known before it is written.
-func (s *Selection) Size() (int, bool) { return len(s.ready), s.ready != nil }
-
-// PrintTo writes the result as an object; it can be called once.
-func (s *Selection) PrintTo(w io.Writer) error {
-	switch {
-	case s.ready != nil:
-		_, err := w.Write(s.ready)
-		return err
-	case s.keys != nil:
-		return s.keys.print(w, s.form)
-	}
-	out := &resultWriter{w: w, buf: []byte{'{'}}
-	if s.many {
-		if err := s.walk(func(component []byte) error { return s.print(out, component) }); err != nil {
-			return err
-		}
-		return out.end()
-	}
-	var found [][]byte
-	err := s.walk(func(component []byte) error {
-		found = append(found, bytes.Clone(component))
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	slices.SortFunc(found, bytes.Compare)
-	for _, component := range found {
-		if err := s.print(out, component); err != nil {
-			return err
-		}
-	}
-	return out.end()
-}
-
-// print writes one child.
-func (s *Selection) print(out *resultWriter, component []byte) error {
-	key, _, err := cutComponent(component)
-	if err != nil {
-		return damaged(err)
-	}
-	printer, err := s.Printer(s.path.Child(key), s.form)
-	if err != nil {
-		return err
-	}
-	if size, known := printer.Size(); known && string(printer.ready[:size]) == "null" {
-		return damaged(fmt.Errorf("%w: an index row for a child that is not there", errMalformedRow))
-	}
-	err = out.member(key, printer)
-	return errors.Join(err, printer.Close())
-}
-
-// Close gives the view back. It can be called more than once.
-func (s *Selection) Close() error {
-	if s.view != nil {
-		s.view.Release()
-		s.view = nil
-	}
-	return nil
-}
-
-// A resultWriter writes the members of an object.
-type resultWriter struct {
-	w   io.Writer
-	buf []byte
-}
-
-func (o *resultWriter) member(key string, value *Printer) error {
-	o.buf = append(tree.AppendString(o.buf, key), ':')
-	if size, known := value.Size(); known && size < flushBytes {
-		o.buf = append(append(o.buf, value.ready...), ',')
-		if len(o.buf) < flushBytes {
-			return nil
-		}
-		return o.flush()
-	}
-	if err := o.flush(); err != nil {
-		return err
-	}
-	if err := value.PrintTo(o.w); err != nil {
-		return err
-	}
-	o.buf = append(o.buf, ',')
-	return nil
-}
-
-// flush writes all but a last comma, for end to replace.
-func (o *resultWriter) flush() error {
-	comma := bytes.HasSuffix(o.buf, []byte{','})
-	text := bytes.TrimSuffix(o.buf, []byte{','})
-	_, err := o.w.Write(text)
-	o.buf = o.buf[:0]
-	if comma {
-		o.buf = append(o.buf, ',')
-	}
-	return err
-}
-
-func (o *resultWriter) end() error {
-	o.buf = append(bytes.TrimSuffix(o.buf, []byte{','}), '}')
-	_, err := o.w.Write(o.buf)
-	return err
-}
+// Size returns the length of the text if it is known before it is written, as of
+// Printer.
+func (s *Selection) Size() (int, bool) { return len(s.ready), s.ready != nil && !s.recalled }
 
 // An indexWalk finds children by the rows of an index.
 type indexWalk struct {
@@ -305,7 +217,7 @@ func (w *indexWalk) each(yield func(component []byte) error) error {
 		w.cost.add(len(it.Key()))
 		row := it.Key()[len(prefix):]
 		n, cut := query.IndexValueLen(row)
-		if n < 0 || n == len(row) {
+		if n < 0 || componentLen(row[n:]) != len(row)-n {
 			return rowError(it.Key(), errors.New("not an index row"))
 		}
 		if more, err := group.end(row[:n], take); err != nil || !more {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -16,39 +18,49 @@ type keyWalk struct {
 	query  query.Query
 }
 
-// print writes the selected children as an object.
-func (w *keyWalk) print(out io.Writer, form tree.Form) error {
-	r, ok := w.query.KeyRange()
+// print writes the selected children as an object. It goes along them by an
+// iterator over the rows of the parent. The draft may be nil.
+func (w *keyWalk) print(out io.Writer, it *pebble.Iterator, form tree.Form, d *draft) error {
+	from, to, ok := w.bounds()
 	if !ok {
 		_, err := out.Write([]byte("{}"))
 		return err
 	}
-	from := append(bytes.Clone(w.parent), priorityMark, 0) // behind the priority
-	to := subtreeEnd(nil, w.parent)
+	rows := &stepper{Iterator: it, store: w.store, cost: w.cost}
+	if w.query.Last && w.query.Limit > 0 {
+		var err error
+		if from, err = w.lastFrom(rows, from, to); err != nil {
+			return err
+		}
+	}
+	buf := printBuffers.Get().(*[]byte)
+	defer printBuffers.Put(buf)
+	p := &Printer{store: w.store, form: form, rows: rows, w: out, buf: append((*buf)[:0], '{'), draft: d}
+	rows.SeekGE(from)
+	if err := w.printRange(p, to); err != nil {
+		return damaged(err)
+	}
+	p.buf = append(bytes.TrimSuffix(p.buf, []byte{','}), '}')
+	p.draft.keep(p.buf)
+	return p.flush()
+}
+
+// bounds returns the data keys between which the selected children are; false if
+// there are none.
+func (w *keyWalk) bounds() (from, to []byte, ok bool) {
+	r, ok := w.query.KeyRange()
+	if !ok {
+		return nil, nil, false
+	}
+	from = append(bytes.Clone(w.parent), priorityMark, 0) // behind the priority
+	to = subtreeEnd(nil, w.parent)
 	if r.Lower.Key != "" {
 		from = edgeKey(w.parent, r.Lower)
 	}
 	if r.Upper.Key != "" {
 		to = edgeKey(w.parent, r.Upper)
 	}
-	it, err := w.iterator(w.parent)
-	if err != nil {
-		return damaged(err)
-	}
-	rows := &stepper{Iterator: it, store: w.store, cost: w.cost}
-	p := &Printer{store: w.store, form: form, rows: rows, w: out, buf: []byte{'{'}}
-	defer func() { _ = p.Close() }()
-	if w.query.Last && w.query.Limit > 0 {
-		if from, err = w.lastFrom(rows, from, to); err != nil {
-			return err
-		}
-	}
-	rows.SeekGE(from)
-	if err := w.printRange(p, to); err != nil {
-		return damaged(err)
-	}
-	p.buf = append(bytes.TrimSuffix(p.buf, []byte{','}), '}')
-	return p.flush()
+	return from, to, true
 }
 
 // printRange prints children up to an end, or up to the limit.
@@ -58,11 +70,10 @@ func (w *keyWalk) printRange(p *Printer, to []byte) error {
 		if err != nil {
 			return err
 		}
-		key, _, err := cutComponent(p.rows.Key()[len(w.parent):end])
-		if err != nil {
+		if p.buf, err = appendKeyJSON(p.buf, p.rows.Key()[len(w.parent):end]); err != nil {
 			return err
 		}
-		p.buf = append(tree.AppendString(p.buf, key), ':')
+		p.buf = append(p.buf, ':')
 		if err := p.child(end); err != nil {
 			return err
 		}

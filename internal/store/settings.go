@@ -16,14 +16,16 @@ func settingKey(id ID, name string) []byte {
 }
 
 // BuildSettings works out a batch that changes settings, of which a nil value
-// deletes one, together with the rows of a step, which may be nil. Of the change
-// only the position and the time count.
+// deletes one, together with the rows of a step, which may be nil and are taken
+// over. Of the change only the position and the time count.
 func (s *Store) BuildSettings(id ID, c tree.Change, changed Settings, step *IndexRows) (*Batch, error) {
 	b := s.newBuilder(id, nil, nil)
-	var err error
+	defer b.free()
 	if step != nil {
-		err = b.rows.Apply(step.rows, nil)
+		_ = b.rows.Close() // it is empty
+		b.rows, step.rows = step.rows, nil
 	}
+	var err error
 	for name, value := range changed {
 		if value == nil {
 			err = errors.Join(err, b.rows.Delete(settingKey(id, name), nil))

@@ -79,6 +79,12 @@ type visible chan struct{}
 func (v visible) Durable(uint64) {}
 func (v visible) Visible()       { close(v) }
 
+// A forgotten ticket is not waited for.
+type forgotten struct{}
+
+func (forgotten) Durable(uint64) {}
+func (forgotten) Visible()       {}
+
 // build works out a write, which becomes the next commit if it is committed.
 func (s *stand) build(w tree.Write) *Batch {
 	s.Helper()

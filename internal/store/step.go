@@ -56,8 +56,12 @@ func (s *stepper) step() bool {
 }
 
 // skip moves behind the child whose key is the first end bytes of the current
-// row's. A few steps are cheaper than a seek, many are not.
+// row's. A few steps are cheaper than a seek, many are not. Of a child that is a
+// chunk there is no other row.
 func (s *stepper) skip(end int) bool {
+	if len(s.Key()) == end {
+		return s.step()
+	}
 	s.child = append(s.child[:0], s.Key()[:end]...)
 	for range nextsPerChild {
 		if !s.step() || !belongs(s.Key(), s.child) {

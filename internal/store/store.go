@@ -25,8 +25,12 @@ type Store struct {
 	pipeline pipeline
 	view     atomic.Pointer[View]
 	hints    hints
+	memos    memos
 	health   health
+	counters counters
 	log      logKeeper
+	// checkpoint is true while there is one.
+	checkpoint atomic.Bool
 
 	databases struct {
 		mu   sync.Mutex // held while a database is made or dropped
@@ -47,6 +51,7 @@ func Open(path string, opts Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{opts: opts, stop: make(chan struct{})}
+	s.memos.init(opts.CacheBytes)
 	if s.dir, err = openDirectory(opts.FS, path); err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, err)
 	}
@@ -58,6 +63,9 @@ func Open(path string, opts Options) (*Store, error) {
 
 // open is Open behind the lock on the directory.
 func (s *Store) open() error {
+	if err := s.dir.dropCheckpoint(); err != nil {
+		return err
+	}
 	fs := vfs.OnDiskFull(s.opts.FS, s.diskFull)
 	if err := s.openPebble(fs); err != nil {
 		return err
@@ -91,7 +99,7 @@ func (s *Store) openPebble(fs vfs.FS) error {
 	options.ErrorIfNotExists = true
 	s.db, err = pebble.Open(path, options)
 	if err != nil {
-		return openError(err)
+		return fmt.Errorf("group %d was durable: %w", s.dir.durable, openError(err))
 	}
 	return nil
 }
@@ -112,7 +120,7 @@ func openError(err error) error {
 	if ok && errno != syscall.ENOENT && !pebble.IsCorruptionError(err) {
 		return err
 	}
-	return fmt.Errorf("%w: %w; restore a backup into an empty directory", ErrDamaged, err)
+	return fmt.Errorf("%w: %w; restore a backup into an empty directory with livetree restore", ErrDamaged, err)
 }
 
 // start reads the metadata, publishes the first view and starts the
@@ -122,7 +130,7 @@ func (s *Store) start() error {
 		return err
 	}
 	if s.meta.group < s.dir.durable {
-		return fmt.Errorf("%w: the log ends at group %d, but group %d was committed; restore a backup into an empty directory",
+		return fmt.Errorf("%w: the log ends at group %d, but group %d was committed; restore a backup into an empty directory with livetree restore",
 			ErrDamaged, s.meta.group, s.dir.durable)
 	}
 	// Logs may hold old changes of databases that nobody writes to any more.

@@ -13,7 +13,7 @@ import (
 // tidy deletes the priorities, and what is left of the indexes, of nodes that
 // lost their last child.
 func (b *builder) tidy() error {
-	for _, h := range b.homes {
+	for _, h := range b.homes.list {
 		if !h.empty {
 			continue
 		}
@@ -40,6 +40,9 @@ func (b *builder) survives(key []byte) (bool, error) {
 		return answer, nil
 	}
 	answer, err := b.findSurvivor(key)
+	if b.survivors == nil {
+		b.survivors = make(map[string]bool)
+	}
 	b.survivors[string(key)] = answer
 	return answer, err
 }
@@ -52,7 +55,7 @@ func (b *builder) findSurvivor(key []byte) (bool, error) {
 		return true, nil
 	}
 	for from := key; ; {
-		row, err := b.seek(from)
+		row, err := b.seek(from, key)
 		if err != nil || row == nil || !belongs(row, key) {
 			return false, err
 		}
@@ -72,7 +75,7 @@ func (b *builder) findSurvivor(key []byte) (bool, error) {
 // seconds for a PATCH of ten thousand paths.
 func (b *builder) fill() {
 	b.filled = make(map[string]bool)
-	for _, h := range b.homes {
+	for _, h := range b.homes.list {
 		for d := h.depth(); d >= 0 && !h.empty && !b.filled[string(h.at(d))]; d-- {
 			b.filled[string(h.at(d))] = true
 		}
@@ -83,7 +86,7 @@ func (b *builder) fill() {
 // nothing any more, 0 if there is none; and whether the row is a priority.
 func (b *builder) emptied(row []byte) (end int, isPriority bool) {
 	for end = len(dataPrefix(b.id)); ; {
-		if h := b.homes[string(row[:end])]; h != nil && h.empty {
+		if h := b.homes.at(row[:end]); h != nil && h.empty {
 			return end, false
 		}
 		n := componentLen(row[end:])

@@ -59,7 +59,7 @@ func (v *View) acquire() bool {
 func (v *View) Number() uint64 { return v.number }
 
 // Tree returns a database as the view shows it.
-func (v *View) Tree(id ID) Tree { return Tree{store: v.store, reader: v.snapshot, id: id} }
+func (v *View) Tree(id ID) Tree { return Tree{store: v.store, reader: v.snapshot, id: id, origin: v} }
 
 // Release gives the view back. It must not be used afterwards.
 func (v *View) Release() {

@@ -1,6 +1,9 @@
 package tree
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // This file reads the keys that begin with a dot: .value, .priority and .sv.
 
@@ -126,9 +129,13 @@ func (d *decoder) incrementValue() (cell, error) {
 	if c != '-' && (c < '0' || c > '9') {
 		return cell{}, d.failAt(at, ErrValue, unknownServerValue)
 	}
+	number := d.position()
 	by, err := d.scanNumber()
 	if err != nil {
 		return cell{}, err
+	}
+	if math.Abs(by.Float()) >= maxIncrement {
+		return cell{}, d.failAt(number, ErrValue, "an increment must be below 2^970, about 1e292, in size")
 	}
 	d.slab.increments++
 	kind := serverIncrementInteger

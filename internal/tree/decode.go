@@ -1,10 +1,8 @@
 package tree
 
 import (
-	"cmp"
 	"errors"
 	"io"
-	"slices"
 	"strings"
 )
 
@@ -27,13 +25,15 @@ type DecodeOptions struct {
 // placeholders until Resolve. An error about the text is a *DecodeError; errors
 // of r and of opts.Charge are returned as they are.
 func Decode(r io.Reader, opts DecodeOptions) (Node, error) {
-	d := newDecoder(scanner{r: r, buf: make([]byte, 0, firstBytes)}, opts)
+	d := newDecoder(r, nil, opts)
+	defer d.free()
 	return d.document()
 }
 
 // DecodeBytes is Decode for a text that is in memory. It keeps nothing of text.
 func DecodeBytes(text []byte, opts DecodeOptions) (Node, error) {
-	d := newDecoder(scanner{buf: text}, opts)
+	d := newDecoder(nil, text, opts)
+	defer d.free()
 	return d.document()
 }
 
@@ -42,7 +42,8 @@ func DecodeBytes(text []byte, opts DecodeOptions) (Node, error) {
 // string of up to MaxKeyBytes bytes, such as https://example.org/role, and none
 // has a meaning, not even .value.
 func DecodeClaims(text []byte) (Node, error) {
-	d := newDecoder(scanner{buf: text}, DecodeOptions{})
+	d := newDecoder(nil, text, DecodeOptions{})
+	defer d.free()
 	d.claims = true
 	return d.document()
 }
@@ -58,21 +59,14 @@ type decoder struct {
 	charged int64
 	// interned remembers where the text of recent keys is: records repeat theirs.
 	interned [64]cell
+	shape    shape  // of the last object that was not in the order of keys
+	own      []byte // where a text is read to at first
 }
 
 // An entry is a child of an object that is still open.
 type entry struct {
 	cell
 	at position
-}
-
-func newDecoder(s scanner, opts DecodeOptions) *decoder {
-	s.line = 1
-	d := &decoder{scanner: s, opts: opts, slab: &slab{}}
-	if opts.Charge != nil {
-		d.growing = d.chargeText
-	}
-	return d
 }
 
 // document reads a text that is one value.
@@ -196,7 +190,7 @@ func (d *decoder) array(depth int) (cell, error) {
 func (d *decoder) object(depth int) (cell, error) {
 	at := d.position()
 	d.pos++ // the brace
-	if d.stack == nil {
+	if d.slab.cells == nil && len(d.stack) == 0 {
 		d.makeRoom()
 	}
 	o := openObject{base: len(d.stack), depth: depth, at: at}
@@ -342,14 +336,8 @@ func (d *decoder) finish(o *openObject) (cell, error) {
 		return d.withPriority(*o.value, o.priority), d.charge()
 	}
 	if o.unsorted {
-		children := d.stack[o.base:]
-		slices.SortFunc(children, func(a, b entry) int {
-			return cmp.Or(d.slab.compareCells(a.cell, b.cell), a.at.compare(b.at))
-		})
-		for i := range len(children) - 1 {
-			if d.slab.compareCells(children[i].cell, children[i+1].cell) == 0 {
-				return cell{}, d.repeated(children[i+1])
-			}
+		if err := d.sort(d.stack[o.base:]); err != nil {
+			return cell{}, err
 		}
 	}
 	var priority cell

@@ -13,7 +13,12 @@ import (
 type Editor struct {
 	slab *slab
 	root *draft
+	leaf int // see Leaf
 }
+
+// Leaf returns by how many keys the last path that was set is below a leaf that
+// became an object for it; 0 if there was none.
+func (e *Editor) Leaf() int { return e.leaf }
 
 // A draft is a node that was edited, or that is above one.
 type draft struct {
@@ -48,6 +53,7 @@ func (e *Editor) Node() Node {
 // priority, unless n is no data: then nothing changes. Objects that become
 // empty vanish with their priorities.
 func (e *Editor) Set(p Path, n Node) {
+	e.leaf = 0
 	e.edit(e.root, p, func(d *draft) { *d = *e.draft(e.adopt(n)) })
 }
 
@@ -100,6 +106,9 @@ func (e *Editor) edit(d *draft, p Path, change func(*draft)) {
 		return
 	}
 	if d.own.kind != Object {
+		if d.own.kind != Null {
+			e.leaf = p.Depth()
+		}
 		d.own = cell{kind: Object}
 	}
 	if d.edited == nil {

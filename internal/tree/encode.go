@@ -195,12 +195,11 @@ func AppendString(dst []byte, s string) []byte {
 func appendEscaped(dst []byte, s string) []byte {
 	start := 0
 	for i := range len(s) {
-		c := s[i]
-		if c >= 0x20 && c != '"' && c != '\\' {
+		if stringBytes[s[i]] != specialByte {
 			continue
 		}
 		dst = append(dst, s[start:i]...)
-		dst = appendEscapedByte(dst, c)
+		dst = appendEscapedByte(dst, s[i])
 		start = i + 1
 	}
 	return append(dst, s[start:]...)

@@ -146,21 +146,23 @@ func compareNumbers(a, b Leaf) int {
 	return exact.Cmp(big.NewFloat(b.Float()))
 }
 
+// maxIncrement is half of what lies between the two largest doubles. The sum with
+// an increment below it is never out of range: it is rounded back to the largest.
+// Larger ones are refused whatever they are added to, because who may not read
+// that would learn from a refusal how large it is.
+const maxIncrement = 0x1p970
+
 // increment returns the sum that the server value {"increment": by} gives when
 // old is in its place: exact while it fits an int64, by alone when old is not a
-// number. It reports false when the sum is beyond the range of a double.
-func increment(old, by Leaf) (Leaf, bool) {
+// number.
+func increment(old, by Leaf) Leaf {
 	if !old.IsNumber() {
-		return by, true
+		return by
 	}
 	if old.kind == Integer && by.kind == Integer {
 		if sum := old.Int() + by.Int(); (sum > old.Int()) == (by.Int() > 0) {
-			return IntegerLeaf(sum), true
+			return IntegerLeaf(sum)
 		}
 	}
-	sum := old.Float() + by.Float()
-	if math.IsInf(sum, 0) {
-		return Leaf{}, false
-	}
-	return DoubleLeaf(sum), true
+	return DoubleLeaf(old.Float() + by.Float())
 }

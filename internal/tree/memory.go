@@ -1,11 +1,47 @@
 package tree
 
 import (
+	"io"
 	"math"
 	"slices"
+	"sync"
+	"unsafe"
 )
 
 // This file decides when a decoder takes memory, and tells whom it must.
+
+// decoders are kept for the next text, with the memory that is no part of their
+// nodes.
+var decoders = sync.Pool{New: func() any { return &decoder{own: make([]byte, 0, firstBytes)} }}
+
+// newDecoder returns a decoder of what is in buf, or comes from r if that is not
+// nil. It must be freed, whatever comes of it.
+func newDecoder(r io.Reader, buf []byte, opts DecodeOptions) *decoder {
+	d := decoders.Get().(*decoder)
+	if r != nil {
+		buf = d.own[:0]
+	}
+	d.scanner = scanner{r: r, buf: buf, line: 1, number: d.number[:0]}
+	d.opts, d.slab = opts, &slab{}
+	if opts.Charge != nil {
+		d.growing = d.chargeText
+	}
+	return d
+}
+
+// maxKeptEntries bounds the stack that is kept.
+const maxKeptEntries = 64
+
+// free gives the decoder back. Its nodes stay.
+func (d *decoder) free() {
+	d.shape.forget()
+	kept := decoder{own: d.own, shape: d.shape, scanner: scanner{number: d.number}}
+	if cap(d.stack) <= maxKeptEntries {
+		kept.stack = d.stack[:0]
+	}
+	*d = kept
+	decoders.Put(d)
+}
 
 // charge accounts for memory that was taken since the last call.
 func (d *decoder) charge() error { return d.chargeText(cap(d.slab.text)) }
@@ -34,18 +70,21 @@ func (d *decoder) chargeText(text int) error {
 func (d *decoder) makeRoom() {
 	text := min(len(d.buf)-d.pos, 256)
 	members := text / 16
-	d.stack = make([]entry, 0, members)
+	d.stack = grow(d.stack, members)
 	d.slab.cells = grow(d.slab.cells, members)
 	d.slab.text = grow(d.slab.text, text)
 }
 
-// grow makes room for n more elements. Up to a million it doubles what there is,
-// where append would add a quarter: that leaves a third of the garbage.
+// doubledBytes is the size up to which memory is doubled when it is full.
+const doubledBytes = 16 << 20
+
+// grow makes room for n more elements. Up to doubledBytes it doubles what there
+// is, where append would add a quarter: that leaves a third of the garbage.
 func grow[E any](s []E, n int) []E {
 	if cap(s)-len(s) >= n {
 		return s
 	}
-	if cap(s) < 1<<20 {
+	if uintptr(cap(s))*unsafe.Sizeof(*new(E)) < doubledBytes {
 		n = max(n, cap(s))
 	}
 	return slices.Grow(s, n)

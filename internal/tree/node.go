@@ -184,12 +184,8 @@ func (n Node) Children() iter.Seq2[string, Node] {
 		if n.Kind() != Object {
 			return
 		}
-		c := n.cell()
-		first := c.first()
-		if c.priority {
-			first++
-		}
-		for i := first; i < first+c.count(); i++ {
+		first := n.firstChild()
+		for i := first; i < first+n.cell().count(); i++ {
 			if !yield(n.slab.key(n.slab.cells[i]), Node{n.slab, i}) {
 				return
 			}

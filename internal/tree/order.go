@@ -10,6 +10,9 @@ import (
 // come first, by value; equal integers in different spellings (7, 07, 007) by
 // length, then by bytes. All other keys follow, by CompareStrings.
 func CompareKeys(a, b string) int {
+	if a != "" && b != "" && a[0] > '9' && b[0] > '9' { // as most do: neither begins with a digit or a minus
+		return CompareStrings(a, b)
+	}
 	x, aInt := IntegerKey(a)
 	y, bInt := IntegerKey(b)
 	switch {

@@ -12,7 +12,8 @@ import (
 // location. Errors are those of Decode; opts.Depth is ignored.
 func DecodePatch(r io.Reader, at Path, opts DecodeOptions) (Write, error) {
 	opts.Depth = at.Depth()
-	d := newDecoder(scanner{r: r, buf: make([]byte, 0, firstBytes)}, opts)
+	d := newDecoder(r, nil, opts)
+	defer d.free()
 	c, err := d.peek()
 	switch {
 	case err != nil:
@@ -132,7 +133,8 @@ func cutPriority(name string) (target string, found bool) {
 // DecodePriority reads the body of a PUT at .priority: null, a number, a string
 // or a server value.
 func DecodePriority(r io.Reader, opts DecodeOptions) (Node, error) {
-	d := newDecoder(scanner{r: r, buf: make([]byte, 0, firstBytes)}, opts)
+	d := newDecoder(r, nil, opts)
+	defer d.free()
 	c, err := d.peek()
 	if err != nil {
 		return Node{}, err

@@ -83,6 +83,10 @@ var forbiddenInKey = func() (table [utf8.RuneSelf]bool) {
 	return table
 }()
 
+// Clone returns a copy of p. What it was a part of, a request perhaps, need not be
+// kept for it.
+func (p Path) Clone() Path { return Path{strings.Clone(p.keys)} }
+
 // Child returns the path of the child called key, which must be valid.
 func (p Path) Child(key string) Path {
 	if p.keys == "" {

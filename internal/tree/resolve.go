@@ -1,12 +1,6 @@
 package tree
 
-import (
-	"errors"
-	"slices"
-)
-
-// ErrIncrementRange says that an increment gives a number that no double holds.
-var ErrIncrementRange = errors.New("the incremented number is out of range")
+import "slices"
 
 // A Looker reads the leaf and the priority that are at a path before a write.
 type Looker interface {
@@ -119,10 +113,7 @@ func (r resolver) increment(c *cell, p Path, isPriority bool) error {
 	if isPriority {
 		leaf = priority
 	}
-	sum, ok := increment(leaf, by)
-	if !ok {
-		return ErrIncrementRange
-	}
+	sum := increment(leaf, by)
 	c.kind, c.bits = sum.kind, sum.bits
 	return nil
 }

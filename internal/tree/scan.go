@@ -173,16 +173,37 @@ func (s *scanner) word(want string) error {
 	return nil
 }
 
+// A stringByte is what a byte is inside of a JSON string.
+type stringByte uint8
+
+const (
+	specialByte stringByte = 1 << iota // a quote, a backslash or a control character: never by itself
+	wideByte                           // a part of a character beyond ASCII
+)
+
+var stringBytes = func() (table [256]stringByte) {
+	for c := range table {
+		switch {
+		case c < 0x20, c == '"', c == '\\':
+			table[c] = specialByte
+		case c >= utf8.RuneSelf:
+			table[c] = wideByte
+		}
+	}
+	return table
+}()
+
 // appendString reads a string, whose opening quote is next, and appends its
 // value to dst. It fails when the value grows longer than limit.
 func (s *scanner) appendString(dst []byte, limit int, what string) ([]byte, error) {
 	at := s.position()
 	s.pos++ // the quote
-	start, ascii := len(dst), true
+	start := len(dst)
+	var seen stringByte
 	for {
 		i := s.pos
-		for i < len(s.buf) && s.buf[i] != '"' && s.buf[i] != '\\' && s.buf[i] >= 0x20 {
-			ascii = ascii && s.buf[i] < utf8.RuneSelf
+		for i < len(s.buf) && stringBytes[s.buf[i]] != specialByte {
+			seen |= stringBytes[s.buf[i]]
 			i++
 		}
 		dst = append(grow(dst, i-s.pos), s.buf[s.pos:i]...)
@@ -205,7 +226,7 @@ func (s *scanner) appendString(dst []byte, limit int, what string) ([]byte, erro
 		}
 		switch s.buf[i] {
 		case '"':
-			if !ascii && !utf8.Valid(dst[start:]) {
+			if seen != 0 && !utf8.Valid(dst[start:]) {
 				return dst, s.failAt(at, ErrSyntax, "the string is not valid UTF-8")
 			}
 			s.pos++

@@ -26,6 +26,12 @@ type Assignment struct {
 	Priority bool
 	// Name is the key of a PATCH as the client spelled it.
 	Name string
+	// Void says, in a change, that there was no data at the path and there is none:
+	// nothing changed.
+	Void bool
+	// Leaf is, in a change, by how many keys the path is below a leaf that became an
+	// object for it; 0 if there was none.
+	Leaf int
 }
 
 // Put returns the write that replaces the node at p. Putting no data deletes.
@@ -115,14 +121,23 @@ func compareBools(a, b bool) int {
 
 // Bytes returns about how much memory the nodes of the write take.
 func (w Write) Bytes() int {
-	const cellBytes = 16
 	total := 0
 	var last *slab // the assignments of a PATCH share one
 	for _, a := range w.Assignments {
-		if s := a.Node.slab; s != nil && s != last {
-			total += len(s.cells)*cellBytes + len(s.text)
+		if s := a.Node.slab; s != last {
+			total += a.Node.Bytes()
 			last = s
 		}
 	}
 	return total
+}
+
+// Bytes returns about how much memory is held by the node and all that it was
+// made with.
+func (n Node) Bytes() int {
+	const cellBytes = 16
+	if n.slab == nil {
+		return 0
+	}
+	return len(n.slab.cells)*cellBytes + len(n.slab.text)
 }

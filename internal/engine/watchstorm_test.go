@@ -1,0 +1,142 @@
+package engine_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"go.uber.org/goleak"
+
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/store"
+)
+
+// TestWatchStorm opens and closes watches while others write, then closes the
+// database and the store under the writers. Nothing is left behind.
+func TestWatchStorm(t *testing.T) {
+	ignore := goleak.IgnoreCurrent()
+	for range 5 {
+		storm(t)
+	}
+	goleak.VerifyNone(t, ignore)
+}
+
+func storm(t *testing.T) {
+	s, err := store.Open("data", store.Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := s.Create("db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := engine.Open(s, id, engine.Options{Clock: engine.NewClock(time.Now, rand.Reader, 0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	var writes, opened atomic.Int64
+	requests := []engine.WatchRequest{whole(t, "/"), whole(t, "/w1"), whole(t, "/w0/3"),
+		filtered(t, "/w0", `orderBy="$key"&limitToLast=2`), filtered(t, "/w1", `orderBy="$key"&limitToFirst=2`)}
+	for i := range 3 {
+		running.Go(func() {
+			for k := 0; ; k++ {
+				req, err := parseRequest(fmt.Sprintf(`PUT /w%d/%d %d`, i, k%20, k))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				req.Who = admin
+				if _, err := d.Write(context.Background(), req); err != nil {
+					return // it is closed
+				}
+				writes.Add(1)
+			}
+		})
+	}
+	for i := range 6 {
+		running.Go(func() {
+			for k := i; ; k++ {
+				req := requests[k%len(requests)]
+				req.Wake = func() {}
+				w, _, err := d.Watch(req)
+				if err != nil {
+					return // it is closed
+				}
+				opened.Add(1)
+				for range k % 10 {
+					if e, ok := w.Next(); ok && e.Data != nil {
+						if err := e.Data.Close(); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				w.Close()
+			}
+		})
+	}
+	for writes.Load() < 100 || opened.Load() < 100 {
+		runtime.Gosched()
+	}
+	d.Close()
+	running.Wait()
+	if watches, places := d.WatchCounts(); watches != 0 || places != 0 {
+		t.Errorf("%d watches and %d places are left", watches, places)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// BenchmarkWriteBesideWatches writes where nobody watches.
+func BenchmarkWriteBesideWatches(b *testing.B) {
+	for _, idle := range []int{0, 10_000} {
+		b.Run(fmt.Sprintf("idle=%d", idle), func(b *testing.B) {
+			f := open(b, store.Options{})
+			for i := range idle {
+				f.watch(whole(b, fmt.Sprintf("/idle/%d", i)))
+			}
+			req, err := parseRequest(`PUT /busy/x {"a":1,"b":"text"}`)
+			if err != nil {
+				b.Fatal(err)
+			}
+			req.Who = admin
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := f.Write(context.Background(), req); err != nil {
+					b.Fatal(err)
+				}
+			}
+			f.WaitForWatches()
+		})
+	}
+}
+
+// BenchmarkWriteToWatches writes where a thousand watch, who all take the event.
+func BenchmarkWriteToWatches(b *testing.B) {
+	const watches = 1000
+	f := open(b, store.Options{})
+	list := make([]*watcher, watches)
+	for i := range list {
+		list[i] = f.watch(whole(b, "/busy"))
+	}
+	b.ReportAllocs()
+	n := 0
+	for b.Loop() {
+		n++
+		f.do(fmt.Sprintf(`PUT /busy/x {"a":%d,"b":"text"}`, n))
+		f.WaitForWatches()
+		for _, w := range list {
+			if _, ok := w.Next(); !ok {
+				b.Fatal("no event")
+			}
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(n*watches), "ns/event")
+}

@@ -1,0 +1,243 @@
+package store
+
+import (
+	"bytes"
+	"container/list"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+
+	"github.com/livetree/livetree/internal/query"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// memoShare is the part of the cache that memos may take, and maxMemo how long
+// one may be: what a printer gathers before it writes, or a little more.
+const (
+	memoShare = 8
+	maxMemo   = 2 * flushBytes
+)
+
+// memos are the texts of reads that took many rows. A memo answers the same read
+// again while nothing that it shows was written, which its stamp tells, exactly.
+//
+// A read is remembered when it is asked for a second time. All memos together
+// take a part of CacheBytes at most, which the block cache leaves to them; those
+// go first that were not asked for for the longest time.
+type memos struct {
+	stamps stamps
+	seed   maphash.Seed
+	asked  [1024]atomic.Uint64 // hashes of reads that were not remembered
+	// places counts the memos by their location, so that a read that has none
+	// need not wait for mu.
+	places [1 << 12]atomic.Int32
+
+	mu    sync.Mutex
+	limit int64
+	bytes int64
+	all   map[memoKey]*list.Element
+	order *list.List // of *memo, the newest in front
+}
+
+// A memoKey is a read.
+type memoKey struct {
+	id       ID
+	path     tree.Path
+	form     tree.Form
+	shallow  bool
+	selected bool // by the query
+	query    query.Query
+}
+
+type memo struct {
+	key   memoKey
+	view  uint64 // whose text it is
+	text  []byte
+	bytes int64 // that all of it takes
+}
+
+// memoBytes is about what a memo takes beside texts.
+const memoBytes = 1 << 10
+
+// newMemo copies all that it keeps: the key is a part of the request.
+func newMemo(k memoKey, view uint64, text []byte) *memo {
+	keyBytes := 0
+	k.path = k.path.Clone()
+	k.query, keyBytes = k.query.Clone()
+	size := memoBytes + len(text) + len(k.path.String()) + keyBytes
+	return &memo{k, view, bytes.Clone(text), int64(size)}
+}
+
+func (m *memos) init(cacheBytes int64) {
+	m.seed = maphash.MakeSeed()
+	m.limit = cacheBytes / memoShare
+	m.all, m.order = make(map[memoKey]*list.Element), list.New()
+}
+
+// A draft is a text that is to be remembered when it is printed, as of a view.
+type draft struct {
+	memos *memos
+	key   memoKey
+	view  uint64
+}
+
+// keep remembers the text, all of it. A nil draft forgets it.
+func (d *draft) keep(text []byte) {
+	if d == nil || d.key.selected && beginsWithDigit(text) {
+		return
+	}
+	d.memos.keep(d.key, d.view, text)
+}
+
+// beginsWithDigit reports whether the first key of an object may be an index: then
+// whether it is printed as an array is for AllowArray to say, and it is not
+// remembered. Indexes come before all other keys.
+func beginsWithDigit(text []byte) bool {
+	return len(text) > 2 && '0' <= text[2] && text[2] <= '9'
+}
+
+// recall returns the text of a read, nil if it is not known.
+func (t Tree) recall(k *memoKey) []byte {
+	if t.origin == nil || t.cost != nil {
+		return nil
+	}
+	return t.store.memos.text(k, t.origin.number)
+}
+
+// newDraft returns what a read of a split node is remembered by, nil if it is not
+// worth it.
+func (t Tree) newDraft(k *memoKey) *draft {
+	if t.origin == nil || t.cost != nil || !t.store.memos.wants(k) {
+		return nil
+	}
+	return &draft{&t.store.memos, *k, t.origin.number}
+}
+
+// text returns what a read shows in a view, nil if that is not known. Nobody may
+// change it.
+func (m *memos) text(k *memoKey, view uint64) []byte {
+	if m.place(k).Load() == 0 {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.all[*k]
+	if e == nil {
+		return nil
+	}
+	found := e.Value.(*memo)
+	switch {
+	case m.stamps.of(k.id, k.path) > found.view:
+		m.remove(e)
+		return nil
+	case found.view > view: // the view is an old one
+		return nil
+	}
+	m.order.MoveToFront(e)
+	return found.text
+}
+
+func (m *memos) place(k *memoKey) *atomic.Int32 {
+	h := hashDatabase(k.id)
+	for key := range k.path.Keys() {
+		h = hashKey(h, key)
+	}
+	return &m.places[h%uint32(len(m.places))]
+}
+
+// wants reports whether a read is worth to be remembered: it came before, and not
+// so long ago that many others came in between.
+func (m *memos) wants(k *memoKey) bool {
+	if m.limit == 0 { // an archive, which is read once
+		return false
+	}
+	hash := maphash.Comparable(m.seed, *k) | 1
+	return m.asked[hash>>1%uint64(len(m.asked))].Swap(hash) == hash
+}
+
+// keep remembers what a read shows in a view. It copies the text.
+func (m *memos) keep(k memoKey, view uint64, text []byte) {
+	if len(text) > maxMemo {
+		return
+	}
+	kept := newMemo(k, view, text)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.all[k]; e != nil {
+		if e.Value.(*memo).view >= view {
+			return
+		}
+		m.remove(e)
+	}
+	m.all[kept.key] = m.order.PushFront(kept)
+	m.place(&k).Add(1)
+	m.bytes += kept.bytes
+	for m.bytes > m.limit {
+		m.remove(m.order.Back())
+	}
+}
+
+// forget drops the memos of a database.
+func (m *memos) forget(id ID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for k, e := range m.all {
+		if k.id == id {
+			m.remove(e)
+		}
+	}
+}
+
+func (m *memos) remove(e *list.Element) {
+	dropped := m.order.Remove(e).(*memo)
+	delete(m.all, dropped.key)
+	m.place(&dropped.key).Add(-1)
+	m.bytes -= dropped.bytes
+}
+
+// stamps tell in which view a location changed for the last time. A location
+// shares its stamp with others, by chance: it may be too new, never too old.
+//
+// A write at a path changes what is at it, what is above it, and what is below
+// it. So it leaves its stamp in below for the path and all above it, and in at
+// for the path; a reader looks in below for his location, and in at for all
+// above it.
+//
+// The stamp of a commit is the number of the first view that shows it, and it is
+// set before that view is published: who has the view sees the stamp. Commits
+// stamp under the gate, so that all that do it at a time stamp the same number,
+// and later ones a greater one.
+type stamps struct {
+	below, at [1 << 12]atomic.Uint64
+}
+
+// touch stamps a write at p.
+func (s *stamps) touch(id ID, p tree.Path, view uint64) {
+	h := hashDatabase(id)
+	s.below[h%uint32(len(s.below))].Store(view)
+	for key := range p.Keys() {
+		h = hashKey(h, key)
+		s.below[h%uint32(len(s.below))].Store(view)
+	}
+	s.at[h%uint32(len(s.at))].Store(view)
+}
+
+// of returns the stamp of what is at p.
+func (s *stamps) of(id ID, p tree.Path) uint64 {
+	h, newest := hashDatabase(id), uint64(0)
+	for key := range p.Keys() {
+		newest = max(newest, s.at[h%uint32(len(s.at))].Load())
+		h = hashKey(h, key)
+	}
+	return max(newest, s.below[h%uint32(len(s.below))].Load())
+}
+
+// A path is hashed by FNV-1a: its database, and key by key.
+func hashDatabase(id ID) uint32 { return uint32(id) * 0x9E3779B1 }
+
+func hashKey(h uint32, key string) uint32 {
+	for i := range len(key) {
+		h = (h ^ uint32(key[i])) * 16777619
+	}
+	return (h ^ '/') * 16777619
+}

@@ -1,0 +1,214 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/livetree/livetree/internal/query"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// A reading is one kind of read, and where.
+type reading struct {
+	at     tree.Path
+	form   tree.Form
+	query  *query.Query // nil for the node itself
+	arrays bool         // if its result is one
+	keys   bool         // shallow
+}
+
+// text reads in a view. Whoever counts the cost gets no memo.
+func (r reading) text(v *View, id ID, cost *Cost) (text string, recalled bool, err error) {
+	t := v.Tree(id)
+	t.cost = cost
+	var out bytes.Buffer
+	if r.query != nil {
+		s, err := v.selection(t, r.at, *r.query, nil, r.form)
+		if err != nil {
+			return "", false, err
+		}
+		if r.arrays {
+			s.AllowArray()
+		}
+		err = errors.Join(s.PrintTo(&out), s.Close())
+		return out.String(), s.recalled, err
+	}
+	p, err := t.printer(r.at, &Printer{store: t.store, form: r.form, shallow: r.keys})
+	if err != nil {
+		return "", false, err
+	}
+	err = errors.Join(p.PrintTo(&out), p.Close())
+	return out.String(), p.recalled, err
+}
+
+// check compares a read with one that knows no memos, and reports whether there
+// was one.
+func (r reading) check(v *View, id ID) (bool, error) {
+	got, recalled, err := r.text(v, id, nil)
+	if err != nil {
+		return false, err
+	}
+	want, _, err := r.text(v, id, &Cost{})
+	if err == nil && got != want {
+		err = fmt.Errorf("%+v in view %d is %s, want %s", r, v.number, got, want)
+	}
+	return recalled, err
+}
+
+func randomReading(t testing.TB, rng *rand.Rand, places []string) reading {
+	t.Helper()
+	r := reading{at: parsePath(t, places[rng.IntN(len(places))]), form: tree.Form(rng.IntN(2))}
+	orders := []query.Order{query.ByKey(), query.ByPriority(), query.ByValue()}
+	switch rng.IntN(3) {
+	case 0:
+		r.keys, r.form = true, tree.Plain
+	case 1:
+		limit := rng.IntN(3)
+		r.arrays = rng.IntN(2) == 0
+		r.query = &query.Query{Order: orders[rng.IntN(len(orders))], Limit: limit, Last: limit > 0}
+	}
+	return r
+}
+
+var memoPlaces = []string{"/", "a", "a/b", "a/b/c", "a/x", "d", "d/1", "d/7"}
+
+// TestMemos: a memo shows what the rows show, in every view, whatever is written
+// at, above, below and beside it.
+func TestMemos(t *testing.T) {
+	values := []string{
+		`null`, `5`, `{"b":{"c":{"k":1,"l":2},"e":"text"},"x":[1,2,3]}`, `{".value":1,".priority":3}`,
+		`{".priority":"p","c":{"m":1},"x":{".value":2,".priority":1}}`, `[{"a":1},{"a":2},{"a":3}]`, `{"k":true,"l":"long enough to be split"}`,
+	}
+	atEveryLimit(t, func(s *stand) {
+		rng := rand.New(rand.NewPCG(3, uint64(s.opts.ChunkBytes)))
+		held := []*View{s.View()}
+		recalled := 0
+		for range 400 {
+			s.put(memoPlaces[rng.IntN(len(memoPlaces))], values[rng.IntN(len(values))])
+			if held = append(held, s.View()); len(held) > 4 {
+				held[0].Release()
+				held = held[1:]
+			}
+			r := randomReading(s, rng, memoPlaces)
+			for range 6 { // in old views, too
+				r.arrays = r.arrays != (rng.IntN(4) == 0)
+				memo, err := r.check(held[rng.IntN(len(held))], s.id)
+				if err != nil {
+					s.Fatal(err)
+				}
+				if memo {
+					recalled++
+				}
+			}
+		}
+		for _, v := range held {
+			v.Release()
+		}
+		if recalled == 0 && s.opts.ChunkBytes < 64 {
+			s.Error("there was no memo")
+		}
+	})
+}
+
+// TestMemosOfConcurrentReads: the same while commits are under way that no view
+// shows yet.
+func TestMemosOfConcurrentReads(t *testing.T) {
+	s := newStand(t, Options{ChunkBytes: 8})
+	for _, at := range memoPlaces[1:] {
+		s.put(at+"/all", `{"k":"text","l":"text"}`)
+	}
+	var recalled atomic.Int32
+	var readers sync.WaitGroup
+	for i := range 4 {
+		readers.Go(func() {
+			rng := rand.New(rand.NewPCG(5, uint64(i)))
+			for range 1000 {
+				view := s.View()
+				memo, err := randomReading(t, rng, memoPlaces).check(view, s.id)
+				view.Release()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if memo {
+					recalled.Add(1)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { readers.Wait(); close(done) }()
+	rng := rand.New(rand.NewPCG(5, 99))
+	for i := 0; ; i++ {
+		select {
+		case <-done:
+			if recalled.Load() == 0 {
+				t.Error("there was no memo")
+			}
+			return
+		default:
+		}
+		w := putWrite(t, memoPlaces[1+rng.IntN(len(memoPlaces)-1)]+"/all/k", fmt.Sprint(i))
+		if err := s.Commit(s.build(w), forgotten{}); err != nil {
+			t.Fatal(err)
+		}
+		s.position++
+	}
+}
+
+// TestMemoAllocations: a text is recalled without a copy.
+func TestMemoAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	s := newStand(t, Options{})
+	s.put("a", children(1000))
+	view := s.View()
+	defer view.Release()
+	at := parsePath(t, "a")
+	allocations := testing.AllocsPerRun(50, func() {
+		printer, err := view.Tree(s.id).Shallow(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(printer.PrintTo(io.Discard), printer.Close()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if allocations > 1 {
+		t.Errorf("a shallow read that is remembered allocates %v times, want the printer alone", allocations)
+	}
+}
+
+// TestMemosAreBounded: many texts take no more than their part of the cache, and
+// none is left of a database that was dropped.
+func TestMemosAreBounded(t *testing.T) {
+	s := newStand(t, Options{ChunkBytes: -1, CacheBytes: 64 << 10})
+	s.put("a", children(200))
+	view := s.View()
+	defer view.Release()
+	for limit := range 100 {
+		r := reading{at: parsePath(t, "a"), query: &query.Query{Order: query.ByKey(), Limit: limit + 1}}
+		for range 2 {
+			if _, err := r.check(view, s.id); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	m := &s.memos
+	if m.bytes > m.limit || len(m.all) == 0 || len(m.all) != m.order.Len() {
+		t.Errorf("%d memos (%d in order) take %d bytes, want some, and at most %d bytes", len(m.all), m.order.Len(), m.bytes, m.limit)
+	}
+	if err := s.Drop("db"); err != nil {
+		t.Fatal(err)
+	}
+	if m.bytes != 0 || len(m.all) != 0 {
+		t.Errorf("%d memos of a dropped database are left", len(m.all))
+	}
+}
