@@ -1,0 +1,42 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/livetree/livetree/internal/store"
+)
+
+const restoreBackup = "restore the newest backup into an empty directory, and keep this one until that is served"
+
+// Check looks through the data directory of a server that is stopped: every file,
+// block and row, the indexes against the data, the change log. It fails with
+// store.ErrInUse while a server has the directory open. Other errors mean that it
+// could not look; what is damaged is in the report.
+func Check(ctx context.Context, data string, progress func(Progress)) (r *Report, err error) {
+	lock, err := store.LockDirectory(data, store.Options{})
+	if errors.Is(err, store.ErrInUse) {
+		return nil, fmt.Errorf("%w: stop the server first", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	r = newReport(data)
+	names, err := listFiles(filepath.Join(data, "store"))
+	if err != nil {
+		return r, err
+	}
+	i := &inspection{report: r, advice: restoreBackup, progress: func(p Progress) {
+		if p.Step == "files" {
+			r.Bytes = p.Done
+		}
+		if progress != nil {
+			progress(p)
+		}
+	}}
+	r.Files = len(names)
+	return r, i.run(ctx, data)
+}

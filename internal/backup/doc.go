@@ -1,0 +1,16 @@
+// Package backup copies a store while it is served, says whether a copy is whole,
+// makes a data directory of one again, and looks through a data directory at
+// rest.
+//
+// Take makes a backup, Verify and Restore use one, Check looks at the data
+// directory of a server that is stopped. A Manifest says what a backup holds, a
+// Report what is wrong with a backup or a data directory. docs/backup.md
+// describes the files.
+//
+// A backup shows the store between two groups: all that was acknowledged before
+// Take was called is in it, and whatever is in it, so is all that was committed
+// before. It is there as a whole or not at all: everything is written beside its
+// place and renamed when it is on disk.
+//
+// Verify, Restore and Check change nothing in the directory that they read.
+package backup

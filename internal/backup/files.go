@@ -1,0 +1,184 @@
+package backup
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// What a backup makes is for its owner alone: it holds secrets and keys.
+const (
+	fileMode = 0o600
+	dirMode  = 0o700
+)
+
+// ErrNotEmpty says that a directory is taken.
+var ErrNotEmpty = errors.New("the directory is not empty")
+
+// A site is a directory that is being made: beside its place, until it is
+// complete.
+type site struct {
+	place string
+	path  string // where it is written
+}
+
+// newSite refuses a place where something is.
+func newSite(place string) (*site, error) {
+	place, err := filepath.Abs(place)
+	if err != nil {
+		return nil, err
+	}
+	names, err := os.ReadDir(place)
+	switch {
+	case err == nil && len(names) > 0:
+		return nil, fmt.Errorf("%s: %w: name a directory that is empty, or that does not exist", place, ErrNotEmpty)
+	case err != nil && !errors.Is(err, os.ErrNotExist):
+		return nil, err
+	}
+	if err := os.MkdirAll(filepath.Dir(place), dirMode); err != nil {
+		return nil, err
+	}
+	path, err := os.MkdirTemp(filepath.Dir(place), filepath.Base(place)+".partial-")
+	if err != nil {
+		return nil, err
+	}
+	return &site{place, path}, nil
+}
+
+// open puts what was made into its place.
+func (s *site) open() error {
+	if err := syncTree(s.path); err != nil {
+		return err
+	}
+	// This fails if somebody has put something there meanwhile.
+	if err := os.Remove(s.place); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%s: %w: %w", s.place, ErrNotEmpty, err)
+	}
+	if err := os.Rename(s.path, s.place); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(s.place))
+}
+
+// clear removes what was made and not opened.
+func (s *site) clear() error { return os.RemoveAll(s.path) }
+
+// syncTree makes the names below a directory durable.
+func syncTree(root string) error {
+	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() {
+			return err
+		}
+		return syncDir(path)
+	})
+}
+
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// writeFile writes a new file and returns when it is on disk.
+func writeFile(path string, content io.Reader) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, content)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// listFiles returns the files below a directory, by name, with slashes. Where
+// there is no directory there are none.
+func listFiles(root string) ([]string, error) {
+	var names []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, os.ErrNotExist) && path == root {
+			return fs.SkipAll
+		}
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		if !entry.Type().IsRegular() {
+			return fmt.Errorf("%s is no file: a backup cannot hold it", path)
+		}
+		name, err := filepath.Rel(root, path)
+		names = append(names, filepath.ToSlash(name))
+		return err
+	})
+	slices.Sort(names)
+	return names, err
+}
+
+// copyFile copies a file into a tree, with the directories above it, and returns
+// what it has copied.
+func copyFile(ctx context.Context, from, root, name string, p *pacer) (File, error) {
+	f, err := os.Open(from)
+	if err != nil {
+		return File{}, err
+	}
+	defer func() { _ = f.Close() }()
+	to := filepath.Join(root, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(to), dirMode); err != nil {
+		return File{}, err
+	}
+	h := newHasher()
+	err = writeFile(to, io.TeeReader(p.reader(ctx, f), h))
+	return h.file(name), err
+}
+
+// linkFile puts a file that does not change any more into a tree, as a hard link
+// if the file system lets it.
+func linkFile(ctx context.Context, from, root, name string, p *pacer) (File, error) {
+	to := filepath.Join(root, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(to), dirMode); err != nil {
+		return File{}, err
+	}
+	if err := os.Link(from, to); err != nil {
+		return copyFile(ctx, from, root, name, p)
+	}
+	return hashFile(ctx, root, name, p)
+}
+
+// hashFile reads a file of a tree.
+func hashFile(ctx context.Context, root, name string, p *pacer) (File, error) {
+	f, err := os.Open(filepath.Join(root, filepath.FromSlash(name)))
+	if err != nil {
+		return File{}, err
+	}
+	defer func() { _ = f.Close() }()
+	h := newHasher()
+	_, err = io.Copy(h, p.reader(ctx, f))
+	return h.file(name), err
+}
+
+// A hasher counts and hashes what is written to it.
+type hasher struct {
+	hash.Hash
+	bytes int64
+}
+
+func newHasher() *hasher { return &hasher{Hash: sha256.New()} }
+
+func (h *hasher) Write(b []byte) (int, error) {
+	h.bytes += int64(len(b))
+	return h.Hash.Write(b)
+}
+
+func (h *hasher) hex() string { return hex.EncodeToString(h.Sum(nil)) }
+
+func (h *hasher) file(name string) File { return File{name, h.bytes, h.hex()} }
