@@ -135,15 +135,17 @@ func (s *target) noLeak() {
 func TestAttackByPath(t *testing.T) {
 	s := newTarget(t, nil)
 	const bad = "400 {\n  \"error\" : \"Invalid path: Invalid token in path"
+	const denied = "403 {\n  \"error\" : \"Permission denied"
 	const noSuffix = "404 {\n  \"error\" : \"append .json"
 	refused := map[string]string{
 		"/a%2Fb.json": bad, "/a%2fb.json": bad, "/../a.json": bad, "/a/../../a.json": bad, "/%2e%2e/a.json": bad,
 		"/./a.json": bad, "/%2e/a.json": bad, "/a%00.json": bad, "/%00.json": bad, "/a%0d%0ab.json": bad, "/%ff.json": bad, "/%7f.json": bad,
 		"/a.json/b.json": bad, "/a.json.json": bad, "/..json": bad, "/...json": bad,
-		"/.settings%2Frules.json": bad, "/%2Esettings/rules.json": bad, "/.settings/rules.json": "403 {\n  \"error\" : \"Permission denied", "/.Settings/rules.json": bad,
+		"/.settings%2Frules.json": bad, "/%2Esettings/rules.json": bad, "/.settings/rules.json": denied, "/.Settings/rules.json": bad,
 		"/a/.settings/rules.json": bad, "//.settings/rules.json": bad, "/.settings//rules.json": bad, "/.settings.json": bad,
 		"/.value.json": bad, "/a/.value.json": bad, "/a/.sv.json": bad, "/.priority/a.json": bad, "/a/.priority/.priority.json": bad,
-		"/a/.value/.priority.json": bad, "/.info/connected.json": bad, "/.inspect/databases.json": bad,
+		"/a/.value/.priority.json": bad, "/.info/connected.json": bad, "/.inspect/databases.json": denied, "/.settings/dialect.json": denied, "/.settings/defaultWriteSizeLimit.json": denied,
+		"/.settings/nothing.json": "404 {\n  \"error\" : \"there is no setting", "/.settings/a.b.json": bad, "/.Inspect/databases.json": bad, "/a/.inspect/databases.json": bad,
 		"/" + strings.Repeat("a/", 40) + "x.json": bad, "/" + strings.Repeat("k", 100<<10) + ".json": bad,
 		"/" + strings.Repeat("a/", 50<<10) + ".json": bad, "/" + strings.Repeat("%C3%A9", 385) + ".json": bad,
 		"/a.json;x": noSuffix, "/.json%20": noSuffix, "/.json/": noSuffix, "/.json;.css": noSuffix, "/": noSuffix, "/a": noSuffix,

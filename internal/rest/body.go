@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/livetree/livetree/internal/fault"
@@ -23,6 +24,7 @@ const (
 // A budget bounds the memory that all bodies take together.
 type budget struct {
 	limit int64
+	total *atomic.Int64 // for the operator
 
 	mu    sync.Mutex
 	taken int64
@@ -42,15 +44,13 @@ func (b *budget) grow(from, to int64) bool {
 		return false
 	}
 	b.taken = others + to
+	b.total.Add(to - from)
 	return true
 }
 
 // charge takes memory for the call's body from the budget, as far as it was not
-// reserved. Small bodies are free: there are no more of them than connections.
+// reserved.
 func (c *call) charge(bytes int64) error {
-	if c.r.ContentLength >= 0 && c.r.ContentLength <= smallBody {
-		return nil
-	}
 	c.used += bytes
 	return c.reserve(c.used)
 }
@@ -88,7 +88,10 @@ func (c *call) tooLarge() error {
 // body returns the reader of the request's body, and how to decode it.
 func (c *call) body() (io.Reader, tree.DecodeOptions, error) {
 	c.unread = c.r.ContentLength != 0
-	opts := tree.DecodeOptions{Depth: c.path().Depth(), Charge: c.charge}
+	opts := tree.DecodeOptions{Depth: c.path().Depth()}
+	if !c.isSmall() {
+		opts.Charge = c.charge
+	}
 	if c.verb == post {
 		opts.Depth++
 	}
@@ -98,11 +101,15 @@ func (c *call) body() (io.Reader, tree.DecodeOptions, error) {
 	if c.r.ContentLength > c.opts.MaxBody {
 		return nil, opts, c.tooLarge()
 	}
-	return &bodyReader{call: c, control: http.NewResponseController(c.w), started: c.opts.Now()}, opts, nil
+	return &bodyReader{call: c, control: *http.NewResponseController(c.w), started: c.opts.Now()}, opts, nil
 }
 
-// smallBody is the length up to which a body takes nothing from the budget.
+// smallBody is the length up to which a body takes nothing from the budget: there
+// are no more of them than connections.
 const smallBody = 64 << 10
+
+// isSmall reports whether the body announces that it is small.
+func (c *call) isSmall() bool { return c.r.ContentLength >= 0 && c.r.ContentLength <= smallBody }
 
 // drainBytes and drainTime bound how much of a refused body is read all the
 // same. A client that is still sending when its connection is closed may not see
@@ -156,7 +163,7 @@ func (b *bodyReader) rate() float64 {
 // A bodyReader reads a body of bounded size from a client that keeps sending.
 type bodyReader struct {
 	*call
-	control *http.ResponseController
+	control http.ResponseController
 	started time.Time
 	read    int64
 }

@@ -11,6 +11,8 @@ import (
 // owner is the credential that SDKs in emulator mode send.
 const owner = "owner"
 
+var errCredential = fault.New(fault.Unauthenticated, "Could not parse auth token.")
+
 // identify finds out who asks.
 func (c *call) identify(values values) error {
 	credential, byAuth, err := c.credential(values)
@@ -21,8 +23,8 @@ func (c *call) identify(values values) error {
 		c.who = auth.Identity{Admin: true, Operator: true}
 		return nil
 	}
-	if c.database == nil { // it has no credentials yet
-		return fault.New(fault.Unauthenticated, "Could not parse auth token.")
+	if c.database == nil || byAuth && auth.IsAccessToken(credential) { // it has no credentials yet; those are not for auth
+		return errCredential
 	}
 	c.who, err = c.database.Identify(c.r.Context(), credential)
 	return err
@@ -31,24 +33,35 @@ func (c *call) identify(values values) error {
 // credential returns the one credential of the request, and whether it came in
 // the parameter auth.
 func (c *call) credential(values values) (credential string, byAuth bool, err error) {
-	var all []string
-	all = append(all, values["auth"]...)
-	all = append(all, values["access_token"]...)
-	for _, header := range c.r.Header.Values("Authorization") {
-		scheme, token, _ := strings.Cut(header, " ")
-		if !strings.EqualFold(scheme, "Bearer") {
-			return "", false, fault.New(fault.Unauthenticated, "Could not parse auth token.")
+	headers := c.r.Header.Values("Authorization")
+	for _, header := range headers {
+		if scheme, _, _ := strings.Cut(header, " "); !strings.EqualFold(scheme, "Bearer") {
+			return "", false, errCredential
 		}
-		all = append(all, strings.TrimSpace(token))
 	}
-	for _, other := range all {
-		if other == "" {
-			return "", false, fault.New(fault.Unauthenticated, "Could not parse auth token.")
+	take := func(given string) {
+		switch {
+		case err != nil:
+		case given == "":
+			err = errCredential
+		case credential != "" && given != credential:
+			err = fault.New(fault.Unauthenticated, "the request carries two different credentials")
+		default:
+			credential = given
 		}
-		if other != all[0] {
-			return "", false, fault.New(fault.Unauthenticated, "the request carries two different credentials")
-		}
-		credential = other
+	}
+	for _, given := range values["auth"] {
+		take(given)
+	}
+	for _, given := range values["access_token"] {
+		take(given)
+	}
+	for _, header := range headers {
+		_, token, _ := strings.Cut(header, " ")
+		take(strings.TrimSpace(token))
+	}
+	if err != nil {
+		return "", false, err
 	}
 	return credential, len(values["auth"]) > 0, nil
 }

@@ -21,14 +21,19 @@ func (r *refusal) Error() string { return r.text }
 const invalidPath = "Invalid path: Invalid token in path"
 
 var (
-	errMethod      = &refusal{http.StatusMethodNotAllowed, "the method is not GET, HEAD, PUT, POST, PATCH, DELETE or OPTIONS"}
-	errRulesMethod = &refusal{http.StatusMethodNotAllowed, "the rules document knows GET and PUT"}
-	errNoSuffix    = &refusal{http.StatusNotFound, "append .json to your request URI to use the REST API"}
-	errPath        = &refusal{http.StatusBadRequest, invalidPath}
-	errNoDatabase  = &refusal{http.StatusExpectationFailed, "the request names no database: use the parameter ns or a host name of its own"}
-	errEncoding    = &refusal{http.StatusUnsupportedMediaType, "a Content-Encoding is not supported: send the body as it is"}
-	errSlowBody    = &refusal{http.StatusRequestTimeout, "the body came too slowly"}
-	errPlainHTTP   = &refusal{http.StatusNotFound, "use HTTPS: this server does not answer plain HTTP requests"}
+	errMethod        = &refusal{http.StatusMethodNotAllowed, "the method is not GET, HEAD, PUT, POST, PATCH, DELETE or OPTIONS"}
+	errRulesMethod   = &refusal{http.StatusMethodNotAllowed, "the rules document knows GET and PUT"}
+	errOptionMethod  = &refusal{http.StatusMethodNotAllowed, "a setting knows GET and PUT"}
+	errInspectMethod = &refusal{http.StatusMethodNotAllowed, "the list of databases knows GET"}
+	errProfileMethod = &refusal{http.StatusMethodNotAllowed, "the stream of operations knows GET"}
+	errUploadMethod  = &refusal{http.StatusMethodNotAllowed, "an upload is sent with POST"}
+	errNoSetting     = &refusal{http.StatusNotFound, "there is no setting of this name"}
+	errNoSuffix      = &refusal{http.StatusNotFound, "append .json to your request URI to use the REST API"}
+	errPath          = &refusal{http.StatusBadRequest, invalidPath}
+	errNoDatabase    = &refusal{http.StatusExpectationFailed, "the request names no database: use the parameter ns or a host name of its own"}
+	errEncoding      = &refusal{http.StatusUnsupportedMediaType, "a Content-Encoding is not supported: send the body as it is"}
+	errSlowBody      = &refusal{http.StatusRequestTimeout, "the body came too slowly"}
+	errPlainHTTP     = &refusal{http.StatusNotFound, "use HTTPS: this server does not answer plain HTTP requests"}
 )
 
 // statuses are the answers to each kind of failure.
@@ -53,16 +58,22 @@ const retryAfterSeconds = 1
 func (c *call) fail(err error) {
 	if fault.KindOf(err) == fault.Unknown {
 		// The client must not take any status for an outcome.
-		c.opts.Logger.Warn("a write is not confirmed", "path", c.path().String(), "error", err)
+		c.opts.Logger.Warn("a write is not confirmed", "request", c.w.Header().Get("X-Request-Id"), "path", c.path().String(), "error", err)
 		abort()
 	}
 	status, text := answer(err)
+	if fault.KindOf(err) == fault.Denied {
+		status = c.dialect().denied
+	}
 	if status >= http.StatusInternalServerError && !isGone(c.r, err) {
 		level := slog.LevelWarn // of overload
-		if status == http.StatusInternalServerError {
+		switch status {
+		case http.StatusInternalServerError:
 			level = slog.LevelError
+		case http.StatusInsufficientStorage:
+			level = slog.LevelDebug // the store has said it, and a log takes space, too
 		}
-		c.opts.Logger.Log(c.r.Context(), level, "request failed", "method", c.r.Method, "path", c.path().String(), "status", status, "error", err)
+		c.opts.Logger.Log(c.r.Context(), level, "request failed", "request", c.w.Header().Get("X-Request-Id"), "method", c.r.Method, "path", c.path().String(), "status", status, "error", err)
 	}
 	header := c.w.Header()
 	if status == http.StatusServiceUnavailable || status == http.StatusInsufficientStorage {
@@ -91,8 +102,8 @@ func writeError(w http.ResponseWriter, status int, text string) {
 	body := tree.AppendString([]byte("{\n  \"error\" : "), text)
 	body = append(body, "\n}\n"...)
 	header := w.Header()
-	header.Set("Content-Type", jsonType)
-	header.Set("Content-Length", strconv.Itoa(len(body)))
+	header["Content-Type"] = jsonTypes
+	setLength(header, len(body))
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // nobody is left to be told
 }

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/livetree/livetree/internal/auth"
@@ -42,10 +43,18 @@ type Options struct {
 	// is written to and not there; reads of it show no data.
 	Dev    bool
 	Create func(ctx context.Context, name string) (*engine.Database, error)
+	// Dialect is that of databases that have none of their own; spec by default.
+	Dialect string
+	// Streams holds the open streams, Operations those who profile; both may be
+	// shared.
+	Streams    *Streams
+	Operations *Operations
 	// MaxBody is the largest body, MaxBodies what all bodies may take in memory
 	// at a time.
 	MaxBody   int64
 	MaxBodies int64
+	// BodyBytes, if set, is kept at what bodies take in memory.
+	BodyBytes *atomic.Int64
 }
 
 // A Handler serves the databases of a catalog.
@@ -56,7 +65,10 @@ type Handler struct {
 
 // New returns a handler.
 func New(opts Options) *Handler {
-	return &Handler{opts: opts, bodies: budget{limit: opts.MaxBodies}}
+	if opts.BodyBytes == nil {
+		opts.BodyBytes = &atomic.Int64{}
+	}
+	return &Handler{opts: opts, bodies: budget{limit: opts.MaxBodies, total: opts.BodyBytes}}
 }
 
 // A call is one request on its way.
@@ -86,6 +98,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c := &call{Handler: h, w: w, r: r}
 	defer c.release()
+	if answer := h.tool(r); answer != nil {
+		answer(c)
+		return
+	}
 	if err := c.serve(); err != nil {
 		c.fail(err)
 	}
@@ -108,13 +124,19 @@ func (c *call) serve() error {
 	if c.target, err = parseTarget(escapedPath(c.r.URL)); err != nil {
 		return err
 	}
+	if c.target.upload {
+		if c.verb != post {
+			return errUploadMethod
+		}
+		c.verb = put
+	}
 	if err := c.findDatabase(values); err != nil {
 		return err
 	}
 	if err := c.identify(values); err != nil {
 		return err
 	}
-	if c.params, err = parseParams(c.target, c.verb, values); err != nil {
+	if c.params, err = parseParams(c.target, c.verb, values, c.dialect()); err != nil {
 		return err
 	}
 	if err := c.overrideIdentity(); err != nil {
@@ -123,6 +145,16 @@ func (c *call) serve() error {
 	switch {
 	case c.target.rules:
 		return c.rules()
+	case c.target.option != "":
+		return c.option()
+	case c.target.inspect:
+		return c.inspect()
+	case c.target.profile:
+		return c.profile()
+	case c.verb == get && wantsStream(c.r.Header):
+		return c.watch()
+	case c.params.resume:
+		return fault.New(fault.Invalid, "resume works with streams only: send Accept: text/event-stream")
 	case c.params.explain:
 		return c.explain()
 	case c.verb.reads():
@@ -143,13 +175,19 @@ func (c *call) findDatabase(values values) error {
 	if fault.KindOf(err) == fault.NotFound && c.opts.Create != nil {
 		return nil // a read shows no data, a write makes it
 	}
+	if err == nil {
+		note(c.w, c.target.route(), name)
+	}
 	return err
 }
 
 // create makes the database of a write that nothing is wrong with.
 func (c *call) create() (err error) {
-	if c.database == nil {
-		c.database, err = c.opts.Create(c.r.Context(), c.name)
+	if c.database != nil {
+		return nil
+	}
+	if c.database, err = c.opts.Create(c.r.Context(), c.name); err == nil {
+		note(c.w, c.target.route(), c.name)
 	}
 	return err
 }
@@ -162,5 +200,5 @@ func abort() { panic(http.ErrAbortHandler) }
 
 // isGone reports whether an error means that the client has left.
 func isGone(r *http.Request, err error) bool {
-	return r.Context().Err() != nil || errors.Is(err, http.ErrHandlerTimeout)
+	return r.Context().Err() != nil || errors.Is(err, errGone) || errors.Is(err, http.ErrHandlerTimeout)
 }

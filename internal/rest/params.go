@@ -6,6 +6,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/livetree/livetree/internal/fault"
@@ -21,6 +22,9 @@ const maxParams = 100
 
 // parseQuery splits a query string. A plus is a space; quotes may be raw.
 func parseQuery(query string) (values, error) {
+	if query == "" {
+		return nil, nil
+	}
 	if strings.Count(query, "&") >= maxParams {
 		return nil, fault.New(fault.Invalid, "more than %d parameters", maxParams)
 	}
@@ -44,6 +48,10 @@ type params struct {
 	explain  bool // not the data, but how it is read
 	strict   bool // of the rules document: without comments
 	dryRun   bool // of the rules document: it is only checked
+	resume   bool // of a stream: its frames can be resumed at
+	// behind and limit are a page of a shallow read.
+	behind string
+	limit  int
 }
 
 // filter returns the query, nil if there is none.
@@ -89,6 +97,7 @@ var table = map[string]param{
 	"callback":               {reading, false, readCallback},
 	"download":               {reading, false, readDownload},
 	"explain":                {reading, false, readExplain},
+	"resume":                 {get, false, readResume},
 	"orderBy":                {reading, false, nil}, // these are read together
 	"limitToFirst":           {reading, false, nil},
 	"limitToLast":            {reading, false, nil},
@@ -109,10 +118,10 @@ var rulesTable = map[string]param{
 // lookUp returns what is known of a parameter of a target.
 func (t target) lookUp(name string) (param, bool) {
 	entry, known := table[name]
-	if !t.rules {
+	if !t.special() {
 		return entry, known
 	}
-	if own, ok := rulesTable[name]; ok {
+	if own, ok := rulesTable[name]; ok && t.rules {
 		return own, true
 	}
 	return entry, known && entry.verbs == anything
@@ -120,7 +129,10 @@ func (t target) lookUp(name string) (param, bool) {
 
 // parseParams checks the parameters of a request and reads those that shape the
 // answer.
-func parseParams(t target, v verb, all values) (params, error) {
+func parseParams(t target, v verb, all values, d *dialect) (params, error) {
+	if len(all) == 0 {
+		return params{}, nil
+	}
 	var p params
 	names := make([]string, 0, len(all))
 	for name := range all {
@@ -144,10 +156,13 @@ func parseParams(t target, v verb, all values) (params, error) {
 			return p, err
 		}
 	}
+	if p.shallow && d.loose {
+		return p, p.readPage(all)
+	}
 	if p.shallow {
 		for _, name := range names {
 			if !table[name].withShallow {
-				return p, fault.New(fault.Invalid, "Mixing 'shallow' and querying parameters is not supported: remove %s", name)
+				return p, errMixed(name)
 			}
 		}
 	}
@@ -182,11 +197,49 @@ func readShallow(p *params, value string) error {
 	return nil
 }
 
+// readPage reads what loose dialects allow beside shallow. The key that a page
+// starts behind is bare, other than in a query.
+func (p *params) readPage(all values) error {
+	if list := all["startAfter"]; len(list) > 0 {
+		p.behind = list[0]
+		if err := tree.CheckKey(p.behind); err != nil {
+			return fault.Wrap(fault.Invalid, err, "startAfter beside shallow must be a key: %v", err)
+		}
+	}
+	if list := all["limitToFirst"]; len(list) > 0 {
+		var err error
+		if p.limit, err = strconv.Atoi(list[0]); err != nil || p.limit <= 0 {
+			return fault.New(fault.Invalid, "limitToFirst must be a positive integer")
+		}
+	}
+	for _, name := range []string{"orderBy", "limitToLast", "startAt", "endAt", "endBefore", "equalTo", "callback", "download", "explain"} {
+		if len(all[name]) > 0 {
+			return errMixed(name)
+		}
+	}
+	return nil
+}
+
+func errMixed(name string) error {
+	return fault.New(fault.Invalid, "Mixing 'shallow' and querying parameters is not supported: remove %s", name)
+}
+
 func readExplain(p *params, value string) error {
 	if value != "true" {
 		return fault.New(fault.Invalid, "explain must be true")
 	}
 	p.explain = true
+	return nil
+}
+
+func readResume(p *params, value string) error {
+	switch value {
+	case "true":
+		p.resume = true
+	case "false":
+	default:
+		return fault.New(fault.Invalid, "resume must be true or false")
+	}
 	return nil
 }
 

@@ -50,7 +50,42 @@ func (c *call) read() error {
 			return nil
 		}
 	}
+	if err := c.chargeAnswer(body); err != nil {
+		return err
+	}
 	return c.respond(http.StatusOK, body)
+}
+
+// chargeAnswer takes the memory of an answer that is held as a whole, a long string
+// perhaps, from the budget for bodies: clients that do not read would otherwise
+// fill the memory with it.
+func (c *call) chargeAnswer(body content) error {
+	size, known := body.Size()
+	if !known || size <= smallBody {
+		return nil
+	}
+	return c.chargeRead(int64(size))
+}
+
+// longAnswer is what an answer takes that is sent as it is read: a cursor of the
+// store, and buffers on the way to the client.
+const longAnswer = 128 << 10
+
+// chargeLong does so for an answer that is longer than is gathered. HTTP/2 has many
+// on one connection, and a client that takes none of them has them wait.
+func (c *call) chargeLong() error {
+	if c.verb != get || c.charged >= longAnswer {
+		return nil // of a write, the body was charged
+	}
+	return c.chargeRead(longAnswer)
+}
+
+func (c *call) chargeRead(bytes int64) error {
+	if !c.bodies.grow(c.charged, bytes) {
+		return fault.New(fault.Unavailable, "too many large answers are under way, try again")
+	}
+	c.charged = bytes
+	return nil
 }
 
 // look opens what the call asks for, and its ETag if that is of interest.
@@ -75,15 +110,43 @@ func (c *call) look() (content, string, error) {
 	case c.target.priority:
 		priority, err := snapshot.Priority(c.path())
 		return text(tree.AppendLeaf(nil, priority)), tag, err
+	case c.params.behind != "" || c.params.limit > 0:
+		body, err := c.shallowPage(snapshot)
+		return body, tag, err
 	case c.params.shallow:
 		body, err := snapshot.Shallow(c.path())
 		return body, tag, err
 	case c.params.filtered:
 		body, err := snapshot.Select(c.path(), c.params.query, c.params.form)
+		if err == nil && c.dialect().arrays {
+			body.AllowArray()
+		}
 		return body, tag, err
 	}
 	body, err := snapshot.Printer(c.path(), c.params.form)
 	return body, tag, err
+}
+
+// shallowPage returns the keys of a page. Of a leaf, the first page is the leaf.
+func (c *call) shallowPage(snapshot *engine.Snapshot) (content, error) {
+	keys, err := snapshot.ShallowPage(c.path(), c.params.behind, c.params.limit)
+	if err != nil {
+		return nil, err
+	}
+	if len(keys) == 0 && c.params.behind == "" {
+		return snapshot.Shallow(c.path())
+	}
+	if len(keys) == 0 {
+		return nullText, nil
+	}
+	page := []byte{'{'}
+	for i, key := range keys {
+		if i > 0 {
+			page = append(page, ',')
+		}
+		page = append(tree.AppendString(page, key), ":true"...)
+	}
+	return text(append(page, '}')), nil
 }
 
 // readTag returns the ETag of the location if the request calls for it.

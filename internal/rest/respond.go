@@ -2,10 +2,11 @@ package rest
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
-	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -13,8 +14,8 @@ const (
 	// bufferBytes is how much of an answer is gathered, so that its length can
 	// be told, before it is sent as it comes.
 	bufferBytes = 64 << 10
-	// writeIdle is how long a client may take none of an answer.
-	writeIdle = 30 * time.Second
+	// WriteIdle is how long a client may take none of an answer.
+	WriteIdle = 30 * time.Second
 	// readRate is the least it must take, in bytes a second, over rateWindow.
 	readRate   = 16 << 10
 	rateWindow = 60 * time.Second
@@ -24,13 +25,13 @@ const (
 func (c *call) respond(status int, body content) error {
 	header := c.w.Header()
 	if c.params.print == silent && status == http.StatusOK {
-		if c.r.ProtoMajor == 1 && !wantsKeepAlive(c.r.Header) {
+		if c.r.ProtoMajor == 1 && !c.dialect().keep && !wantsKeepAlive(c.r.Header) {
 			header.Set("Connection", "close")
 		}
 		c.w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	header.Set("Content-Type", jsonType)
+	header["Content-Type"] = jsonTypes
 	if c.params.callback != "" {
 		header.Set("Content-Type", scriptType)
 	}
@@ -40,7 +41,7 @@ func (c *call) respond(status int, body content) error {
 	size, known := body.Size()
 	plain := c.params.callback == "" && c.params.print == compact
 	if plain && known && (size < compressBytes || c.verb == head) {
-		header.Set("Content-Length", strconv.Itoa(size))
+		setLength(header, size)
 		c.w.WriteHeader(status)
 		if c.verb == head {
 			return nil
@@ -66,6 +67,7 @@ func wantsKeepAlive(header http.Header) bool {
 // that the request calls for.
 func (c *call) stream(status int, body content) error {
 	out := &output{call: c, status: status, control: http.NewResponseController(c.w), started: c.opts.Now()}
+	defer out.free()
 	var w io.Writer = out
 	var layers []interface{ Close() error } // in the order to close them
 	if encoding := negotiate(c.r.Header); encoding != "" {
@@ -109,24 +111,50 @@ type output struct {
 	status  int
 	control *http.ResponseController
 	buf     []byte
-	sent    bool // the head is out
+	pooled  *[]byte // what buf was made from
+	sent    bool    // the head is out
 
 	started time.Time // of the current rateWindow
 	window  int64     // bytes written in it
 }
 
+// errGone is what a write to the client fails with. Its context may not have ended.
+var errGone = errors.New("the client has gone")
+
+// outputBuffers are where answers are gathered; most of them never grow, as a
+// printer of the store writes before that.
+var outputBuffers = sync.Pool{New: func() any {
+	buf := make([]byte, 0, 40<<10)
+	return &buf
+}}
+
+// free gives the buffer back.
+func (o *output) free() {
+	if o.pooled != nil {
+		outputBuffers.Put(o.pooled) // as it was, should buf have grown
+		o.pooled, o.buf = nil, nil
+	}
+}
+
 var errSlowReader = errors.New("the client takes the answer too slowly")
 
 func (o *output) Write(p []byte) (int, error) {
+	if !o.sent && o.pooled == nil {
+		o.pooled = outputBuffers.Get().(*[]byte)
+		o.buf = (*o.pooled)[:0]
+	}
 	if !o.sent && len(o.buf)+len(p) <= bufferBytes {
 		o.buf = append(o.buf, p...)
 		return len(p), nil
 	}
 	if !o.sent {
+		if err := o.chargeLong(); err != nil {
+			return 0, err
+		}
 		if err := o.send(o.buf); err != nil {
 			return 0, err
 		}
-		o.buf = nil
+		o.free() // a slow client keeps the rest waiting
 	}
 	return len(p), o.send(p)
 }
@@ -146,16 +174,18 @@ func (o *output) send(p []byte) error {
 	}
 	o.window += int64(len(p))
 	// Errors are of writers that know no deadlines: those of tests.
-	_ = o.control.SetWriteDeadline(now.Add(writeIdle))
-	_, err := o.w.Write(p)
-	return err
+	_ = o.control.SetWriteDeadline(now.Add(WriteIdle))
+	if _, err := o.w.Write(p); err != nil {
+		return fmt.Errorf("%w: %w", errGone, err)
+	}
+	return nil
 }
 
 // finish sends what is left. The deadline must not outlive the request: the
 // connection may serve another.
 func (o *output) finish() error {
 	if !o.sent {
-		o.w.Header().Set("Content-Length", strconv.Itoa(len(o.buf)))
+		setLength(o.w.Header(), len(o.buf))
 		if err := o.send(o.buf); err != nil {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/rest"
@@ -34,7 +35,11 @@ func serve(t testing.TB, change func(*rest.Options)) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := catalog.New(s, engine.Options{Clock: engine.NewClock(time.Now, rand.Reader, s.LastMillis())})
+	verifier, err := auth.New(auth.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := catalog.New(s, engine.Options{Clock: engine.NewClock(time.Now, rand.Reader, s.LastMillis()), Verifier: verifier})
 	for _, name := range []string{"default", "closed"} {
 		d, err := c.Create(name)
 		if err != nil {

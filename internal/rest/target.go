@@ -3,6 +3,8 @@ package rest
 import (
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/livetree/livetree/internal/fault"
@@ -53,15 +55,15 @@ const overrideName = "x-http-method-override"
 
 // override applies the method that a client asks for which can only send POST.
 func override(v verb, header http.Header, values values) (verb, error) {
-	wanted := append(append([]string{}, header.Values(overrideName)...), values[overrideName]...)
-	if len(wanted) == 0 {
+	inHeader, inQuery := header["X-Http-Method-Override"], values[overrideName]
+	if len(inHeader)+len(inQuery) == 0 {
 		return v, nil
 	}
 	if v != post {
 		return 0, fault.New(fault.Invalid, "%s works with POST only", overrideName)
 	}
 	result := verb(0)
-	for _, name := range wanted {
+	for _, name := range slices.Concat(inHeader, inQuery) {
 		o := verbs[strings.ToUpper(name)]
 		if o&(put|patch|del) == 0 {
 			return 0, fault.New(fault.Invalid, "%s must be PUT, PATCH or DELETE", overrideName)
@@ -78,13 +80,27 @@ func override(v verb, header http.Header, values values) (verb, error) {
 type target struct {
 	path     tree.Path
 	priority bool
-	rules    bool // neither of them, but the rules document
+	rules    bool   // neither of them, but the rules document
+	option   string // or an option of the database
+	inspect  bool   // or the list of databases
+	profile  bool   // or the stream of operations on the database
+	upload   bool   // a location, to which a form with a file is sent
 }
+
+// special reports whether it is not a location.
+func (t target) special() bool { return t.rules || t.option != "" || t.inspect || t.profile }
 
 // methods lists what can be done with a target.
 func (t target) methods() string {
-	if t.rules {
+	switch {
+	case t.rules, t.option != "":
 		return "GET, HEAD, PUT, OPTIONS"
+	case t.profile:
+		return "GET, OPTIONS"
+	case t.inspect:
+		return "GET, HEAD, OPTIONS"
+	case t.upload:
+		return "POST, OPTIONS"
 	}
 	return allowedMethods
 }
@@ -92,24 +108,34 @@ func (t target) methods() string {
 const (
 	suffix          = ".json"
 	prioritySegment = ".priority"
-	rulesLocation   = "/.settings/rules" // in this spelling only
+	settingsPrefix  = "/.settings/" // in this spelling only
+	inspectLocation = "/.inspect/databases"
 )
+
+// settingNames is what a setting could be called.
+var settingNames = regexp.MustCompile(`^[A-Za-z_]{1,64}$`)
 
 // parseTarget reads the path of a URL, still percent-encoded. Each piece between
 // slashes is decoded once and must then be a valid key, so that no encoding can
 // smuggle in a slash or a dot.
 func parseTarget(escaped string) (target, error) {
+	var t target
 	location, ok := strings.CutSuffix(escaped, suffix)
 	if !ok {
-		return target{}, errNoSuffix
+		if location, t.upload = cutUpload(escaped); !t.upload {
+			return target{}, errNoSuffix
+		}
 	}
 	if !strings.HasPrefix(location, "/") {
 		return target{}, errPath
 	}
-	if location == rulesLocation {
-		return target{rules: true}, nil
+	if !strings.Contains(location, "/.") && strings.IndexByte(location, '%') < 0 {
+		err := t.parsePlain(location)
+		return t, err
 	}
-	var t target
+	if special, ok, err := parseSpecial(location); ok && !t.upload {
+		return special, err
+	}
 	for piece := range strings.SplitSeq(location, "/") {
 		if piece == "" {
 			continue
@@ -131,6 +157,35 @@ func parseTarget(escaped string) (target, error) {
 		t.path = t.path.Child(key)
 	}
 	return t, nil
+}
+
+// parsePlain reads a location of which nothing is encoded.
+func (t *target) parsePlain(location string) (err error) {
+	if t.path, err = tree.ParsePath(location); err != nil {
+		return fault.Wrap(fault.Invalid, err, "%s: %v", invalidPath, err)
+	}
+	return nil
+}
+
+// parseSpecial reads what is not a location; false if it is one.
+func parseSpecial(location string) (t target, ok bool, err error) {
+	if location == inspectLocation {
+		return target{inspect: true}, true, nil
+	}
+	name, ok := strings.CutPrefix(location, settingsPrefix)
+	switch {
+	case !ok || strings.Contains(name, "/"):
+		return target{}, false, nil
+	case name == "rules":
+		return target{rules: true}, true, nil
+	case name == "profile":
+		return target{profile: true}, true, nil
+	case options[name].allowed != nil:
+		return target{option: name}, true, nil
+	case settingNames.MatchString(name):
+		return target{}, true, errNoSetting
+	}
+	return target{}, false, nil
 }
 
 // escapedPath returns the path of a URL as it was sent. URL.EscapedPath would

@@ -20,14 +20,44 @@ func (c *call) write() error {
 	}
 	commit, err := c.database.Write(c.r.Context(), req)
 	c.showTrace(commit.Trace)
-	if fault.KindOf(err) == fault.Precondition {
-		return c.mismatch()
+	for tries := 1; fault.KindOf(err) == fault.Precondition; tries++ {
+		shown, mismatch := c.mismatch(req.IfMatch)
+		switch {
+		case shown:
+			return mismatch
+		case tries == maxMismatches:
+			return fault.New(fault.Unavailable, "the data at %s changes too often, try again", c.path())
+		}
+		commit, err = c.database.Write(c.r.Context(), req)
 	}
 	if err != nil {
 		return err
 	}
+	if c.hides(req.Write) {
+		return c.respond(http.StatusOK, nullText)
+	}
 	c.tagWritten(commit)
 	return c.respond(http.StatusOK, c.echo(commit))
+}
+
+// maxMismatches is how often a write is made whose condition did not hold, but
+// does again when that is to be answered.
+const maxMismatches = 8
+
+// hides reports whether the answer to a write would tell more than its sender may
+// read: what an increment came to.
+func (c *call) hides(w tree.Write) bool {
+	if c.who.Admin || c.verb == post || len(w.Increments()) == 0 {
+		return false
+	}
+	snapshot := c.database.Snapshot()
+	defer snapshot.Close()
+	for _, p := range w.Increments() {
+		if _, err := snapshot.AllowRead(c.who, p, nil); err != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // request reads what is to be written.
@@ -60,6 +90,11 @@ func (c *call) decode() (tree.Write, error) {
 	if err != nil {
 		return tree.Write{}, err
 	}
+	if c.target.upload {
+		if body, err = c.uploaded(body); err != nil {
+			return tree.Write{}, err
+		}
+	}
 	var w tree.Write
 	switch {
 	case c.verb == patch:
@@ -89,25 +124,27 @@ func (c *call) condition() (string, error) {
 }
 
 // mismatch answers a write whose condition does not hold: with the current
-// value and its ETag, for those who may read it.
-func (c *call) mismatch() error {
+// value and its ETag, for those who may read it. It shows nothing if others have
+// made the condition true since it was judged: a refusal with the very ETag that
+// the client sent would contradict itself, so the write is to be judged again.
+func (c *call) mismatch(sent string) (shown bool, err error) {
 	snapshot := c.database.Snapshot()
 	defer snapshot.Close()
 	if _, err := snapshot.AllowRead(c.who, c.path(), nil); err != nil {
-		return fault.New(fault.Precondition, "the ETag does not match")
+		return true, fault.New(fault.Precondition, "the ETag does not match")
 	}
 	tag, err := snapshot.ETag(c.path())
-	if err != nil {
-		return err
+	if err != nil || tag == sent {
+		return err != nil, err
 	}
 	body, err := c.current(snapshot)
 	if err != nil {
-		return err
+		return true, err
 	}
 	defer func() { _ = body.Close() }()
 	setETag(c.w.Header(), tag)
 	c.params.print = compact
-	return c.respond(http.StatusPreconditionFailed, body)
+	return true, c.respond(http.StatusPreconditionFailed, body)
 }
 
 // current returns what is at the target of a write.
@@ -135,11 +172,11 @@ func (c *call) echo(commit engine.Commit) content {
 	case c.verb == post:
 		return text(append(tree.AppendString([]byte(`{"name":`), commit.Key), '}'))
 	case c.verb == patch && commit.Patch:
-		return patchEcho(commit.Assignments)
+		return echoPatch(commit.Assignments)
 	case c.verb == patch:
 		return nullText
 	}
-	return nodeText{commit.Assignments[0].Node}
+	return echoNode(commit.Assignments[0].Node)
 }
 
 // trimTag takes the quotes and the mark of a weak ETag off.

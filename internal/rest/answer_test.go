@@ -1,0 +1,111 @@
+package rest_test
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/livetree/livetree/internal/rest"
+)
+
+// TestLargeAnswersThatNobodyReads: an answer that is one long string is held in
+// memory until it is taken. There is a bound to that, and it is given back.
+func TestLargeAnswersThatNobodyReads(t *testing.T) {
+	const length = 9_000_000 // more than the buffers of a connection hold
+	s := serve(t, func(o *rest.Options) { o.MaxBody, o.MaxBodies = 16<<20, 48<<20 })
+	long := strings.Repeat("x", length)
+	s.expect(`PUT /long.json?print=silent "`+long+`"`, `204`)
+	var idle []*wire
+	for range 6 {
+		w := s.dial()
+		w.extend()
+		if _, err := io.WriteString(w.Conn, wireText("GET /long.json HTTP/1.1\nHost: h\n\n")); err != nil {
+			t.Fatal(err)
+		}
+		idle = append(idle, w)
+	}
+	got, _ := s.do("GET /long.json")
+	for range 100 { // until those that came before have their turn
+		if strings.HasPrefix(got, "503") {
+			break
+		}
+		got, _ = s.do("GET /long.json")
+	}
+	if want := "503 {\n  \"error\" : \"too many large answers are under way, try again\"\n}"; got != want {
+		t.Errorf("with 6 answers that nobody reads, another is answered %.80s, want %s", got, want)
+	}
+	s.expect(`PUT /small.json 1`, `200 1`, `GET /small.json`, `200 1`)
+	for _, w := range idle {
+		w.Close()
+	}
+	for range 1000 {
+		if got, _ = s.do("GET /long.json"); strings.HasPrefix(got, "200") {
+			break
+		}
+	}
+	if want := fmt.Sprintf(`200 "%s"`, long); got != want {
+		t.Errorf("when they are gone the answer is %.80s", got)
+	}
+}
+
+// brokenWriter is the way to a client that has left.
+type brokenWriter struct{ *httptest.ResponseRecorder }
+
+func (brokenWriter) Write([]byte) (int, error) { return 0, syscall.EPIPE }
+
+// TestClientThatLeavesIsNoError: the context of a request need not have ended for
+// that.
+func TestClientThatLeavesIsNoError(t *testing.T) {
+	var opts rest.Options
+	log := &syncBuffer{}
+	s := serve(t, func(o *rest.Options) {
+		o.Logger = slog.New(slog.NewTextHandler(log, nil))
+		opts = *o
+	})
+	s.expect(`PUT /long.json?print=silent {"a":"`+strings.Repeat("x", 200_000)+`"}`, `204`)
+	defer func() {
+		if cause := recover(); cause != http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
+			t.Errorf("the handler ended with %v, want it to cut the answer", cause)
+		}
+		if log.Len() > 0 {
+			t.Errorf("the log says %s", log)
+		}
+	}()
+	rest.New(opts).ServeHTTP(brokenWriter{httptest.NewRecorder()}, httptest.NewRequest("GET", "https://localhost/long.json", nil))
+}
+
+// TestLongAnswersThatNobodyReads: each answer that is sent as it is read takes a
+// cursor and buffers, however small its nodes are.
+func TestLongAnswersThatNobodyReads(t *testing.T) {
+	const most = 8
+	s := serve(t, func(o *rest.Options) { o.MaxBody, o.MaxBodies = 1<<20, most*2*(128<<10) })
+	part := "[" + strings.Repeat(`"`+strings.Repeat("x", 1000)+`",`, 250) + "1]"
+	for i := range 64 { // more than the buffers of a connection hold
+		s.expect(fmt.Sprintf("PUT /long/%d.json?print=silent %s", i, part), "204")
+	}
+	var idle []*wire
+	for range most {
+		w := s.dial()
+		w.send("GET /long.json HTTP/1.1\nHost: h\n\n")
+		w.head() // it has begun
+		idle = append(idle, w)
+	}
+	if got, _ := s.do("GET /long.json"); !strings.HasPrefix(got, "503 {\n  \"error\" : \"too many large answers") {
+		t.Errorf("with %d answers that nobody reads, another is answered %.100s, want 503", most, got)
+	}
+	s.expect("GET /long/1/250.json", "200 1", "PUT /small.json 1", "200 1")
+	for _, w := range idle {
+		w.Close()
+	}
+	for range 1000 {
+		if got, _ := s.do("GET /long.json"); strings.HasPrefix(got, "200") {
+			return
+		}
+	}
+	t.Error("when they are gone, there is still no answer")
+}
