@@ -1,0 +1,67 @@
+package admin
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/livetree/livetree/internal/fault"
+)
+
+// statuses are the answers to each kind of failure; others are answered 500.
+var statuses = map[fault.Kind]int{
+	fault.Invalid:      http.StatusBadRequest,
+	fault.TooLarge:     http.StatusRequestEntityTooLarge,
+	fault.NotFound:     http.StatusNotFound,
+	fault.Conflict:     http.StatusConflict,
+	fault.Precondition: http.StatusPreconditionFailed,
+	fault.Unavailable:  http.StatusServiceUnavailable,
+	fault.ReadOnly:     http.StatusInsufficientStorage,
+}
+
+// answer sends a value as JSON.
+func answer(w http.ResponseWriter, status int, value any) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		fail(w, http.StatusInternalServerError, "internal error")
+		return
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n')) // nobody is left to be told
+}
+
+// fail answers with an error.
+func fail(w http.ResponseWriter, status int, text string) {
+	answer(w, status, map[string]string{"error": text})
+}
+
+// failWith answers with the public text of an error; the rest goes to the log.
+func (h *Handler) failWith(w http.ResponseWriter, err error) {
+	status, ok := statuses[fault.KindOf(err)]
+	if !ok {
+		status = http.StatusInternalServerError
+		h.opts.Logger.Error("an admin request failed", "error", err)
+	}
+	fail(w, status, fault.Public(err))
+}
+
+func notFound(w http.ResponseWriter, _ *http.Request) {
+	fail(w, http.StatusNotFound, "there is no such thing here: see /livez, /readyz, /metrics, /debug/pprof/ and /v1/")
+}
+
+// body reads the JSON body of a request, in which there may be nothing that is
+// not asked for.
+func body(r *http.Request, into any) error {
+	decoder := json.NewDecoder(r.Body)
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(into)
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return fault.Wrap(fault.TooLarge, err, "the body is larger than %d bytes", tooLarge.Limit)
+	}
+	if err != nil || decoder.More() {
+		// Not the error itself: it may show a part of a secret.
+		return fault.Wrap(fault.Invalid, err, "the body is not the JSON object that is expected here")
+	}
+	return nil
+}

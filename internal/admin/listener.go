@@ -1,0 +1,178 @@
+package admin
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// DefaultAddr is where the listener is unless the operator says otherwise. If
+// another program has that port, any other is taken.
+const DefaultAddr = "127.0.0.1:9001"
+
+// closeTime is what requests get to return after they were told to.
+const closeTime = 2 * time.Second
+
+// ErrRunning says that requests to the listener did not end: what they use must
+// not be closed.
+var ErrRunning = errors.New("admin requests did not end")
+
+// A Listener is the operator's port. Its order of calls is Listen, Serve, Close.
+type Listener struct {
+	logger   *slog.Logger
+	tcp      net.Listener
+	server   *http.Server
+	handler  atomic.Pointer[http.Handler]
+	running  atomic.Int64
+	shut     atomic.Bool   // no request may begin
+	left     chan struct{} // has a value when a request has ended
+	cancel   context.CancelFunc
+	stopped  chan struct{} // closed when the loop has ended
+	secure   bool
+	addrFile string
+}
+
+// ListenerOptions configure a Listener. Addr and Logger must be set.
+type ListenerOptions struct {
+	Addr   string
+	Logger *slog.Logger
+	// TLS is needed for an address that other machines can reach, and not used
+	// for others.
+	TLS *tls.Config
+	// Hosts are as in Options.
+	Hosts []string
+}
+
+// Listen opens the port and answers health checks: the server is alive and not
+// ready. Everything else has to wait for Serve.
+func Listen(opts ListenerOptions) (*Listener, error) {
+	tcp, err := listen(opts)
+	if err != nil {
+		return nil, err
+	}
+	base, cancel := context.WithCancel(context.Background())
+	l := &Listener{logger: opts.Logger, tcp: tcp, cancel: cancel, left: make(chan struct{}, 1), stopped: make(chan struct{})}
+	if !IsLoopback(opts.Addr) {
+		l.secure, l.tcp = true, tls.NewListener(tcp, opts.TLS)
+	}
+	first := starting(opts.Hosts)
+	l.handler.Store(&first)
+	l.server = &http.Server{
+		Handler:           http.HandlerFunc(l.serveHTTP),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    16 << 10,
+		ErrorLog:          slog.NewLogLogger(opts.Logger.Handler(), slog.LevelDebug),
+		BaseContext:       func(net.Listener) context.Context { return base },
+	}
+	go func() {
+		defer close(l.stopped)
+		if err := l.server.Serve(l.tcp); !errors.Is(err, http.ErrServerClosed) {
+			opts.Logger.Error("the admin port is not served any more", "error", err)
+		}
+	}()
+	return l, nil
+}
+
+// listen opens the port. Only one on this machine goes without TLS: the
+// credential must not travel for others to see.
+func listen(opts ListenerOptions) (net.Listener, error) {
+	if !IsLoopback(opts.Addr) && opts.TLS == nil {
+		return nil, fmt.Errorf("the admin listener cannot be on %s without TLS: use 127.0.0.1", opts.Addr)
+	}
+	tcp, err := net.Listen("tcp", opts.Addr)
+	if errors.Is(err, syscall.EADDRINUSE) && opts.Addr == DefaultAddr {
+		opts.Logger.Warn("the default port of the admin listener is in use, another is taken", "addr", opts.Addr)
+		tcp, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("admin listener on %s: the port is in use: stop the other program or choose another port", opts.Addr)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("admin listener: %w", err)
+	}
+	return tcp, nil
+}
+
+// IsLoopback reports whether only programs on this machine can reach an address.
+func IsLoopback(addr string) bool {
+	host, _, err := net.SplitHostPort(addr)
+	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
+}
+
+// Serve answers with a handler from now on, and writes the URL to a file in a
+// directory for local commands.
+func (l *Listener) Serve(handler http.Handler, dir string) error {
+	l.handler.Store(&handler)
+	l.addrFile = filepath.Join(dir, AddrFile)
+	if err := writeFile(l.addrFile, l.URL()+"\n"); err != nil {
+		return fmt.Errorf("note the address of the admin listener: %w", err)
+	}
+	l.logger.Info("the admin listener is open", "url", l.URL(), "files", dir)
+	return nil
+}
+
+// URL returns where programs on this machine reach the listener.
+func (l *Listener) URL() string {
+	addr := l.tcp.Addr().String()
+	if tcp, ok := l.tcp.Addr().(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		addr = fmt.Sprintf("localhost:%d", tcp.Port)
+	}
+	if l.secure {
+		return "https://" + addr
+	}
+	return "http://" + addr
+}
+
+func (l *Listener) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	l.running.Add(1)
+	defer func() {
+		l.running.Add(-1)
+		select {
+		case l.left <- struct{}{}:
+		default:
+		}
+	}()
+	if l.shut.Load() { // which Close sets before it looks at running
+		panic(http.ErrAbortHandler)
+	}
+	(*l.handler.Load()).ServeHTTP(w, r)
+}
+
+// Close ends the listener. Requests that are running are told to end; if some do
+// not, the error is ErrRunning.
+func (l *Listener) Close() error {
+	if l == nil {
+		return nil
+	}
+	l.shut.Store(true)
+	l.cancel()
+	_ = l.server.Close() // of a listener that is closed already
+	<-l.stopped
+	var err error
+	if l.addrFile != "" {
+		if err = os.Remove(l.addrFile); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	}
+	timeout := time.NewTimer(closeTime)
+	defer timeout.Stop()
+	for l.running.Load() > 0 {
+		select {
+		case <-l.left:
+		case <-timeout.C:
+			return errors.Join(err, ErrRunning)
+		}
+	}
+	return err
+}

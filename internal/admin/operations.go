@@ -1,0 +1,101 @@
+package admin
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/livetree/livetree/internal/fault"
+)
+
+// Bounds of what can be asked of /v1/operations.
+const (
+	maxRecordingTime = 10 * time.Minute
+	maxReportLines   = 100
+)
+
+// operations records for as long as the request says, and answers with the
+// report. Paths are data: they are kept only while somebody records, and shown
+// only to the operator.
+func (h *Handler) operations(w http.ResponseWriter, r *http.Request) {
+	span, lines, err := operationsParams(r)
+	if err != nil {
+		h.failWith(w, err)
+		return
+	}
+	recording, ok := h.opts.Requests.record()
+	if !ok {
+		fail(w, http.StatusServiceUnavailable, "too many are recording operations at the moment, try again")
+		return
+	}
+	defer h.opts.Requests.stop(recording)
+	began := h.opts.Now()
+	timer := time.NewTimer(span)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.Context().Done():
+		return // the operator has gone, or the server stops
+	}
+	answer(w, http.StatusOK, recording.report(h.opts.Now().Sub(began), lines))
+}
+
+func operationsParams(r *http.Request) (span time.Duration, lines int, err error) {
+	query := r.URL.Query()
+	span, lines = time.Second, 20
+	if text := query.Get("for"); text != "" {
+		if span, err = time.ParseDuration(text); err != nil || span <= 0 || span > maxRecordingTime {
+			return 0, 0, fault.New(fault.Invalid, "for must be a time of at most %s, such as 30s", maxRecordingTime)
+		}
+	}
+	if text := query.Get("lines"); text != "" {
+		if lines, err = strconv.Atoi(text); err != nil || lines < 0 || lines > maxReportLines {
+			return 0, 0, fault.New(fault.Invalid, "lines must be a number up to %d", maxReportLines)
+		}
+	}
+	return span, lines, nil
+}
+
+// A Status is what a person wants to see at a glance.
+type Status struct {
+	Version   string  `json:"version"`
+	Ready     bool    `json:"ready"`
+	Checks    []Check `json:"checks"`
+	Disk      string  `json:"disk"`
+	FreeBytes uint64  `json:"disk_free_bytes"`
+	UsedBytes uint64  `json:"store_bytes"`
+	WALBytes  uint64  `json:"wal_bytes"`
+	Streams   int64   `json:"streams"`
+	Views     int64   `json:"views"`
+	Commits   uint64  `json:"commits"`
+	Groups    uint64  `json:"groups"`
+	// SyncMillis is how long a sync took on average since the start.
+	SyncMillis float64 `json:"sync_ms_average"`
+	Goroutines uint64  `json:"goroutines"`
+	RSSBytes   uint64  `json:"rss_bytes"`
+}
+
+func (h *Handler) status(w http.ResponseWriter, _ *http.Request) {
+	stats, process, readiness := h.opts.Store.Stats(), readProcess(), h.Readiness()
+	s := Status{
+		Version:    h.opts.Version,
+		Ready:      readiness.Ready,
+		Checks:     readiness.Checks,
+		Disk:       stats.Disk,
+		FreeBytes:  stats.FreeBytes,
+		UsedBytes:  stats.Pebble.DiskBytes,
+		WALBytes:   stats.Pebble.LogBytes,
+		Views:      stats.Views,
+		Commits:    stats.Commits,
+		Groups:     stats.Groups,
+		Goroutines: process.goroutines,
+		RSSBytes:   process.rssBytes,
+	}
+	if h.opts.Streams != nil {
+		s.Streams = h.opts.Streams().Open
+	}
+	if n := stats.Syncs.Count; n > 0 {
+		s.SyncMillis = millis(stats.Syncs.Sum / time.Duration(n))
+	}
+	answer(w, http.StatusOK, s)
+}
