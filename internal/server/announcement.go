@@ -23,6 +23,9 @@ func (a announcement) print(addr net.Addr) error {
 		fmt.Fprintf(&text, "  certificate authority: %s\n", a.caFile)
 		curl = fmt.Sprintf("curl --cacert %s https://%s/.json", a.caFile, reachable(addr))
 	}
+	if domains := a.ACME.Domains; len(domains) > 0 {
+		fmt.Fprintf(&text, "  certificates by ACME for: %s\n", strings.Join(domains, ", "))
+	}
 	secret := a.founder.secretFile(a.DefaultDatabase)
 	hasFile := false
 	if a.DefaultDatabase != "" {

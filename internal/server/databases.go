@@ -24,20 +24,21 @@ type founder struct {
 // which is given, or else a new one that is kept in a file for the operator.
 func (f *founder) found(ctx context.Context, name, secret string) (*engine.Database, error) {
 	database, err := f.Create(name)
-	isNew := err == nil
 	if fault.KindOf(err) == fault.Conflict {
 		database, err = f.Database(name)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if isNew && f.open {
+	if database.HasSecrets() {
+		return database, nil
+	}
+	// It is new, or its founding was cut short, by a fault or a kill: the secret
+	// comes last.
+	if f.open && database.Rules() == engine.ClosedRules {
 		if err := database.SetRules(ctx, engine.OpenRules); err != nil {
 			return nil, err
 		}
-	}
-	if database.HasSecrets() {
-		return database, nil
 	}
 	if secret == "" {
 		// The file comes first: a secret that nobody knows opens nothing.

@@ -46,20 +46,23 @@ func (s *serving) drain(ctx context.Context) error {
 }
 
 // shutDown waits until all requests are answered and all streams are closed, or
-// ctx ends. Clients of HTTP/2 are told (GOAWAY) at the start. A connection on
-// which no request was ever made may take 5 of the seconds: net/http gives it
-// that long to make one.
+// ctx ends. A connection on which no request was ever made may take 5 of the
+// seconds: it has that long to make one. That request may be one that a lane hands
+// over, so net/http has to be there for longer than the lane.
 func (s *serving) shutDown(ctx context.Context) {
-	closing, answered := context.WithCancel(ctx)
-	var servers, streams sync.WaitGroup
-	servers.Go(func() { _ = s.secure.Shutdown(ctx) }) // only says that ctx ended
-	servers.Go(func() { _ = s.plain.Shutdown(ctx) })
+	var all sync.WaitGroup
+	all.Go(func() {
+		s.secureLane.Shutdown(ctx)
+		_ = s.secure.Shutdown(ctx) // only says that ctx ended
+	})
+	all.Go(func() {
+		s.plainLane.Shutdown(ctx)
+		_ = s.plain.Shutdown(ctx)
+	})
 	if s.options.closeStreams != nil {
-		streams.Go(func() { s.options.closeStreams(closing) })
+		all.Go(func() { s.options.closeStreams(ctx) }) // Shutdown does not know of them
 	}
-	servers.Wait()
-	answered()
-	streams.Wait()
+	all.Wait()
 }
 
 // close cuts everything that is left, and waits for the loops. It may be called
@@ -74,6 +77,8 @@ func (s *serving) close() {
 	// Their errors are those of listeners that are closed already.
 	_ = s.secure.Close()
 	_ = s.plain.Close()
+	s.secureLane.Cut()
+	s.plainLane.Cut()
 	s.cut()
 	s.loops.Wait()
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -103,6 +104,52 @@ func TestDrainAnswersWhatIsRunning(t *testing.T) {
 				t.Errorf("drain: %v", err)
 			}
 		})
+	}
+}
+
+// TestDrainAnswersFirstRequests: a connection that was opened before may make its
+// first request, be it one for a lane or for net/http. Others without a request end
+// at once.
+func TestDrainAnswersFirstRequests(t *testing.T) {
+	s := startServing(t, servingOptions{limits: quick})
+	dial := func(addr string) net.Conn {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	exchange := func(conn net.Conn, request string) *http.Response {
+		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		write(t, conn, request)
+		response, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: request[:strings.Index(request, " ")]})
+		if err != nil {
+			t.Fatalf("%.20q is not answered: %v", request, err)
+		}
+		return response
+	}
+	const ordinary, other = "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n"
+	idle := []net.Conn{s.dialTLS(t), dial(s.addr), dial(s.httpAddr().String())}
+	for _, conn := range idle {
+		exchange(conn, ordinary)
+	}
+	fresh := []net.Conn{s.dialTLS(t), s.dialTLS(t), dial(s.httpAddr().String()), dial(s.httpAddr().String())}
+	exchange(dial(s.httpAddr().String()), ordinary) // so that those before it are accepted
+	drained := make(chan error, 1)
+	go func() { drained <- s.drain(t.Context()) }()
+	for _, conn := range idle {
+		if _, err := io.Copy(io.Discard, conn); err != nil {
+			t.Errorf("a connection without a request: %v", err)
+		}
+	}
+	for i, conn := range fresh {
+		if response := exchange(conn, []string{ordinary, other}[i%2]); response.StatusCode != http.StatusOK || !response.Close {
+			t.Errorf("answered %d, close %t", response.StatusCode, response.Close)
+		}
+	}
+	if err := <-drained; err != nil {
+		t.Errorf("drain: %v", err)
 	}
 }
 

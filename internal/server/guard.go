@@ -22,7 +22,8 @@ const internalError = "{\n  \"error\" : \"internal error\"\n}\n"
 type guard struct {
 	logger   *slog.Logger
 	draining atomic.Bool
-	shut     atomic.Bool  // nobody may enter
+	shut     atomic.Bool // nobody may enter
+	panics   atomic.Uint64
 	running  atomic.Int64 // handlers, and requests that are being turned away
 	left     chan struct{}
 }
@@ -31,14 +32,22 @@ func newGuard(logger *slog.Logger) *guard {
 	return &guard{logger: logger, left: make(chan struct{}, 1)}
 }
 
-// wrap returns a handler that calls next under the guard.
-func (g *guard) wrap(next http.Handler) http.Handler {
+// counting is the outer half of the guard: nothing that belongs to a request is
+// done outside of it.
+func (g *guard) counting(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.running.Add(1)
 		defer g.leave()
 		if g.shut.Load() {
 			panic(http.ErrAbortHandler)
 		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// recovering is the inner half: it answers for a handler that panics.
+func (g *guard) recovering(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := &answer{ResponseWriter: w, guard: g}
 		defer g.recover(answer, r)
 		next.ServeHTTP(answer, r)
@@ -46,7 +55,7 @@ func (g *guard) wrap(next http.Handler) http.Handler {
 	})
 }
 
-// leave undoes the count of wrap. The last one out after shutting says so.
+// leave undoes the count of counting. The last one out after shutting says so.
 func (g *guard) leave() {
 	if g.running.Add(-1) == 0 && g.shut.Load() {
 		select {
@@ -86,8 +95,9 @@ func (g *guard) recover(a *answer, r *http.Request) {
 	case cause == http.ErrAbortHandler: //nolint:errorlint // net/http compares it so
 		panic(cause)
 	}
+	g.panics.Add(1)
 	// Not the query: it may hold a secret.
-	g.logger.Error("a handler panicked", "method", r.Method, "path", r.URL.Path,
+	g.logger.Error("a handler panicked", "request", a.Header().Get(requestIDHeader), "method", r.Method, "path", r.URL.Path,
 		"panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
 	if a.begun {
 		panic(http.ErrAbortHandler)

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
 	"os"
@@ -20,6 +21,8 @@ const recordTypeHandshake = 0x16
 type portOptions struct {
 	tls    *tls.Config
 	logger *slog.Logger
+	// secure and plain serve a connection of HTTP/1.1.
+	secure, plain func(net.Conn)
 	// opening is the time a connection has from being accepted to the end of its
 	// handshake, or for plain HTTP to its first byte.
 	opening time.Duration
@@ -33,9 +36,10 @@ type portOptions struct {
 // plain HTTP, and sorts them by their first byte into two listeners.
 //
 // Accepting never waits for a client: each connection is opened in a goroutine
-// of its own, and is handed on when its handshake is done. So what the secure
-// listener accepts is a *tls.Conn, which is how net/http finds out that a client
-// has chosen HTTP/2.
+// of its own, and is handed on when its handshake is done. Those of HTTP/1.1 go to
+// a lane first, and to a listener when that lets go of them. What the secure
+// listener accepts of a client that has chosen HTTP/2 is a *tls.Conn, which is how
+// net/http finds out.
 type port struct {
 	options portOptions
 	tcp     net.Listener
@@ -100,34 +104,32 @@ func (p *port) Close() {
 	p.goroutines.Wait()
 }
 
-// accept is the loop of the port. An error does not end it: the process may be
-// out of file descriptors, and have some again in a moment.
-func (p *port) accept() {
+// accept is the loop of the port.
+func (p *port) accept() { acceptAll(p.ctx, p.tcp, p.options.logger, p.admit) }
+
+// acceptAll hands on what a listener accepts until that is closed. Another error does
+// not end it: the process may be out of file descriptors, and have some again in a
+// moment.
+func acceptAll(ctx context.Context, tcp net.Listener, logger *slog.Logger, admit func(net.Conn)) {
 	const shortest, longest = 5 * time.Millisecond, time.Second
 	pause := shortest
 	for {
-		conn, err := p.tcp.Accept()
+		conn, err := tcp.Accept()
 		if err == nil {
 			pause = shortest
-			p.admit(conn)
+			admit(conn)
 			continue
 		}
-		if p.isClosed() {
+		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		p.options.logger.Warn("no connection can be accepted", "error", err, "retry_in", pause)
+		logger.Warn("no connection can be accepted", "error", err, "retry_in", pause)
 		select {
 		case <-time.After(pause):
-		case <-p.ctx.Done():
+		case <-ctx.Done():
 		}
 		pause = min(2*pause, longest)
 	}
-}
-
-func (p *port) isClosed() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.closed
 }
 
 // admit starts to open a connection. If too many are being opened, the oldest
@@ -156,7 +158,7 @@ func (p *port) admit(conn net.Conn) {
 func (p *port) open(conn net.Conn, place *list.Element) {
 	ctx, cancel := context.WithTimeout(p.ctx, p.options.opening)
 	defer cancel()
-	opened, to, err := p.greet(ctx, conn)
+	opened, serve, err := p.greet(ctx, conn)
 	p.mu.Lock()
 	p.opening.Remove(place) // does nothing if it had to go
 	p.mu.Unlock()
@@ -165,11 +167,12 @@ func (p *port) open(conn net.Conn, place *list.Element) {
 		conn.Close()
 		return
 	}
-	to.put(opened)
+	serve(opened)
 }
 
-// greet reads the first byte and, if it is that of TLS, does the handshake.
-func (p *port) greet(ctx context.Context, conn net.Conn) (net.Conn, *inbox, error) {
+// greet reads the first byte and, if it is that of TLS, does the handshake. It
+// returns the connection, and who is to serve it.
+func (p *port) greet(ctx context.Context, conn net.Conn) (net.Conn, func(net.Conn), error) {
 	deadline, _ := ctx.Deadline()
 	if err := conn.SetDeadline(deadline); err != nil {
 		return nil, nil, err
@@ -180,7 +183,7 @@ func (p *port) greet(ctx context.Context, conn net.Conn) (net.Conn, *inbox, erro
 	}
 	sniffed := &sniffedConn{Conn: conn, first: first[0], unread: true}
 	if first[0] != recordTypeHandshake {
-		return sniffed, p.plain, conn.SetDeadline(time.Time{})
+		return sniffed, p.options.plain, conn.SetDeadline(time.Time{})
 	}
 	secure := tls.Server(sniffed, p.options.tls)
 	sniffed.turn = &turn{turns: p.turns, over: ctx.Done()}
@@ -193,7 +196,10 @@ func (p *port) greet(ctx context.Context, conn net.Conn) (net.Conn, *inbox, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	return secure, p.secure, conn.SetDeadline(time.Time{})
+	if secure.ConnectionState().NegotiatedProtocol == "h2" {
+		return secure, p.secure.put, conn.SetDeadline(time.Time{})
+	}
+	return secure, p.options.secure, conn.SetDeadline(time.Time{})
 }
 
 // A turn is the right of one handshake to compute. It is given back while the
@@ -235,7 +241,8 @@ func (t *turn) without(f func([]byte) (int, error), b []byte) (int, error) {
 }
 
 // A sniffedConn is a connection of which one byte was read to see what it
-// speaks. The first Read returns that byte.
+// speaks. The first Read returns that byte with those behind it: by itself it is no
+// use to anybody, and a request that comes in two pieces is not ordinary to a lane.
 type sniffedConn struct {
 	net.Conn
 	first  byte
@@ -243,10 +250,17 @@ type sniffedConn struct {
 	turn   *turn // during the handshake
 }
 
+// NetConn returns the connection below.
+func (c *sniffedConn) NetConn() net.Conn { return c.Conn }
+
 func (c *sniffedConn) Read(b []byte) (int, error) {
 	if c.unread && len(b) > 0 {
 		b[0], c.unread = c.first, false
-		return 1, nil
+		if len(b) == 1 {
+			return 1, nil
+		}
+		n, err := c.Read(b[1:])
+		return 1 + n, err
 	}
 	if c.turn != nil {
 		return c.turn.without(c.Conn.Read, b)
@@ -262,12 +276,7 @@ func (c *sniffedConn) Write(b []byte) (int, error) {
 }
 
 // CloseWrite lets net/http end an answer properly while the client still sends.
-func (c *sniffedConn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return nil
-}
+func (c *sniffedConn) CloseWrite() error { return closeWrite(c.Conn) }
 
 // An inbox is a net.Listener for connections that somebody else has accepted.
 type inbox struct {

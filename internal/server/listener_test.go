@@ -150,22 +150,27 @@ func TestOldTLSIsRefused(t *testing.T) {
 
 func TestSessionsAreResumed(t *testing.T) {
 	s := startServing(t, servingOptions{})
-	config := s.tlsConfig("http/1.1")
-	config.ClientSessionCache = tls.NewLRUClientSessionCache(1)
-	for i := range 2 {
-		conn, err := tls.Dial("tcp", s.addr, config)
-		if err != nil {
-			t.Fatal(err)
+	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
+		config := s.tlsConfig("http/1.1")
+		config.MinVersion, config.MaxVersion = version, version
+		config.ClientSessionCache = tls.NewLRUClientSessionCache(1)
+		for i := range 2 {
+			conn, err := tls.Dial("tcp", s.addr, config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The ticket comes with the answer.
+			write(t, conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+			if _, err := io.Copy(io.Discard, conn); err != nil {
+				t.Fatal(err)
+			}
+			state := conn.ConnectionState()
+			if state.Version != version || state.DidResume != (i == 1) {
+				t.Errorf("connection %d speaks %s, want %s; it resumed the session: %t", i+1,
+					tls.VersionName(state.Version), tls.VersionName(version), state.DidResume)
+			}
+			conn.Close()
 		}
-		// The ticket comes with the answer.
-		write(t, conn, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-		if _, err := io.Copy(io.Discard, conn); err != nil {
-			t.Fatal(err)
-		}
-		if got := conn.ConnectionState().DidResume; got != (i == 1) {
-			t.Errorf("connection %d resumed the session: %v", i+1, got)
-		}
-		conn.Close()
 	}
 }
 
@@ -176,6 +181,7 @@ func TestPortClosesWhatItIsOpening(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := newPort(tcp, portOptions{tls: &tls.Config{}, logger: new(logBook).logger(), opening: time.Minute, maxOpening: 10})
+	p.options.plain = p.plain.put
 	p.start()
 	silent, half := connect(t, tcp.Addr().String()), connect(t, tcp.Addr().String())
 	write(t, half, "\x16\x03")

@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"crypto/rand"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -10,28 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/livetree/livetree/internal/auth"
-	"github.com/livetree/livetree/internal/catalog"
-	"github.com/livetree/livetree/internal/engine"
-	"github.com/livetree/livetree/internal/store"
 )
 
 // TestSecretsAreRotatedByTheirFile: two secrets are valid at once while clients
 // move over, and one that is taken away is refused at once, with its tokens.
 func TestSecretsAreRotatedByTheirFile(t *testing.T) {
-	s, err := store.Open("data", store.Options{FS: vfs.NewMem()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := catalog.New(s, engine.Options{Clock: engine.NewClock(time.Now, rand.Reader, 0)})
-	t.Cleanup(func() {
-		c.Close()
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	c := newCatalog(t)
 	f := &founder{Catalog: c, secretsDir: t.TempDir()}
 	database, err := f.found(t.Context(), "db", "")
 	if err != nil {

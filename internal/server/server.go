@@ -9,6 +9,7 @@ package server
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/livetree/livetree/internal/auth"
@@ -45,8 +47,15 @@ type Config struct {
 	// plain HTTP, which is answered 404 unless AllowHTTP is set.
 	Addr, HTTPAddr string
 	AllowHTTP      bool
+	// AdminAddr is where the admin listener is; empty for none. It has TLS unless
+	// only programs on this machine can reach it.
+	AdminAddr string
+	// Version is told to the operator.
+	Version string
 	// TLSCert and TLSKey are PEM files; without them a certificate is made.
 	TLSCert, TLSKey string
+	// ACME gets certificates for public names.
+	ACME ACME
 
 	// DefaultDatabase is made if it is missing; empty for none. Domain and
 	// HostMap name databases by the host of a request.
@@ -57,6 +66,9 @@ type Config struct {
 	// without it one is generated.
 	Secret string
 
+	// Dialect is that of databases that have none of their own; spec by default.
+	Dialect string
+
 	// Issuers are identity providers whose tokens are accepted.
 	Issuers []auth.Issuer
 
@@ -66,6 +78,11 @@ type Config struct {
 	MaxBody, MaxBodies int64
 	// CacheBytes is the size of the block cache.
 	CacheBytes int64
+	Limits
+
+	// AccessLog logs every request. Observers are told of it, too.
+	AccessLog bool
+	Observers []Observer
 
 	// Logger is told what happens. Out gets the lines that people and scripts
 	// wait for.
@@ -73,6 +90,13 @@ type Config struct {
 	Out    io.Writer
 	// Abort, when it is closed, ends a drain that is under way.
 	Abort <-chan struct{}
+	// Disturb, if set, gives the store a disk or a clock that fails. Only tests do.
+	Disturb func(*store.Options)
+
+	bodyBytes *atomic.Int64 // for the operator
+	streams   *rest.Streams
+	// operations are told to those who profile a database.
+	operations *rest.Operations
 }
 
 // check fills in defaults and refuses what cannot be run.
@@ -82,6 +106,16 @@ func (c *Config) check() error {
 	setDefault(&c.MaxBodies, DefaultMaxBodies)
 	if c.MaxBody < 0 || c.MaxBodies < 0 {
 		return errors.New("a limit for bodies cannot be negative")
+	}
+	if err := c.Limits.check(); err != nil {
+		return err
+	}
+	if err := c.ACME.check(c); err != nil {
+		return err
+	}
+	setDefault(&c.Dialect, rest.SpecDialect)
+	if !rest.KnowsDialect(c.Dialect) {
+		return fmt.Errorf("there is no dialect %q: choose %s or %s", c.Dialect, rest.SpecDialect, rest.FirebaseDialect)
 	}
 	for _, name := range append([]string{c.DefaultDatabase}, mapValues(c.HostMap)...) {
 		if name == "" {
@@ -97,7 +131,7 @@ func (c *Config) check() error {
 	if !c.Dev {
 		return nil
 	}
-	for _, addr := range []string{c.Addr, c.HTTPAddr} {
+	for _, addr := range []string{c.Addr, c.HTTPAddr, c.AdminAddr} {
 		if addr != "" && !isLoopback(addr) {
 			return fmt.Errorf("--dev gives everybody access and works on this machine only: listen on 127.0.0.1 instead of %s, or leave --dev out", addr)
 		}
@@ -129,11 +163,19 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	limitMemory(c)
-	s, err := store.Open(c.Data, store.Options{Logger: c.Logger, CacheBytes: c.CacheBytes})
+	operator, err := openAdmin(&c)
 	if err != nil {
 		return err
 	}
-	err = runStore(ctx, c, s)
+	options := store.Options{Logger: c.Logger, CacheBytes: c.CacheBytes, LogKeep: c.LogKeep}
+	if c.Disturb != nil {
+		c.Disturb(&options)
+	}
+	s, err := store.Open(c.Data, options)
+	if err != nil {
+		return errors.Join(err, operator.close())
+	}
+	err = errors.Join(runStore(ctx, c, s, operator), operator.close())
 	if errors.Is(err, errHandlersRunning) {
 		return err // the store is in use; the next start replays its log
 	}
@@ -144,26 +186,38 @@ func Run(ctx context.Context, c Config) error {
 // connections, answers under way.
 const restBytes = 384 << 20
 
+// streamShare is the part of the memory that streams may keep waiting events in.
+const streamShare = 4
+
 // limitMemory tells the garbage collector how much there is to work with, so
 // that it works harder before the heap has doubled over a burst of large bodies.
-// An operator's GOMEMLIMIT stands.
+// An operator's GOMEMLIMIT stands, unless a limit is configured.
 func limitMemory(c Config) {
-	if os.Getenv("GOMEMLIMIT") == "" {
+	switch {
+	case c.MemoryLimit > 0:
+		debug.SetMemoryLimit(c.MemoryLimit)
+	case os.Getenv("GOMEMLIMIT") == "":
 		debug.SetMemoryLimit(c.MaxBodies + max(c.CacheBytes, store.DefaultCacheBytes) + restBytes)
 	}
 }
 
 // runStore is Run with the store open.
-func runStore(ctx context.Context, c Config, s *store.Store) error {
+func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide) error {
 	clock := engine.NewClock(time.Now, rand.Reader, s.LastMillis())
-	if behind := clock.Behind(); behind > time.Minute {
-		c.Logger.Warn("the clock is behind the newest commit: timestamps stand still until it catches up", "behind", behind)
-	}
-	verifier, err := auth.New(auth.Options{Now: time.Now, Issuers: c.Issuers, Logger: c.Logger})
+	accessKey, err := auth.AccessKey(s.ETagKey())
 	if err != nil {
 		return err
 	}
-	databases := catalog.New(s, engine.Options{Clock: clock, Verifier: verifier})
+	verifier, err := auth.New(auth.Options{Now: time.Now, Issuers: c.Issuers, Logger: c.Logger, AccessKey: accessKey})
+	if err != nil {
+		return err
+	}
+	c.operations = rest.NewOperations()
+	c.Observers = append(c.Observers[:len(c.Observers):len(c.Observers)], recordOperations(c.operations))
+	streamBudget := engine.NewStreamBudget(debug.SetMemoryLimit(-1) / streamShare)
+	databases := catalog.New(s, engine.Options{
+		Clock: clock, Verifier: verifier, Metrics: operator.metrics, Streams: streamBudget,
+		Unindexed: recordUnindexed(c.operations, operator.requests.ObserveUnindexed)})
 	defer databases.Close()
 	f := &founder{Catalog: databases, secretsDir: filepath.Join(c.Data, "secrets"), open: c.Dev}
 	if err := f.foundDefault(ctx, c); err != nil {
@@ -171,21 +225,58 @@ func runStore(ctx context.Context, c Config, s *store.Store) error {
 	}
 	keeping, stopKeeping := context.WithCancel(ctx)
 	var keeper sync.WaitGroup
+	keeper.Go(func() { watchClock(keeping, clock, clockTolerance, c.Logger) })
 	keeper.Go(func() { newSecretKeeper(databases, f.secretsDir, c.Logger).run(keeping) })
 	defer keeper.Wait()
 	defer stopKeeping()
-	machine, _ := os.Hostname() // only one of the names in the certificate
-	certs, err := newCertificates(filepath.Join(c.Data, "tls"), certFiles{c.TLSCert, c.TLSKey},
-		certificateNames(c.Addr, c.Domain, machine), time.Now, c.Logger)
+	tlsConfig, caFile, acme, err := newTLS(c)
 	if err != nil {
 		return err
 	}
-	return runServing(ctx, c, newServing(servingOptions{
-		secure: newHandler(c, f),
-		plain:  plainHandler(c, f),
-		tls:    certs.tlsConfig(),
-		logger: c.Logger,
-	}), announcement{c, certs.caFile(), f})
+	c.streams = rest.NewStreams(rest.StreamOptions{Max: c.MaxStreams, KeepAlive: c.KeepAlive, Logger: c.Logger})
+	defer c.streams.Close(ended()) // does nothing after a drain
+	rates := newRateLimiter(c.RateLimit, time.Now)
+	serving := newServing(servingOptions{
+		secure:  rates.wrap(newHandler(c, f)),
+		plain:   acme.answering(c.HTTPAddr, rates.wrap(plainHandler(c, f))),
+		tls:     tlsConfig,
+		logger:  c.Logger,
+		limits:  c.serving(),
+		observe: c.observing(),
+
+		closeStreams: c.streams.Close,
+	})
+	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, streamBudget}); err != nil {
+		return err
+	}
+	// The authority asks back, so the ports have to be open.
+	listening := func() { keeper.Go(func() { acme.run(keeping) }) }
+	return runServing(ctx, c, serving, announcement{c, caFile, f}, listening)
+}
+
+// newTLS returns how TLS is spoken, the file that clients have to trust, and the
+// certificates that somebody has to keep.
+func newTLS(c Config) (*tls.Config, string, *acmeCertificates, error) {
+	machine, _ := os.Hostname() // only one of the names in the certificate
+	certs, err := newCertificates(filepath.Join(c.Data, "tls"), certFiles{c.TLSCert, c.TLSKey},
+		append(certificateNames(c.Addr, c.Domain, machine), adminNames(c.AdminAddr)...), time.Now, c.Logger)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	acme, err := newACME(c.ACME, filepath.Join(c.Data, "acme"), c.Version, c.Logger)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	config := certs.tlsConfig()
+	acme.join(config)
+	return config, certs.caFile(), acme, nil
+}
+
+// ended returns a context that has ended.
+func ended() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
 }
 
 // foundDefault makes the default database.
@@ -211,6 +302,10 @@ func newHandler(c Config, f *founder) http.Handler {
 		Dev:             c.Dev,
 		MaxBody:         c.MaxBody,
 		MaxBodies:       c.MaxBodies,
+		BodyBytes:       c.bodyBytes,
+		Streams:         c.streams,
+		Operations:      c.operations,
+		Dialect:         c.Dialect,
 	}
 	if c.Dev {
 		opts.Create = f.create
@@ -228,8 +323,8 @@ func plainHandler(c Config, f *founder) http.Handler {
 	return newHandler(c, f)
 }
 
-// runServing serves until ctx ends, and drains.
-func runServing(ctx context.Context, c Config, serving *serving, ready announcement) error {
+// runServing serves until ctx ends, and drains. It calls listening when it serves.
+func runServing(ctx context.Context, c Config, serving *serving, ready announcement, listening func()) error {
 	if err := serving.listen(c.Addr, c.HTTPAddr); err != nil {
 		serving.close()
 		return err
@@ -239,6 +334,7 @@ func runServing(ctx context.Context, c Config, serving *serving, ready announcem
 		serving.close()
 		return err
 	}
+	listening()
 	<-ctx.Done()
 	c.Logger.Info("stopping: requests that are running are answered first")
 	draining, cancel := context.WithCancel(context.Background())

@@ -9,8 +9,12 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/livetree/livetree/internal/lane"
+	"github.com/livetree/livetree/internal/rest"
 )
 
 const (
@@ -34,6 +38,8 @@ type servingLimits struct {
 	head       time.Duration // for reading the request line and the headers
 	idle       time.Duration // of a connection without requests
 
+	maxConnections int // open at a time, on all ports
+
 	// The steps of drain, in their order. The time for requests includes that for
 	// settling; what is left of 10 seconds is for the store.
 	accept   time.Duration // how long connections are still accepted
@@ -45,11 +51,12 @@ type servingLimits struct {
 func (l servingLimits) withDefaults() servingLimits {
 	setDefault(&l.opening, 10*time.Second)
 	setDefault(&l.maxOpening, 6144) // above the storm of 5,000 that follows a restart
-	setDefault(&l.head, 10*time.Second)
-	setDefault(&l.idle, 2*time.Minute)
-	setDefault(&l.accept, 500*time.Millisecond)
+	setDefault(&l.head, DefaultHeadTimeout)
+	setDefault(&l.idle, DefaultIdleTimeout)
+	setDefault(&l.maxConnections, DefaultMaxConnections)
+	setDefault(&l.accept, DefaultDrainAccept)
 	setDefault(&l.settle, 250*time.Millisecond)
-	setDefault(&l.requests, 6*time.Second)
+	setDefault(&l.requests, DefaultDrainRequests)
 	setDefault(&l.handlers, time.Second)
 	return l
 }
@@ -61,20 +68,23 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// servingOptions configure serving. The limits and closeStreams may be left out.
+// servingOptions configure serving. The limits, observe and closeStreams may be left out.
 type servingOptions struct {
 	secure http.Handler // for HTTPS
 	plain  http.Handler // for plain HTTP, on either port
 	tls    *tls.Config
 	logger *slog.Logger
 	limits servingLimits
+	// observe, if set, stands around all that is answered.
+	observe func(http.Handler) http.Handler
 	// closeStreams is called by drain when no new connection is accepted, and
 	// should end all streams before its context ends. A stream is a request that
 	// would never end by itself.
 	closeStreams func(context.Context)
 }
 
-// serving is the HTTP side of the server: its ports and their http.Servers.
+// serving is the HTTP side of the server: its ports, and for HTTPS and plain HTTP a
+// lane for what is ordinary and an http.Server for the rest.
 //
 // The order of calls is listen, serve, drain. After a failure before serve, close
 // gives the ports back.
@@ -84,9 +94,14 @@ type serving struct {
 	secure  *http.Server
 	plain   *http.Server
 
+	secureLane *lane.Lane
+	plainLane  *lane.Lane
+
 	port  *port
 	extra net.Listener // for plain HTTP alone; nil for none
 	loops sync.WaitGroup
+
+	refused atomic.Uint64 // connections, because too many were open
 
 	cut context.CancelFunc // ends the contexts of all requests
 }
@@ -98,14 +113,33 @@ func newServing(options servingOptions) *serving {
 	s.cut = cut
 	s.secure = s.newServer(requests, options.secure)
 	s.plain = s.newServer(requests, options.plain)
+	s.secureLane = s.newLane(requests, s.secure.Handler, func(conn net.Conn) { s.port.secure.put(conn) })
+	s.plainLane = s.newLane(requests, s.plain.Handler, func(conn net.Conn) { s.port.plain.put(conn) })
 	return s
+}
+
+func (s *serving) newLane(requests context.Context, handler http.Handler, handOver func(net.Conn)) *lane.Lane {
+	return lane.New(lane.Options{
+		Handler:  handler,
+		Context:  requests,
+		HandOver: handOver,
+		Logger:   s.options.logger,
+		Now:      time.Now,
+		First:    s.options.limits.head,
+		Idle:     s.options.limits.idle,
+		Write:    rest.WriteIdle,
+	})
 }
 
 // newServer returns a server without a time limit for bodies and answers: how
 // long those may take depends on what they are, which the handler knows.
 func (s *serving) newServer(requests context.Context, handler http.Handler) *http.Server {
+	handler = s.guard.recovering(handler)
+	if s.options.observe != nil {
+		handler = s.options.observe(handler)
+	}
 	return &http.Server{
-		Handler:           s.guard.wrap(handler),
+		Handler:           s.guard.counting(handler),
 		ReadHeaderTimeout: s.options.limits.head,
 		IdleTimeout:       s.options.limits.idle,
 		MaxHeaderBytes:    maxHeadBytes - headSlop,
@@ -130,9 +164,15 @@ func (s *serving) listen(addr, httpAddr string) error {
 		}
 	}
 	limits := s.options.limits
-	s.port = newPort(tcp, portOptions{
+	open := &connections{most: int64(limits.maxConnections), logger: s.options.logger, refused: &s.refused}
+	if s.extra != nil {
+		s.extra = open.bound(s.extra)
+	}
+	s.port = newPort(open.bound(tcp), portOptions{
 		tls:        s.options.tls,
 		logger:     s.options.logger,
+		secure:     s.secureLane.Serve,
+		plain:      s.plainLane.Serve,
 		opening:    limits.opening,
 		maxOpening: limits.maxOpening,
 	})
@@ -172,7 +212,7 @@ func (s *serving) serve() {
 	s.loop(s.secure, s.port.secure)
 	s.loop(s.plain, s.port.plain)
 	if s.extra != nil {
-		s.loop(s.plain, s.extra)
+		s.loops.Go(func() { acceptAll(s.port.ctx, s.extra, s.options.logger, s.plainLane.Serve) })
 	}
 }
 

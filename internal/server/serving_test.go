@@ -134,6 +134,22 @@ func TestServingProtocols(t *testing.T) {
 	s.wantGet(t, s.client(t, "http"), "http://"+s.httpAddr().String()+"/d", "plain HTTP/1.1 /d")
 }
 
+// TestServingByLanes: ordinary requests come from a lane, on each port.
+func TestServingByLanes(t *testing.T) {
+	from := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, isNetHTTP := r.Context().Value(http.ServerContextKey).(*http.Server)
+		fmt.Fprintf(w, "net/http: %t", isNetHTTP)
+	})
+	s := startServing(t, servingOptions{secure: from, plain: from})
+	plain, secure := s.client(t, "http"), s.client(t, "https")
+	for range 2 {
+		s.wantGet(t, plain, "http://"+s.addr, "net/http: false")
+		s.wantGet(t, plain, "http://"+s.httpAddr().String(), "net/http: false")
+		s.wantGet(t, secure, "https://"+s.addr, "net/http: false")
+		s.wantGet(t, s.client(t, "h2"), "https://"+s.addr, "net/http: true")
+	}
+}
+
 func TestServingKeepsConnections(t *testing.T) {
 	s := startServing(t, servingOptions{})
 	for _, protocol := range []string{"http", "https", "h2"} {

@@ -1,0 +1,199 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/livetree/livetree/internal/admin"
+	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/backup"
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/hub"
+	"github.com/livetree/livetree/internal/store"
+)
+
+// DefaultAdminAddr is where the command has the admin listener.
+const DefaultAdminAddr = admin.DefaultAddr
+
+// An adminSide is the operator's side of a server: the admin listener, and what
+// is counted for it. Without a listener it counts for nobody.
+type adminSide struct {
+	listener  *admin.Listener // nil if it is off, or not open yet
+	requests  *admin.Requests
+	metrics   *engine.Metrics
+	bodyBytes atomic.Int64
+}
+
+// openAdmin opens the admin listener, if there is to be one, and has requests
+// observed for it. A load balancer can see from here on that the server is alive
+// and not ready. A listener with TLS has to wait for the certificate, which is in
+// the data directory.
+func openAdmin(c *Config) (*adminSide, error) {
+	a := &adminSide{requests: admin.NewRequests(), metrics: &engine.Metrics{}}
+	c.bodyBytes = &a.bodyBytes
+	if c.AdminAddr == "" {
+		return a, nil
+	}
+	c.Observers = append(c.Observers[:len(c.Observers):len(c.Observers)], a.observe)
+	if !admin.IsLoopback(c.AdminAddr) {
+		return a, nil
+	}
+	return a, a.listen(*c, nil)
+}
+
+func (a *adminSide) listen(c Config, certificates *tls.Config) (err error) {
+	a.listener, err = admin.Listen(admin.ListenerOptions{
+		Addr:   c.AdminAddr,
+		Logger: c.Logger,
+		TLS:    certificates,
+		Hosts:  adminHosts(c.AdminAddr),
+	})
+	return err
+}
+
+// adminHosts are the names of the admin listener: that which it listens on, and
+// the machine's. One with TLS may be called anything: a browser holds the name
+// against the certificate.
+func adminHosts(addr string) []string {
+	if !admin.IsLoopback(addr) {
+		return []string{"*"}
+	}
+	host, _, _ := net.SplitHostPort(addr)
+	machine, _ := os.Hostname()
+	return []string{host, machine}
+}
+
+// adminNames are what a certificate must cover beside the names of the main
+// port.
+func adminNames(addr string) []string {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil || host == "" || host == "localhost" || net.ParseIP(host).IsLoopback() || net.ParseIP(host).IsUnspecified() {
+		return nil
+	}
+	return []string{host}
+}
+
+// observe counts a request.
+func (a *adminSide) observe(o Observation) {
+	a.requests.Observe(admin.Operation{
+		At:       o.Start,
+		Took:     o.Duration,
+		Route:    o.Route,
+		Verb:     o.Method,
+		Status:   o.Status,
+		Database: o.Database,
+		Path:     strings.TrimSuffix(o.Path, ".json"),
+		BytesIn:  o.BytesIn,
+		BytesOut: o.BytesOut,
+	})
+}
+
+// adminParts are the parts of a server that the listener tells of.
+type adminParts struct {
+	Config
+	store    *store.Store
+	founder  *founder
+	verifier *auth.Verifier
+	serving  *serving
+	budget   *hub.Budget // for what streams have not taken yet
+}
+
+// serve lets the listener answer everything. The context ends when the server
+// begins to drain.
+func (a *adminSide) serve(ctx context.Context, parts adminParts) error {
+	if parts.AdminAddr == "" {
+		return nil
+	}
+	if a.listener == nil {
+		if err := a.listen(parts.Config, parts.serving.options.tls); err != nil {
+			return err
+		}
+	}
+	dir := filepath.Join(parts.Data, admin.Dir)
+	credential, err := admin.LoadCredential(dir)
+	if err != nil {
+		return fmt.Errorf("the credential of the admin listener: %w", err)
+	}
+	return a.listener.Serve(admin.New(admin.Options{
+		Credential: credential,
+		Store:      parts.store,
+		Catalog:    parts.founder.Catalog,
+		Requests:   a.requests,
+		Engine:     a.metrics,
+		Now:        time.Now,
+		Logger:     parts.Logger,
+		Hosts:      adminHosts(parts.AdminAddr),
+		Version:    parts.Version,
+		Draining:   func() bool { return ctx.Err() != nil },
+		Dev:        parts.Dev,
+		Actions:    parts.actions(dir),
+		Sources:    a.sources(parts, dir),
+	}), dir)
+}
+
+func (p adminParts) actions(dir string) admin.Actions {
+	return admin.Actions{
+		Create:     p.founder.createNew,
+		Drop:       p.founder.drop,
+		SetSecrets: p.founder.replaceSecrets,
+		Backup: func(ctx context.Context, target string) (any, error) {
+			manifest, err := backup.Take(ctx, p.store, p.Data, target, backup.Options{Version: p.Version, Logger: p.Logger})
+			if err == nil {
+				err = writeSynced(filepath.Join(dir, backupFile), 0o600, []byte(target+"\n"))
+			}
+			return manifest, err
+		},
+	}
+}
+
+// backupFile tells by its time when the newest backup was made.
+const backupFile = "last-backup"
+
+func (a *adminSide) sources(parts adminParts, dir string) admin.Sources {
+	return admin.Sources{
+		Streams:      func() admin.StreamStats { return a.streamStats(parts) },
+		Rejected:     func() map[string]uint64 { return map[string]uint64{"connections": parts.serving.refused.Load()} },
+		AuthFailures: parts.verifier.Failures,
+		Panics:       parts.serving.guard.panics.Load,
+		BodyBytes:    a.bodyBytes.Load,
+		OpenRequests: parts.serving.guard.running.Load,
+		LastBackup: func() time.Time {
+			info, err := os.Stat(filepath.Join(dir, backupFile))
+			if err != nil {
+				return time.Time{}
+			}
+			return info.ModTime()
+		},
+	}
+}
+
+// streamStats are what the streams count.
+func (a *adminSide) streamStats(p adminParts) admin.StreamStats {
+	stats := p.streams.Stats()
+	closed := make(map[string]uint64, len(stats.Closed))
+	for reason, n := range stats.Closed {
+		closed[reason] = uint64(n)
+	}
+	return admin.StreamStats{
+		Open: int64(stats.Open), QueueBytes: p.budget.Used(), Closed: closed,
+		Events: stats.Events, Resyncs: a.metrics.Resyncs.Load(), Lag: stats.Lag,
+	}
+}
+
+// close ends the listener. The store may be closed afterwards, unless the error
+// is errHandlersRunning.
+func (a *adminSide) close() error {
+	err := a.listener.Close()
+	if errors.Is(err, admin.ErrRunning) {
+		return errors.Join(errHandlersRunning, err)
+	}
+	return err
+}

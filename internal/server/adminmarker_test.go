@@ -1,0 +1,77 @@
+package server
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/livetree/livetree/internal/auth"
+)
+
+// TestNoCredentialIsTold sends secrets and tokens in every way that clients do,
+// right and wrong, and then looks for them wherever an operator looks.
+func TestNoCredentialIsTold(t *testing.T) {
+	const marker = "mArKeRsEcReT"
+	secret := strings.Repeat(marker, 3) + "0123"
+	m := startManaged(t, t.TempDir(), func(c *Config) {
+		c.Secret = secret
+		c.AccessLog = true
+	})
+	token, err := auth.Mint(secret, auth.Claims{Data: map[string]any{"uid": "ann"}, Expires: time.Now().Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hidden := []string{marker, token, token[strings.LastIndexByte(token, '.')+1:], m.token}
+
+	recorded := make(chan string, 1)
+	go func() {
+		_, text := m.admin("GET", "/v1/operations?for=3s&lines=100", "")
+		recorded <- text
+	}()
+	wait(t, "the recording to begin", func() bool { return m.recordings() > 0 })
+	for _, credential := range []string{secret, token, secret + "x", token + "x", marker, m.token} {
+		for _, path := range []string{
+			"/a.json?auth=", "/a.json?access_token=", "/a.json?ns=", "/a.json%3Fauth=", "/.settings/rules.json?auth=",
+			"/a.json?auth=" + secret + "&access_token=", "/a.json?callback=f&auth=",
+		} {
+			_, _ = m.send("GET", m.public+path+url.QueryEscape(credential), "", "")
+			_, _ = m.send("PUT", m.public+path+url.QueryEscape(credential), credential, `{"b":1}`)
+		}
+		_, _ = m.send("GET", m.url+"/v1/databases?auth="+url.QueryEscape(credential), credential, "")
+		_, _ = m.send("POST", m.url+"/v1/databases", m.token, `{"name":"`+credential+`x"`)
+		r, err := http.NewRequest("GET", m.public+"/a.json", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Referer", m.public+"/a.json?auth="+credential)
+		r.Header.Set("Authorization", "Basic "+credential)
+		if answer, err := m.client.Do(r); err == nil {
+			answer.Body.Close()
+		}
+	}
+	places := map[string]string{"the recording": <-recorded}
+	for _, path := range []string{
+		"/metrics", "/v1/status", "/v1/databases", "/v1/databases/default", "/v1/databases/default/secrets", "/readyz",
+		"/debug/pprof/", "/debug/pprof/goroutine?debug=2", "/debug/pprof/goroutine?debug=1", "/debug/pprof/heap?debug=1",
+		"/debug/pprof/allocs?debug=1", "/debug/pprof/threadcreate?debug=1", "/debug/pprof/cmdline",
+	} {
+		_, places[path] = m.admin("GET", path, "")
+	}
+	m.stop()
+	places["the log"], places["the terminal"] = m.log.String(), m.out.String()
+	for place, text := range places {
+		if text == "" {
+			t.Errorf("%s is empty", place)
+		}
+		for _, word := range hidden {
+			if i := strings.Index(text, word); i >= 0 {
+				t.Errorf("%s shows a credential: …%.200s", place, text[max(0, i-100):i])
+			}
+		}
+	}
+	if !strings.Contains(places["/metrics"], `livetree_auth_failed_total{reason="signature"}`) || !strings.Contains(places["the recording"], `"path":"/a"`) {
+		t.Error("the requests were not counted and recorded: this test saw nothing")
+	}
+}

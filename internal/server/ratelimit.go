@@ -1,0 +1,194 @@
+package server
+
+import (
+	"container/list"
+	"hash/maphash"
+	"io"
+	"math"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// A RateLimit is what one client may ask for: so many requests per second on
+// average, and a burst of so many at once. The zero value is no limit; a Burst of
+// 0 is what a second allows.
+type RateLimit struct {
+	PerSecond float64
+	Burst     int
+}
+
+// maxClients bounds the clients that a rateLimiter remembers: 5 MiB.
+const maxClients = 32 << 10
+
+// A rateLimiter answers 429 to clients that ask too often, before anything else
+// is done for them.
+//
+// A client is a credential or, without one, an address. A credential counts for
+// itself only once a request with it has been let in: until then it counts for
+// its address, or else somebody could have as many requests as they can make up
+// credentials.
+type rateLimiter struct {
+	limit RateLimit
+	now   func() time.Time
+	seed  maphash.Seed
+
+	mu      sync.Mutex
+	clients map[client]*list.Element
+	recent  *list.List // of *allowance, the one used last in front
+	most    int
+}
+
+// A client is the hash of a credential or of an address.
+type client struct {
+	byCredential bool
+	hash         uint64
+}
+
+// An allowance is what a client may still ask for.
+type allowance struct {
+	client client
+	*rate.Limiter
+}
+
+func newRateLimiter(limit RateLimit, now func() time.Time) *rateLimiter {
+	setDefault(&limit.Burst, max(1, int(math.Ceil(limit.PerSecond))))
+	return &rateLimiter{
+		limit:   limit,
+		now:     now,
+		seed:    maphash.MakeSeed(),
+		clients: map[client]*list.Element{},
+		recent:  list.New(),
+		most:    maxClients,
+	}
+}
+
+// wrap returns a handler that calls next for requests within the limit. It stands
+// inside of observe, which knows what was answered.
+func (l *rateLimiter) wrap(next http.Handler) http.Handler {
+	if l.limit.PerSecond == 0 {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		credential, hasCredential := l.credential(r)
+		asking, known := credential, hasCredential && l.knows(credential)
+		if !known {
+			asking = l.address(r)
+		}
+		if wait := l.take(asking); wait > 0 {
+			refuseRate(w, wait)
+			return
+		}
+		next.ServeHTTP(w, r)
+		if hasCredential && !known && isLetIn(w) {
+			l.remember(credential)
+		}
+	})
+}
+
+// credential returns the client that the credential of a request stands for.
+func (l *rateLimiter) credential(r *http.Request) (client, bool) {
+	_, text, _ := strings.Cut(r.Header.Get("Authorization"), " ") // behind Bearer
+	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		if name == "auth" || name == "access_token" {
+			text = value
+			if plain, err := url.QueryUnescape(value); err == nil {
+				text = plain
+			}
+		}
+	}
+	return client{true, maphash.String(l.seed, text)}, text != ""
+}
+
+// address returns the client that the address of a request stands for. One that
+// has an IPv6 address has a network of 64 bits to choose it from.
+func (l *rateLimiter) address(r *http.Request) client {
+	remote, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return client{false, maphash.String(l.seed, r.RemoteAddr)}
+	}
+	addr := remote.Addr().Unmap().WithZone("")
+	if addr.Is6() {
+		if network, err := addr.Prefix(64); err == nil {
+			addr = network.Addr()
+		}
+	}
+	return client{false, maphash.Comparable(l.seed, addr)}
+}
+
+// isLetIn reports whether the credential of a request was found to be right. Its
+// database was found before, so that an answer which needs neither proves nothing.
+func isLetIn(w http.ResponseWriter) bool {
+	for {
+		switch writer := w.(type) {
+		case *observed:
+			return writer.database != "" && writer.status != http.StatusUnauthorized
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = writer.Unwrap()
+		default:
+			return false
+		}
+	}
+}
+
+func (l *rateLimiter) knows(c client) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.clients[c] != nil
+}
+
+func (l *rateLimiter) remember(c client) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.allowanceLocked(c)
+}
+
+// take takes a request from the allowance of a client, or returns how long it has
+// to wait for one.
+func (l *rateLimiter) take(c client) time.Duration {
+	l.mu.Lock()
+	a := l.allowanceLocked(c)
+	l.mu.Unlock()
+	now := l.now()
+	r := a.ReserveN(now, 1)
+	wait := r.DelayFrom(now)
+	if wait > 0 {
+		r.CancelAt(now)
+	}
+	return wait
+}
+
+// allowanceLocked returns the allowance of a client. For a new one the client goes
+// that was not heard of for longest; should it come back, it starts afresh.
+func (l *rateLimiter) allowanceLocked(c client) *allowance {
+	if place := l.clients[c]; place != nil {
+		l.recent.MoveToFront(place)
+		return place.Value.(*allowance)
+	}
+	if len(l.clients) >= l.most {
+		oldest := l.recent.Remove(l.recent.Back()).(*allowance)
+		delete(l.clients, oldest.client)
+	}
+	a := &allowance{c, rate.NewLimiter(rate.Limit(l.limit.PerSecond), l.limit.Burst)}
+	l.clients[c] = l.recent.PushFront(a)
+	return a
+}
+
+// refuseRate answers a client that has to wait.
+func refuseRate(w http.ResponseWriter, wait time.Duration) {
+	header := w.Header()
+	header.Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
+	header.Set("Content-Type", "application/json; charset=utf-8")
+	header.Set("Cache-Control", "no-cache")
+	header.Set("Access-Control-Allow-Origin", "*") // or else browsers show it as a failure of the network
+	w.WriteHeader(http.StatusTooManyRequests)
+	// Device libraries search for this spacing. Nobody is left to be told of an error.
+	_, _ = io.WriteString(w, "{\n  \"error\" : \"too many requests: send the next one after the time in Retry-After\"\n}\n")
+}
