@@ -1,0 +1,199 @@
+// Package bench measures a server under load, next to a bare one.
+//
+// A bare server is one of Go's net/http with TLS that does the same input and
+// output and nothing else: it answers reads with bytes that it was given before,
+// appends writes to a file that it syncs for all who wait, and tells every stream.
+// What Livetree takes beyond that is what the database costs. Both are processes
+// of their own, so what the system has counted for them is theirs alone; their
+// rounds take turns, so what else the machine does hits both.
+//
+// Run runs scenarios. Grow measures how cost grows with the data, and with the
+// number of databases. Stall measures how long requests wait while something large
+// is under way. All end by themselves, and leave neither processes nor files.
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Defaults of Options.
+const (
+	DefaultRounds      = 5
+	DefaultRequests    = 20_000
+	DefaultConnections = 16
+
+	QuickRounds   = 3
+	QuickRequests = 400
+)
+
+// Bounds of Options.
+const (
+	maxRounds      = 100
+	maxRequests    = 10_000_000
+	maxConnections = 10_000
+)
+
+// requestTime is what one request, or one event to all streams, may take.
+const requestTime = 2 * time.Minute
+
+// Options configure a run. Executable must be set unless there is a target.
+type Options struct {
+	// Executable is the command livetree, which our own servers are started with.
+	Executable string
+	// Dir is where the temporary directory of our own servers is made: on the disk
+	// that is to be measured. It is that of the system by default.
+	Dir string
+	// Version is told in the report.
+	Version string
+	// Target is a server that runs already. Without a URL there is none, and
+	// servers of our own are started.
+	Target Target
+
+	// Scenarios are those to run, by name; Default by default. Of Stall they are what
+	// gets in the way.
+	Scenarios []string
+	// Rounds is how often both servers have their turn; Requests how many requests
+	// a round of a cheap scenario has, of which others have a part; Connections how
+	// many send them, where the scenario does not say.
+	Rounds, Requests, Connections int
+
+	// Done is called with each result, in order, and Row with each row of the table of
+	// Grow and Stall, its head first; Progress with what is under way. All may be nil.
+	Done     func(Result)
+	Row      func(text string)
+	Progress func(text string)
+}
+
+func (o *Options) check() error {
+	setDefault(&o.Rounds, DefaultRounds)
+	setDefault(&o.Requests, DefaultRequests)
+	setDefault(&o.Connections, DefaultConnections)
+	for _, bound := range []struct {
+		name       string
+		value, max int
+	}{{"rounds", o.Rounds, maxRounds}, {"requests", o.Requests, maxRequests}, {"connections", o.Connections, maxConnections}} {
+		if bound.value < 1 || bound.value > bound.max {
+			return fmt.Errorf("%s: %d is not between 1 and %d", bound.name, bound.value, bound.max)
+		}
+	}
+	if o.Done == nil {
+		o.Done = func(Result) {}
+	}
+	if o.Row == nil {
+		o.Row = func(string) {}
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	return nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Run runs scenarios. When it fails, or ctx ends, the report has the results so
+// far.
+func Run(ctx context.Context, o Options) (report Report, err error) {
+	if err := o.check(); err != nil {
+		return Report{}, err
+	}
+	chosen, err := choose(o.Scenarios, o.Target.URL != "")
+	if err != nil {
+		return Report{}, err
+	}
+	report = newReport(o)
+	defer report.end()
+	for i, sc := range chosen {
+		o.Progress(fmt.Sprintf("%d/%d %s", i+1, len(chosen), sc.Name))
+		result, err := runScenario(ctx, o, sc)
+		if err != nil {
+			return report, fmt.Errorf("%s: %w", sc.Name, cause(ctx, err))
+		}
+		report.Results = append(report.Results, result)
+		o.Done(result)
+	}
+	return report, nil
+}
+
+// cause returns why something failed: what it says when the context has ended is
+// only that.
+func cause(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// choose finds scenarios by name. A server that runs already is not given rules,
+// so scenarios that need some are left out, or refused if they were asked for.
+func choose(names []string, elsewhere bool) ([]Scenario, error) {
+	all := Scenarios()
+	var chosen []Scenario
+	for _, sc := range all {
+		wanted := slices.Contains(names, "all") || len(names) == 0 && sc.byDefault
+		if wanted && (!elsewhere || sc.runsElsewhere()) {
+			chosen = append(chosen, sc)
+		}
+	}
+	for _, name := range names {
+		at := slices.IndexFunc(all, func(sc Scenario) bool { return sc.Name == name })
+		switch {
+		case name == "all":
+			continue
+		case at < 0:
+			return nil, fmt.Errorf("there is no scenario %q: choose from %s, or all", name, strings.Join(scenarioNames(all), ", "))
+		case elsewhere && !all[at].runsElsewhere():
+			return nil, fmt.Errorf("the scenario %q needs a server of its own: leave --url out", name)
+		}
+		if !slices.Contains(names, "all") {
+			chosen = append(chosen, all[at])
+		}
+	}
+	return chosen, nil
+}
+
+func scenarioNames(all []Scenario) []string {
+	names := make([]string, len(all))
+	for i, sc := range all {
+		names[i] = sc.Name
+	}
+	return names
+}
+
+// runScenario runs one scenario on servers of its own, or on the target.
+func runScenario(ctx context.Context, o Options, sc Scenario) (result Result, err error) {
+	if o.Target.URL != "" {
+		ours, err := openTarget(ctx, o.Target)
+		if err != nil {
+			return Result{}, err
+		}
+		result, err := compete(ctx, o, sc, []*side{ours})
+		return result, errors.Join(err, ours.leave())
+	}
+	dir, err := os.MkdirTemp(o.Dir, "livetree-bench-")
+	if err != nil {
+		return Result{}, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	ours, err := openLivetree(ctx, o.Executable, dir)
+	if err != nil {
+		return Result{}, err
+	}
+	defer ours.close()
+	bare, err := openBare(ctx, o.Executable, dir, ours)
+	if err != nil {
+		return Result{}, err
+	}
+	defer bare.close()
+	return compete(ctx, o, sc, []*side{ours, bare})
+}

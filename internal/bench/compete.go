@@ -1,0 +1,294 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// A round is what one side took in one round, each for one request or, of events,
+// for one stream and event.
+type round struct {
+	cpuMicros, rate      float64
+	p50, p99             time.Duration
+	allocs, allocBytes   float64
+	residentB, peakGrown int64
+	idleBytes, idleRSS   float64
+}
+
+// compete runs a scenario on its sides, in turn.
+func compete(ctx context.Context, o Options, sc Scenario, sides []*side) (Result, error) {
+	if err := prepareSides(ctx, sc, sides); err != nil {
+		return Result{}, fmt.Errorf("prepare: %w", err)
+	}
+	if sc.idle {
+		return measureIdle(ctx, o, sc, sides)
+	}
+	c := contest{Options: o, sc: sc, requests: max(1, o.Requests/sc.cost), connections: o.Connections}
+	setDefault(&c.sc.connections, o.Connections)
+	c.connections = min(c.sc.connections, c.requests)
+	players := make([]*player, 0, len(sides))
+	for _, s := range sides {
+		p, err := c.player(ctx, s)
+		if err != nil {
+			return Result{}, err
+		}
+		defer p.leave()
+		players = append(players, p)
+	}
+	rounds, err := c.rounds(ctx, players)
+	if err != nil {
+		return Result{}, err
+	}
+	return summarize(sc, c.requests, c.connections, rounds), nil
+}
+
+// prepareSides writes what a scenario needs. The bare server is given what Livetree
+// answers.
+func prepareSides(ctx context.Context, sc Scenario, sides []*side) error {
+	ours := sides[0]
+	if ours.secret != "" { // a server of our own
+		rules := openRules
+		if sc.rules != "" {
+			rules = sc.rules
+		}
+		if err := ours.setRules(ctx, rules); err != nil {
+			return err
+		}
+	}
+	if sc.prepare != nil {
+		if err := sc.prepare(ctx, ours); err != nil {
+			return err
+		}
+	}
+	if sc.asUser != "" {
+		token, err := ours.token(sc.asUser)
+		if err != nil {
+			return err
+		}
+		ours.parameter = "auth=" + token
+	}
+	if len(sides) == 1 || sc.ask == nil {
+		return nil
+	}
+	bare := sides[1]
+	bare.parameter = ours.parameter // as much to read
+	var r request
+	if sc.ask(&r, 0); r.method != "GET" {
+		return nil
+	}
+	body, err := ours.fetch(ctx, &r)
+	if err != nil {
+		return err
+	}
+	_, err = bare.process.ask(ctx, http.MethodPut, bare.process.control+"/body", body)
+	return err
+}
+
+// A contest is a scenario with its numbers.
+type contest struct {
+	Options
+	sc                    Scenario
+	requests, connections int
+}
+
+// A player is a side with its clients. They connect when its first round begins: a
+// server does not wait long for a first request.
+type player struct {
+	*side
+	conns    []*conn
+	streams  *streamClients // nil unless the scenario has some
+	resident int64          // memory before the first round
+}
+
+func (c contest) player(ctx context.Context, s *side) (*player, error) {
+	p := &player{side: s}
+	if c.sc.streams > 0 {
+		c.Progress(fmt.Sprintf("%s: opening %d streams of %s", c.sc.Name, c.sc.streams, s.name))
+		streams, err := openStreams(ctx, c.Executable, s, "/fan/out.json", c.sc.streams)
+		if err != nil {
+			return nil, err
+		}
+		p.streams = streams
+	}
+	p.resident = s.beginPeak()
+	return p, nil
+}
+
+// connect opens the connections, unless they are.
+func (p *player) connect(ctx context.Context, n int) (err error) {
+	if p.conns != nil {
+		return nil
+	}
+	if p.streams != nil {
+		n = 1 // each event waits for the last
+	}
+	p.conns, err = p.side.connect(ctx, n)
+	return err
+}
+
+func (p *player) leave() {
+	hangUp(p.conns)
+	if p.streams != nil {
+		p.streams.close()
+	}
+}
+
+// rounds runs the rounds, after one that is not counted, and returns them by side.
+// Who begins changes from round to round: what comes second finds another machine.
+func (c contest) rounds(ctx context.Context, players []*player) ([][]round, error) {
+	done := make([][]round, len(players))
+	first := 0
+	for n := range c.Rounds + 1 {
+		requests := c.requests
+		if n == 0 {
+			requests = c.warming()
+		}
+		order := make([]int, len(players))
+		for i := range order {
+			order[i] = (i + n) % len(players)
+		}
+		for _, i := range order {
+			c.Progress(fmt.Sprintf("%s: round %d of %d, %s", c.sc.Name, n, c.Rounds, players[i].name))
+			r, err := c.round(ctx, players[i], requests, first)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", players[i].name, err)
+			}
+			if n > 0 {
+				done[i] = append(done[i], r)
+			}
+		}
+		first += requests
+	}
+	return done, nil
+}
+
+// warming is how many requests the round has that is not counted, sent how many
+// there are in all.
+func (c contest) warming() int { return max(1, c.requests/5) }
+
+func (c contest) sent() int { return c.warming() + c.Rounds*c.requests }
+
+// round runs one round of one side.
+func (c contest) round(ctx context.Context, p *player, requests, first int) (round, error) {
+	if err := p.connect(ctx, c.connections); err != nil {
+		return round{}, err
+	}
+	before, err := p.begin(ctx)
+	if err != nil {
+		return round{}, err
+	}
+	l := load{requests: requests, first: first, ask: c.sc.ask}
+	var v volley
+	if p.streams != nil {
+		v, err = p.tell(ctx, l)
+	} else {
+		v, err = p.fire(ctx, p.conns, l)
+	}
+	if err != nil {
+		return round{}, err
+	}
+	after, err := p.end(ctx)
+	if err != nil {
+		return round{}, err
+	}
+	per := float64(requests) * float64(max(1, c.sc.streams))
+	r := round{
+		cpuMicros:  micros(after.cpu-before.cpu) / per,
+		rate:       per / v.took.Seconds(),
+		p50:        percentile(v.times, 0.5),
+		p99:        percentile(v.times, 0.99),
+		allocs:     max(0, float64(after.mallocs)-float64(before.mallocs)) / per,
+		allocBytes: max(0, float64(after.allocBytes)-float64(before.allocBytes)) / per,
+	}
+	r.residentB, r.peakGrown = p.endPeak()
+	return r, nil
+}
+
+// tell writes one event after the other, each when all streams have the last.
+func (p *player) tell(ctx context.Context, l load) (volley, error) {
+	defer context.AfterFunc(ctx, func() { hangUp(p.conns) })()
+	var r request
+	v := volley{times: make([]time.Duration, 0, l.requests)}
+	began := now()
+	for i := range l.requests {
+		l.ask(&r, l.first+i)
+		sent := now()
+		_ = p.conns[0].SetDeadline(sent.Add(requestTime)) // a closed connection fails below
+		a, err := p.conns[0].do(p.side, &r, false)
+		if err == nil {
+			err = refused(&r, a)
+		}
+		if err == nil {
+			err = p.streams.await()
+		}
+		if err != nil {
+			return v, cause(ctx, err)
+		}
+		v.times = append(v.times, now().Sub(sent))
+	}
+	v.took = now().Sub(began)
+	slices.Sort(v.times)
+	return v, nil
+}
+
+// beginPeak begins to look for the most memory that the server has, and returns
+// what it has.
+func (s *side) beginPeak() int64 {
+	if s.process == nil {
+		return 0
+	}
+	forgetPeak(s.process.pid)
+	resident, _, _ := residentBytes(s.process.pid) // 0 where the system does not tell
+	return resident
+}
+
+// endPeak returns what memory the server has, and how much more than before the
+// first round it had at most.
+func (p *player) endPeak() (resident, grown int64) {
+	if p.process == nil {
+		return 0, 0
+	}
+	resident, peak, err := residentBytes(p.process.pid)
+	if err != nil {
+		return 0, 0
+	}
+	return resident, max(0, peak-p.resident)
+}
+
+// measureIdle measures what streams take while nothing happens.
+func measureIdle(ctx context.Context, o Options, sc Scenario, sides []*side) (Result, error) {
+	rounds := make([][]round, len(sides))
+	for i, s := range sides {
+		c := contest{Options: o, sc: sc, connections: 1}
+		empty, emptyRSS, err := s.settled(ctx)
+		if err != nil {
+			return Result{}, err
+		}
+		p, err := c.player(ctx, s)
+		if err != nil {
+			return Result{}, err
+		}
+		full, fullRSS, err := s.settled(ctx)
+		p.leave()
+		if err != nil {
+			return Result{}, err
+		}
+		n := float64(sc.streams)
+		rounds[i] = []round{{idleBytes: float64(full-empty) / n, idleRSS: float64(fullRSS-emptyRSS) / n, residentB: fullRSS}}
+	}
+	return summarize(sc, 0, sc.streams, rounds), nil
+}
+
+// settled returns the memory that a server has in use after a collection, and what
+// it has of the system.
+func (s *side) settled(ctx context.Context) (inUse, resident int64, err error) {
+	// The second collection takes what pools and finalizers held.
+	_, firstErr := s.process.memory(ctx, true)
+	m, err := s.process.memory(ctx, true)
+	resident, _, _ = residentBytes(s.process.pid)
+	return m.inUse, resident, errors.Join(firstErr, err)
+}

@@ -1,0 +1,158 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"time"
+)
+
+// A disturbance is something large that a server is asked to do.
+type disturbance struct {
+	name, about string
+	small       bool // it needs the small children
+	run         func(ctx context.Context, s *side) error
+	// before, if set, is done before requests are measured.
+	before func(ctx context.Context, s *side) error
+}
+
+func (st Stalls) disturbances() []disturbance {
+	return []disturbance{
+		{name: "calm", about: "nothing else", run: func(ctx context.Context, _ *side) error { return pause(ctx, st.Calm) }},
+		{name: "index", about: fmt.Sprintf("an index is built over %d children", st.Leaves), small: true, run: buildIndex},
+		{name: "backup", about: "a backup is made", run: makeBackup},
+		{name: "export", about: "a large export goes to a slow client", run: func(ctx context.Context, s *side) error {
+			return exportSlowly(ctx, s, st.Calm)
+		}},
+		{name: "compact", about: fmt.Sprintf("compactions catch up with two PUTs of %d bytes", st.BodyBytes),
+			before: func(ctx context.Context, s *side) error { return s.pileUp(ctx, st.BodyBytes/userBytes) },
+			run:    func(ctx context.Context, s *side) error { return s.merged(ctx) }},
+		{name: "put", about: fmt.Sprintf("a PUT of %d bytes comes in", st.BodyBytes), run: func(ctx context.Context, s *side) error {
+			return s.put(ctx, "/large.json?print=silent", appendUsers(nil, 0, max(1, st.BodyBytes/userBytes)))
+		}},
+		{name: "delete", about: fmt.Sprintf("%d leaves are deleted", st.Leaves), run: func(ctx context.Context, s *side) error {
+			return s.send(ctx, "DELETE", "/big.json", nil)
+		}},
+	}
+}
+
+// userBytes is about what a user takes in an object of users.
+const userBytes = 305
+
+// fillSmall writes children that an index can be built over.
+func (s *side) fillSmall(ctx context.Context, n int) error {
+	const atOnce = 5000
+	for from := 0; from < n; from += atOnce {
+		body := []byte{'{'}
+		for i := from; i < min(n, from+atOnce); i++ {
+			if i > from {
+				body = append(body, ',')
+			}
+			body = fmt.Appendf(body, `"child%07d":{"score":%d}`, i, pick(i, 100_000_000))
+		}
+		if err := s.send(ctx, "PATCH", "/small.json?print=silent", append(body, '}')); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pileUp leaves a server much to merge: two nodes of so many users, one in the place
+// of the other. Each is flushed as a whole after its answer; from small writes
+// nothing piles up, since compactions go on beside them.
+func (s *side) pileUp(ctx context.Context, count int) error {
+	var body []byte
+	for first := range 2 {
+		body = appendUsers(body[:0], first, first+max(1, count))
+		if err := s.put(ctx, "/pile.json?print=silent", body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// merged returns when a server has merged what it has flushed.
+func (s *side) merged(ctx context.Context) error {
+	const enough = 6 // a compaction begins a moment after a flush, or after another
+	for calm := 0; calm < enough; {
+		running, err := s.metric(ctx, "livetree_pebble_compactions_running")
+		if err != nil {
+			return err
+		}
+		if calm++; running > 0 {
+			calm = 0
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pause waits for a while.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// buildIndex asks for an index, and returns when it is used.
+func buildIndex(ctx context.Context, s *side) error {
+	const rules = `{"rules":{".read":true,".write":true,"small":{".indexOn":["score"]}}}`
+	if err := s.setRules(ctx, rules); err != nil {
+		return err
+	}
+	late := time.After(10 * time.Minute)
+	for {
+		_, err := s.fetch(ctx, &request{method: "GET", target: []byte("/small.json?orderBy=%22score%22&limitToLast=1")})
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-late:
+			return fmt.Errorf("the index is not built: %w", err)
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+func makeBackup(ctx context.Context, s *side) error {
+	body, err := json.Marshal(map[string]string{"target": filepath.Join(filepath.Dir(s.dir), "backup")})
+	if err != nil {
+		return err
+	}
+	_, err = s.process.ask(ctx, http.MethodPost, s.process.control+"/v1/backup", body)
+	return err
+}
+
+// exportSlowly reads the whole tree a little at a time, and gives up after a while.
+func exportSlowly(ctx context.Context, s *side, d time.Duration) error {
+	c, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	if _, err := fmt.Fprintf(c, "GET /.json HTTP/1.1\r\nHost: %s\r\n\r\n", s.addr); err != nil {
+		return err
+	}
+	const sip = 64 << 10
+	for deadline := now().Add(d); now().Before(deadline); {
+		if n, err := io.CopyN(io.Discard, c.reader, sip); err != nil {
+			if n > 0 && ctx.Err() == nil {
+				return nil // the tree was small
+			}
+			return cause(ctx, err)
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return nil
+}

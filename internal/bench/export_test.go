@@ -1,0 +1,46 @@
+package bench
+
+import (
+	"bufio"
+	"net"
+	"time"
+)
+
+var (
+	Percentile   = percentile
+	Median       = median
+	SpreadOf     = spread
+	Ratios       = ratios
+	MemStats     = memStats
+	Pick         = pick
+	OpenGroupLog = openGroupLog
+)
+
+func (l *groupLog) Append(path string, body []byte) error { return l.append(path, body) }
+
+func (l *groupLog) Close() { l.close() }
+
+// ReadAnswer reads an answer from a connection.
+func ReadAnswer(c net.Conn) (status int, body string, err error) {
+	a, err := (&conn{Conn: c, reader: bufio.NewReader(c)}).read(true)
+	return a.status, string(a.body), err
+}
+
+// ResultOf returns a result of some rounds, in each of which Livetree took twice
+// the time of the bare server.
+func ResultOf(sc Scenario, rounds int) Result {
+	var ours, bare []round
+	for i := range rounds {
+		micros := float64(10 + i)
+		bare = append(bare, round{cpuMicros: micros, rate: 1e6 / micros, p50: 100 * time.Microsecond, p99: time.Millisecond, allocs: 20, allocBytes: 2000, residentB: 10 << 20})
+		ours = append(ours, round{cpuMicros: 2 * micros, rate: 5e5 / micros, p50: 200 * time.Microsecond, p99: 2 * time.Millisecond, allocs: 50, allocBytes: 5000,
+			residentB: 64 << 20, peakGrown: int64(i) << 20})
+	}
+	return summarize(sc, 1000, 16, [][]round{ours, bare})
+}
+
+// Chosen returns the scenarios that are run, by name.
+func Chosen(names []string, elsewhere bool) ([]string, error) {
+	chosen, err := choose(names, elsewhere)
+	return scenarioNames(chosen), err
+}

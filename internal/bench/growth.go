@@ -1,0 +1,215 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// leavesPerUser is how many leaves a user has.
+const leavesPerUser = 10
+
+// Growth says how far data is to grow. Zero fields leave a part out.
+type Growth struct {
+	// MaxLeaves is where growth ends; it begins at a thousand and goes in tenfold
+	// steps.
+	MaxLeaves int
+	// Databases is how many databases one server is to have.
+	Databases int
+}
+
+// A GrowthStep is what a server takes with so many leaves.
+type GrowthStep struct {
+	Leaves int `json:"leaves"`
+	// FillPerSecond is at what rate the leaves since the last step were written.
+	FillPerSecond float64 `json:"fill_per_second"`
+	Get           Figures `json:"get"`
+	// GetBlocks is how many blocks were read from disk for one GET: what the block
+	// cache did not hold.
+	GetBlocks float64 `json:"get_blocks"`
+	Put       Figures `json:"put"`
+	Query     Figures `json:"query"`
+	// OpenMillis is how long a start takes until it serves, after a clean stop: the
+	// median of some;
+	// OpenRSSBytes the memory then; DiskBytes the size of the data directory.
+	OpenMillis   float64 `json:"open_ms"`
+	OpenRSSBytes float64 `json:"open_rss_bytes"`
+	DiskBytes    int64   `json:"disk_bytes"`
+}
+
+// Databases is what databases in which nothing happens take of a server.
+type Databases struct {
+	Count        int     `json:"count"`
+	EmptyMillis  float64 `json:"empty_open_ms"` // to start with none of them
+	OpenMillis   float64 `json:"open_ms"`
+	EmptyRSS     float64 `json:"empty_rss_bytes"`
+	OpenRSS      float64 `json:"open_rss_bytes"` // after the start
+	UsedRSS      float64 `json:"used_rss_bytes"` // after a request to each
+	MakePerSec   float64 `json:"made_per_second"`
+	StartMicros  float64 `json:"start_us_each"`
+	IdleBytes    float64 `json:"idle_bytes_each"`
+	OpenedMemory float64 `json:"opened_bytes_each"`
+}
+
+// Grow measures how cost grows.
+func Grow(ctx context.Context, o Options, g Growth) (report Report, err error) {
+	if err := o.check(); err != nil {
+		return Report{}, err
+	}
+	const mostLeaves, mostDatabases = 100_000_000, 100_000
+	if g.MaxLeaves < 0 || g.MaxLeaves > mostLeaves || g.Databases < 0 || g.Databases > mostDatabases {
+		return Report{}, fmt.Errorf("growth goes up to %d leaves and %d databases", mostLeaves, mostDatabases)
+	}
+	report = newReport(o)
+	defer report.end()
+	if g.MaxLeaves > 0 {
+		err = ownServer(ctx, o, func(s *side) error { return growLeaves(ctx, o, s, g.MaxLeaves, &report) })
+	}
+	if g.Databases > 0 && err == nil {
+		err = ownServer(ctx, o, func(s *side) error { return growDatabases(ctx, o, s, g.Databases, &report) })
+	}
+	if err != nil {
+		return report, cause(ctx, err)
+	}
+	return report, nil
+}
+
+// ownServer runs something on a server of our own.
+func ownServer(ctx context.Context, o Options, fn func(s *side) error) (err error) {
+	dir, err := os.MkdirTemp(o.Dir, "livetree-bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	s, err := openLivetree(ctx, o.Executable, dir)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	return fn(s)
+}
+
+// cacheMisses counts the blocks that a server has read from disk.
+const cacheMisses = "livetree_pebble_cache_misses_total"
+
+func growLeaves(ctx context.Context, o Options, s *side, most int, report *Report) error {
+	if err := s.setRules(ctx, indexRules); err != nil {
+		return err
+	}
+	written := 0
+	for leaves := 1000; leaves <= most; leaves *= 10 {
+		count := leaves / leavesPerUser
+		o.Progress(fmt.Sprintf("%d leaves: writing", leaves))
+		began := now()
+		if err := s.fill(ctx, "/users.json", written, count); err != nil {
+			return err
+		}
+		step := GrowthStep{Leaves: leaves, FillPerSecond: float64((count-written)*leavesPerUser) / now().Sub(began).Seconds()}
+		written = count
+		if err := measureStep(ctx, o, s, count, &step); err != nil {
+			return err
+		}
+		if len(report.Growth) == 0 {
+			o.Row(growthHead())
+		}
+		report.Growth = append(report.Growth, step)
+		o.Row(step.row())
+	}
+	return nil
+}
+
+// measureStep measures a server with so many users, and restarts it.
+func measureStep(ctx context.Context, o Options, s *side, count int, step *GrowthStep) error {
+	o.Progress(fmt.Sprintf("%d leaves: waiting for compactions", step.Leaves))
+	if err := s.merged(ctx); err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		name string
+		into *Figures
+		cost int
+		ask  func(r *request, i int)
+	}{
+		{"get", &step.Get, 1, func(r *request, i int) { r.set("GET", "/users/user%07d/age.json", pick(i, count)) }},
+		{"put", &step.Put, 4, func(r *request, i int) {
+			r.set("PUT", "/users/user%07d/age.json", pick(i, count))
+			r.body = fmt.Appendf(r.body, "%d", i%1000)
+		}},
+		{"query", &step.Query, 20, lastHundred},
+	} {
+		o.Progress(fmt.Sprintf("%d leaves: %s", step.Leaves, part.name))
+		c := contest{Options: o, sc: Scenario{Name: part.name, ask: part.ask}, requests: max(1, o.Requests/part.cost), connections: o.Connections}
+		c.Progress = func(string) {}
+		before, err := s.metric(ctx, cacheMisses)
+		if err != nil {
+			return err
+		}
+		p, err := c.player(ctx, s)
+		if err != nil {
+			return err
+		}
+		rounds, err := c.rounds(ctx, []*player{p})
+		p.leave()
+		if err != nil {
+			return fmt.Errorf("%s with %d leaves: %w", part.name, step.Leaves, err)
+		}
+		*part.into = figures(rounds[0])
+		after, err := s.metric(ctx, cacheMisses)
+		if err != nil {
+			return err
+		}
+		if part.into == &step.Get {
+			step.GetBlocks = (after - before) / float64(c.sent())
+		}
+	}
+	var starts []float64
+	for range restarts {
+		took, err := s.restart(ctx, o.Executable)
+		if err != nil {
+			return err
+		}
+		starts = append(starts, millis(took))
+	}
+	resident, _, _ := residentBytes(s.process.pid) // 0 where the system does not tell
+	step.OpenMillis, step.OpenRSSBytes = median(starts), float64(resident)
+	var err error
+	step.DiskBytes, err = directoryBytes(s.dir)
+	return err
+}
+
+// restarts is how often a server is started to tell how long that takes. The first
+// start waits for a disk that still writes what was flushed before.
+const restarts = 3
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// restart stops the server in order, and returns how long it takes to start.
+func (s *side) restart(ctx context.Context, executable string) (time.Duration, error) {
+	if err := s.process.stop(); err != nil {
+		return 0, err
+	}
+	began := now()
+	err := s.start(ctx, executable)
+	return now().Sub(began), err
+}
+
+// directoryBytes adds up the sizes of files. Some may go while it looks.
+func directoryBytes(dir string) (total int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			info, statErr := entry.Info()
+			if err = statErr; err == nil {
+				total += info.Size()
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	return total, err
+}

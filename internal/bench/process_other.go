@@ -1,0 +1,25 @@
+//go:build !linux
+
+package bench
+
+import (
+	"os"
+	"os/exec"
+	"time"
+)
+
+func detach(*exec.Cmd) {}
+
+func processorTime(int) (time.Duration, error) { return 0, errNotLinux }
+
+func residentBytes(int) (current, peak int64, err error) { return 0, 0, errNotLinux }
+
+func forgetPeak(int) {}
+
+func machineMemory() int64 { return 0 }
+
+func machineLoad() float64 { return 0 }
+
+func syncData(file *os.File) error { return file.Sync() }
+
+func allocate(*os.File, int64, int64) error { return nil }

@@ -1,0 +1,282 @@
+package bench
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/livetree/livetree/internal/auth"
+)
+
+// The names of sides, as the report has them.
+const (
+	livetree = "livetree"
+	bareName = "bare"
+)
+
+// A side is a server under load, as its clients see it.
+type side struct {
+	name    string
+	addr    string
+	caFile  string
+	tls     *tls.Config
+	process *process // nil if nothing is known of it
+
+	// A request has the prefix before its path, the parameter behind it, and the
+	// headers, each with its line end.
+	prefix, parameter, headers string
+
+	dir      string // the data directory; of our own Livetree only
+	secret   string
+	bareBody bool // reads are answered with what it is given before
+}
+
+// A Target is a server that runs already.
+type Target struct {
+	// URL is where it is; Database, if it is not empty, names its database.
+	URL, Database string
+	// Auth is a credential that may read and write.
+	Auth string
+	// CA is a PEM file with a certificate to trust.
+	CA string
+	// PID is the server's process, if it is on this machine and what it takes is to
+	// be told.
+	PID int
+}
+
+// openTarget connects to a server that runs already. Everything is written below
+// one new key, which leave removes.
+func openTarget(ctx context.Context, t Target) (*side, error) {
+	u, err := url.Parse(t.URL)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, errors.New("the URL must be like https://localhost:9000")
+	}
+	if u.Scheme == "http" && t.Auth != "" && u.Hostname() != "localhost" && !strings.HasPrefix(u.Hostname(), "127.") {
+		return nil, errors.New("a credential needs an https: URL, or it could be read on its way")
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"https": "443", "http": "80"}[u.Scheme]
+	}
+	s := &side{name: livetree, addr: u.Hostname() + ":" + port, caFile: t.CA, prefix: "/livetree-bench-" + randomHex(8)}
+	if t.Database != "" {
+		s.parameter = "ns=" + url.QueryEscape(t.Database)
+	}
+	if t.Auth != "" {
+		s.headers = "Authorization: Bearer " + t.Auth + "\r\n"
+	}
+	if t.PID > 0 {
+		s.process = &process{pid: t.PID}
+	}
+	if u.Scheme == "https" {
+		if s.tls, err = trusting(t.CA); err != nil {
+			return nil, err
+		}
+	}
+	return s, s.put(ctx, "/begun.json", []byte("true"))
+}
+
+// leave removes what a run wrote, also when ctx has ended.
+func (s *side) leave() error {
+	ctx, cancel := context.WithTimeout(context.Background(), requestTime)
+	defer cancel()
+	if err := s.send(ctx, "DELETE", ".json", nil); err != nil {
+		return fmt.Errorf("remove %s yourself: %w", s.prefix, err)
+	}
+	return nil
+}
+
+// trusting returns how to connect to a server whose certificate is of an authority
+// of the system or of that in the file.
+func trusting(caFile string) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
+	if caFile == "" {
+		return config, nil
+	}
+	text, err := os.ReadFile(caFile)
+	if err != nil {
+		return nil, err
+	}
+	config.RootCAs, err = x509.SystemCertPool()
+	if err != nil {
+		config.RootCAs = x509.NewCertPool()
+	}
+	if !config.RootCAs.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("%s holds no certificate", caFile)
+	}
+	return config, nil
+}
+
+func randomHex(bytes int) string {
+	b := make([]byte, bytes)
+	_, _ = rand.Read(b) // it never fails
+	return hex.EncodeToString(b)
+}
+
+// openLivetree starts a server in a directory. Its own settings are the defaults,
+// but for ports, and times: signs of life would be counted as events, and a server
+// may have to wait for its turn.
+func openLivetree(ctx context.Context, executable, dir string) (*side, error) {
+	s := &side{name: livetree, dir: filepath.Join(dir, "data"), secret: randomHex(20)}
+	if err := s.start(ctx, executable); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// start starts the server, also again after it was stopped.
+func (s *side) start(ctx context.Context, executable string) error {
+	p, err := start(ctx, executable, []string{"LIVETREE_SECRET=" + s.secret}, "serve", "--data", s.dir,
+		"--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--log-level", "ERROR",
+		"--keep-alive", "1h", "--idle-timeout", "1h", "--drain-accept", "1ms", "--drain-requests", "1s")
+	if err != nil {
+		return err
+	}
+	s.process = p
+	if s.addr, err = p.await("listening on https://"); err != nil {
+		return err
+	}
+	p.serve()
+	admin := filepath.Join(s.dir, "admin")
+	if p.control, err = line(filepath.Join(admin, "addr")); err == nil {
+		p.credential, err = line(filepath.Join(admin, "token"))
+	}
+	if err == nil {
+		s.caFile = filepath.Join(s.dir, "tls", "ca.pem")
+		s.tls, err = trusting(s.caFile)
+	}
+	if err != nil {
+		s.close()
+	}
+	return err
+}
+
+// line reads a file of one line.
+func line(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	return strings.TrimSpace(string(text)), err
+}
+
+// openBare starts a bare server, with the certificate of a Livetree.
+func openBare(ctx context.Context, executable, dir string, ours *side) (*side, error) {
+	certificates := filepath.Join(ours.dir, "tls")
+	p, err := start(ctx, executable, nil, peerCommand, bareName,
+		filepath.Join(certificates, "cert.pem"), filepath.Join(certificates, "key.pem"), filepath.Join(dir, "bare.log"))
+	if err != nil {
+		return nil, err
+	}
+	s := &side{name: bareName, process: p, caFile: ours.caFile, tls: ours.tls, bareBody: true}
+	if s.addr, err = p.await("listening on https://"); err != nil {
+		return nil, err
+	}
+	if p.control, err = p.await("control at "); err != nil {
+		return nil, err
+	}
+	p.serve()
+	return s, nil
+}
+
+func (s *side) close() { s.process.close() }
+
+// setRules sets rules as the administrator.
+func (s *side) setRules(ctx context.Context, rules string) error {
+	administrator := *s
+	administrator.headers = "Authorization: Bearer " + s.secret + "\r\n"
+	return administrator.put(ctx, "/.settings/rules.json", []byte(rules))
+}
+
+// token returns a credential that rules see as a user.
+func (s *side) token(uid string) (string, error) {
+	return auth.Mint(s.secret, auth.Claims{Data: map[string]any{"uid": uid}, IssuedAt: now()})
+}
+
+// put writes a node, on a connection of its own.
+func (s *side) put(ctx context.Context, path string, body []byte) error {
+	return s.send(ctx, "PUT", path, body)
+}
+
+func (s *side) send(ctx context.Context, method, path string, body []byte) error {
+	_, err := s.fetch(ctx, &request{method: method, target: []byte(path), body: body})
+	return err
+}
+
+// fetch makes a request on a connection of its own and returns the body of the
+// answer.
+func (s *side) fetch(ctx context.Context, r *request) ([]byte, error) {
+	c, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	a, err := c.do(s, r, true)
+	if err != nil {
+		return nil, cause(ctx, err)
+	}
+	return a.body, refused(r, a)
+}
+
+// refused returns an error if the answer is not that the request was done.
+func refused(r *request, a answer) error {
+	if a.status == 200 || a.status == 204 {
+		return nil
+	}
+	const shown = 200
+	return fmt.Errorf("%s %s is answered %d: %.*s", r.method, r.target, a.status, shown, a.body)
+}
+
+// A usage is what a process has taken so far.
+type usage struct {
+	cpu time.Duration
+	memory
+}
+
+// begin asks what the server has taken before a round, end after it. What the
+// asking takes is not in the difference.
+func (s *side) begin(ctx context.Context) (usage, error) {
+	if s.process == nil {
+		return usage{}, nil
+	}
+	first, err := s.process.memory(ctx, false)
+	if err != nil {
+		return usage{}, err
+	}
+	second, err := s.process.memory(ctx, false)
+	if err != nil {
+		return usage{}, err
+	}
+	// As much again will have been allocated by the next answer.
+	second.mallocs += second.mallocs - first.mallocs
+	second.allocBytes += second.allocBytes - first.allocBytes
+	cpu, err := s.processorTime()
+	return usage{cpu, second}, err
+}
+
+func (s *side) end(ctx context.Context) (usage, error) {
+	if s.process == nil {
+		return usage{}, nil
+	}
+	cpu, err := s.processorTime()
+	if err != nil {
+		return usage{}, err
+	}
+	m, err := s.process.memory(ctx, false)
+	return usage{cpu, m}, err
+}
+
+func (s *side) processorTime() (time.Duration, error) {
+	cpu, err := processorTime(s.process.pid)
+	if errors.Is(err, errNotLinux) {
+		return 0, nil // the other figures are worth having
+	}
+	return cpu, err
+}

@@ -1,0 +1,140 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Stalls says how large what gets in the way is to be.
+type Stalls struct {
+	// Leaves is how many are deleted, and how many children an index is built over.
+	Leaves int
+	// BodyBytes is the size of a large PUT.
+	BodyBytes int
+	// Calm is how long requests are measured with nothing in their way, and how long
+	// a slow client takes its time.
+	Calm time.Duration
+}
+
+// A Stalled is how long requests took while something large was under way.
+type Stalled struct {
+	Name  string `json:"name"`
+	About string `json:"about"`
+	// Millis is how long it was under way.
+	Millis float64 `json:"ms"`
+	Reads  Waits   `json:"reads"`
+	Writes Waits   `json:"writes"`
+}
+
+// Waits are the times from when requests were due to their answers.
+type Waits struct {
+	Count     int     `json:"count"`
+	P50Micros float64 `json:"p50_us"`
+	P99Micros float64 `json:"p99_us"`
+	MaxMicros float64 `json:"max_us"`
+}
+
+func waits(sorted []time.Duration) Waits {
+	return Waits{len(sorted), micros(percentile(sorted, 0.5)), micros(percentile(sorted, 0.99)), micros(percentile(sorted, 1))}
+}
+
+// Stall measures how long reads and writes of leaves take while something large is
+// under way: all that it knows, or those in o.Scenarios, by name.
+func Stall(ctx context.Context, o Options, st Stalls) (report Report, err error) {
+	if err := o.check(); err != nil {
+		return Report{}, err
+	}
+	const mostLeaves, mostBytes = 10_000_000, 240 << 20
+	setDefault(&st.Leaves, 1_000_000)
+	setDefault(&st.BodyBytes, 100_000_000)
+	setDefault(&st.Calm, 5*time.Second)
+	if st.Leaves < leavesPerUser || st.Leaves > mostLeaves || st.BodyBytes < 1000 || st.BodyBytes > mostBytes || st.Calm < 0 {
+		return Report{}, fmt.Errorf("stalls need %d to %d leaves, and a body of 1000 to %d bytes", leavesPerUser, mostLeaves, mostBytes)
+	}
+	chosen, err := st.choose(o.Scenarios)
+	if err != nil {
+		return Report{}, err
+	}
+	report = newReport(o)
+	defer report.end()
+	err = ownServer(ctx, o, func(s *side) error { return stallServer(ctx, o, s, st, chosen, &report) })
+	if err != nil {
+		return report, cause(ctx, err)
+	}
+	return report, nil
+}
+
+// choose finds disturbances by name; all without a name.
+func (st Stalls) choose(names []string) ([]disturbance, error) {
+	all := st.disturbances()
+	var known []string
+	for _, d := range all {
+		known = append(known, d.name)
+	}
+	for _, name := range names {
+		if !slices.Contains(known, name) && name != "all" {
+			return nil, fmt.Errorf("nothing that gets in the way is called %q: choose from %s, or all", name, strings.Join(known, ", "))
+		}
+	}
+	if len(names) == 0 || slices.Contains(names, "all") {
+		return all, nil
+	}
+	return slices.DeleteFunc(all, func(d disturbance) bool { return !slices.Contains(names, d.name) }), nil
+}
+
+func stallServer(ctx context.Context, o Options, s *side, st Stalls, chosen []disturbance, report *Report) error {
+	o.Progress("writing what will get in the way")
+	err := s.setRules(ctx, openRules)
+	if err == nil {
+		err = s.fill(ctx, "/users.json", 0, users)
+	}
+	if err == nil {
+		err = s.fill(ctx, "/big.json", 0, st.Leaves/leavesPerUser)
+	}
+	if err == nil && slices.ContainsFunc(chosen, func(d disturbance) bool { return d.small }) {
+		err = s.fillSmall(ctx, st.Leaves)
+	}
+	if err != nil {
+		return err
+	}
+	for _, d := range chosen {
+		o.Progress(d.name + ": waiting until nothing is under way")
+		err := s.merged(ctx)
+		if err == nil && d.before != nil {
+			err = d.before(ctx, s)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.name, err)
+		}
+		o.Progress(d.name + ": " + d.about)
+		stalled, err := d.measure(ctx, s)
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.name, err)
+		}
+		if len(report.Stalls) == 0 {
+			o.Row(stallsHead())
+		}
+		report.Stalls = append(report.Stalls, stalled)
+		o.Row(stalled.row())
+	}
+	return nil
+}
+
+// measure runs a disturbance, and probes beside it.
+func (d disturbance) measure(ctx context.Context, s *side) (Stalled, error) {
+	probes, err := startProbes(ctx, s)
+	if err != nil {
+		return Stalled{}, err
+	}
+	began := now()
+	err = d.run(ctx, s)
+	took := now().Sub(began)
+	reads, writes, probeErr := probes.stop()
+	if err == nil {
+		err = probeErr
+	}
+	return Stalled{d.name, d.about, millis(took), waits(reads), waits(writes)}, err
+}
