@@ -1,47 +1,109 @@
-// Command livetree runs the server and works with rules: see livetree --help.
+// Command livetree runs the server and works with its rules: see livetree help.
 //
-// It turns flags and environment variables into a server.Config, and errors
-// into one line and an exit code: 1 for a command or a data directory that
-// cannot be used, 65 for damaged data, 74 for a disk that fails.
+// It turns flags, environment variables and a file into a server.Config, and
+// errors into one line and an exit code: 1 for a command or a data directory
+// that cannot be used, 65 for damaged data, 74 for a disk that fails.
+//
+// # Adding a command
+//
+// Each group of commands has a file, with a constructor that commands lists:
+//
+//	func newPruneCommand(a *app) *cobra.Command {
+//		var dryRun bool
+//		c := &cobra.Command{
+//			Use:     "prune PATH [flags]",
+//			Short:   "delete what is old",
+//			Long:    "...",
+//			Example: "  livetree prune /rooms",
+//			GroupID: groupData,
+//			Args:    takes("PATH"),
+//			RunE: func(c *cobra.Command, args []string) error {
+//				return prune(c.Context(), a, args[0], dryRun)
+//			},
+//		}
+//		c.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would go")
+//		return c
+//	}
+//
+// It has Short, Long and Example, which a test holds. It prints to the streams of
+// the app, reads the environment through it, and returns its error: run prints
+// that as one line. An error that was shown already is errSaid. Every flag has an
+// environment variable (--dry-run: LIVETREE_DRY_RUN), which is looked up when the
+// flag is not given; the command need not do anything for it. A command that has
+// only commands below it is made by group.
 package main
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
+	"github.com/livetree/livetree/internal/client"
 	"github.com/livetree/livetree/internal/store"
 )
 
-const usage = `livetree stores JSON trees and serves them live.
+// The groups of commands in the help, in their order.
+const (
+	groupServer = "server"
+	groupData   = "data"
+	groupCare   = "care"
+)
 
-Usage:
+var groups = []*cobra.Group{
+	{ID: groupServer, Title: "Run a server:"},
+	{ID: groupData, Title: "Work with data and rules:"},
+	{ID: groupCare, Title: "Look after a server:"},
+}
 
-  livetree serve [flags]     run the server; livetree serve --help lists the flags
-  livetree rules COMMAND     check, test, get and set security rules; see livetree rules --help
-
-Exit codes: 0 stopped on request, 1 cannot start as asked, 65 the stored data is
-damaged, 74 the disk failed.
-`
+// commands are all commands: the list to add a new one to.
+var commands = []func(*app) *cobra.Command{
+	newServeCommand,
+	newDevCertCommand,
+	newGetCommand,
+	newSetCommand,
+	newUpdateCommand,
+	newPushCommand,
+	newRemoveCommand,
+	newWatchCommand,
+	newImportCommand,
+	newExportCommand,
+	newMigrateCommand,
+	newRulesCommand,
+	newDBCommand,
+	newSecretCommand,
+	newTokenCommand,
+	newServiceAccountCommand,
+	newBackupCommand,
+	newRestoreCommand,
+	newCheckCommand,
+	newReadyCommand,
+	newTopCommand,
+	newProfileCommand,
+	newDoctorCommand,
+	newBenchCommand,
+	newBenchPeerCommand,
+	newDocsCommand,
+	newCompletionCommand,
+	newVersionCommand,
+	newManCommand,
+}
 
 func main() {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	os.Exit(run(signals, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(run(signals, newApp(), os.Args[1:]))
 }
 
-// run is main with its surroundings as parameters. The first signal stops the
-// server, the second one at once.
-func run(signals <-chan os.Signal, args []string, stdout, stderr io.Writer) int {
-	if len(args) == 0 {
-		say(stderr, usage)
-		return 1
-	}
+// run runs a command and returns its exit code. The first signal ends the
+// context of the command, the second one closes abort.
+func run(signals <-chan os.Signal, a *app, args []string) int {
 	ctx, stop := context.WithCancel(context.Background())
 	abort, ended := make(chan struct{}), make(chan struct{})
 	defer close(ended)
@@ -56,33 +118,71 @@ func run(signals <-chan os.Signal, args []string, stdout, stderr io.Writer) int 
 			}
 		}
 	}()
-	switch args[0] {
-	case "serve":
-		return report(stderr, serve(ctx, abort, args[1:], stdout, stderr))
-	case "rules":
-		return report(stderr, rulesCommand(ctx, args[1:], stdout, stderr))
-	case "help", "--help", "-h":
-		say(stdout, usage)
-		return 0
-	}
-	say(stderr, fmt.Sprintf("livetree: unknown command %q; livetree --help lists the commands\n", args[0]))
-	return 1
+	a.abort = abort
+	root := newRootCommand(a)
+	root.SetArgs(args)
+	return report(a.stderr, root.ExecuteContext(ctx))
 }
+
+// newRootCommand returns the tree of all commands.
+func newRootCommand(a *app) *cobra.Command {
+	root := group(a, &cobra.Command{
+		Use:   "livetree",
+		Short: "store JSON trees and serve them live",
+		Long: `livetree stores JSON trees and serves them live.
+
+Every flag can also be given as an environment variable: LIVETREE_DATA for --data,
+LIVETREE_MAX_BODY for --max-body.
+
+Exit codes: 0 done, or stopped on request; 1 cannot do as asked; 65 the stored data
+is damaged; 74 the disk failed. Commands that talk to a server have more, which their
+help lists.`,
+		Example: `  livetree serve --dev
+  livetree rules check rules.json`,
+		Version:       buildVersion(),
+		SilenceErrors: true, // report prints them
+		SilenceUsage:  true,
+		// The only one: cobra runs that of the nearest command alone.
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			return settle(c.Flags(), a.lookup)
+		},
+	})
+	root.CompletionOptions.DisableDefaultCmd = true // we have our own
+	root.SetFlagErrorFunc(flagError)
+	root.SetVersionTemplate("livetree {{.Version}}\n")
+	root.SetUsageTemplate(usageTemplate)
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.SetHelpCommand(newHelpCommand(a))
+	for _, newCommand := range commands {
+		root.AddCommand(newCommand(a))
+	}
+	for _, g := range groups {
+		if slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return c.GroupID == g.ID }) {
+			root.AddGroup(g)
+		}
+	}
+	return root
+}
+
+// errSaid says that the command failed and has said all there is to say.
+var errSaid = errors.New("said")
 
 // report prints an error as one line and returns its exit code.
 func report(stderr io.Writer, err error) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, errUsage), errors.Is(err, errSaid):
-		return 1
+	case errors.Is(err, errSaid):
+		return client.ExitCode(err)
 	}
 	line := strings.Join(strings.Fields(err.Error()), " ")
 	say(stderr, "livetree: "+line+"\n")
 	if errors.Is(err, store.ErrDamaged) {
 		return store.ExitDamaged
 	}
-	return 1
+	return client.ExitCode(err)
 }
 
 // say writes to the terminal, where nobody can be told of a failure.

@@ -18,6 +18,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
 )
 
 // commandVariable makes the test binary the command.
@@ -27,7 +30,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(commandVariable) != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	testscript.Main(m, map[string]func(){"livetree": main})
 }
 
 // A terminal is what the command prints to. It can ask the command to stop when
@@ -58,9 +61,16 @@ func (t *terminal) String() string {
 // command runs the command in this process. A server is stopped when it is
 // ready.
 func command(args ...string) (code int, stdout, stderr string) {
+	return commandWith("", args...)
+}
+
+// commandWith runs the command with an input.
+func commandWith(stdin string, args ...string) (code int, stdout, stderr string) {
 	signals := make(chan os.Signal, 2)
 	out, errs := &terminal{ready: signals}, &terminal{}
-	code = run(signals, args, out, errs)
+	a := newApp()
+	a.stdin, a.stdout, a.stderr = strings.NewReader(stdin), out, errs
+	code = run(signals, a, args)
 	return code, out.String(), errs.String()
 }
 
@@ -72,16 +82,18 @@ func oneLine(text string) bool {
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{{"help"}, {"--help"}, {"-h"}} {
 		code, out, errs := command(args...)
-		if code != 0 || out != usage || errs != "" {
-			t.Errorf("livetree %q: exit %d, %q, %q; want the usage", args, code, out, errs)
+		if code != 0 || !strings.Contains(out, "  serve ") || !strings.Contains(out, "  help ") || errs != "" {
+			t.Errorf("livetree %q: exit %d, %q, %q; want the commands", args, code, out, errs)
 		}
 	}
-	if code, out, errs := command(); code != 1 || out != "" || errs != usage {
-		t.Errorf("livetree: exit %d, %q, %q; want the usage as an error", code, out, errs)
+	if code, out, errs := command(); code != 1 || out != "" || !strings.Contains(errs, "  serve ") {
+		t.Errorf("livetree: exit %d, %q, %q; want the commands as an error", code, out, errs)
 	}
-	code, _, errs := command("serve", "--help")
-	if code != 0 || !strings.Contains(errs, "-data") || !strings.Contains(errs, "LIVETREE_") {
-		t.Errorf("livetree serve --help: exit %d, %q", code, errs)
+	for _, args := range [][]string{{"help", "serve"}, {"serve", "--help"}} {
+		code, out, errs := command(args...)
+		if code != 0 || !strings.Contains(out, "--data") || !strings.Contains(out, "LIVETREE_") || errs != "" {
+			t.Errorf("livetree %q: exit %d, %q, %q; want the flags", args, code, out, errs)
+		}
 	}
 }
 
@@ -91,11 +103,20 @@ func TestWrongUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"sevre"}, `unknown command "sevre"`},
-		{[]string{"--serve"}, `unknown command "--serve"`},
+		{[]string{"sevre"}, `unknown command "sevre": did you mean "serve"?`},
+		{[]string{"help", "rules", "chekc"}, `unknown command "rules chekc"`},
+		{[]string{"--serve"}, "unknown flag --serve; livetree --help"},
 		{[]string{"serve", "now"}, `serve takes no arguments, but was given "now"`},
 		{[]string{"serve", "--default-db", "Not a name"}, "invalid database name"},
 		{[]string{"serve", "--dev", "--addr", "0.0.0.0:0"}, "--dev"},
+		{[]string{"serve", "--no-such-flag"}, "unknown flag --no-such-flag; livetree serve --help"},
+		{[]string{"serve", "--adr", ":9000"}, "unknown flag --adr: did you mean --addr?"},
+		{[]string{"serve", "-data", "here"}, "unknown flag -data: did you mean --data?"},
+		{[]string{"serve", "--cache", "much"}, "--cache=much: it must be a number with"},
+		{[]string{"serve", "--cache", "-1"}, "--cache=-1: it must be"},
+		{[]string{"serve", "--log-level", "loud"}, "--log-level=loud"},
+		{[]string{"serve", "--max-body", "1TB"}, "--max-body=1TB"},
+		{[]string{"serve", "--data"}, "--data needs a value"},
 	}
 	for _, test := range tests {
 		code, out, errs := command(test.args...)
@@ -103,13 +124,20 @@ func TestWrongUsage(t *testing.T) {
 			t.Errorf("livetree %q: exit %d, %q, %q; want exit 1 and one line with %q", test.args, code, out, errs, test.want)
 		}
 	}
-	// The flag package says what is wrong, and shows the flags.
-	for _, flags := range [][]string{{"--no-such-flag"}, {"--cache", "much"}, {"--cache", "-1"}, {"--log-level", "loud"}, {"--max-body", "1TB"}, {"--data"}} {
-		code, out, errs := command(append([]string{"serve"}, flags...)...)
-		if code != 1 || out != "" || !strings.Contains(errs, strings.TrimLeft(flags[0], "-")) {
-			t.Errorf("livetree serve %q: exit %d, %q, %q; want exit 1 and the flag", flags, code, out, errs)
+}
+
+// TestEveryCommandExplainsItself: see the package comment.
+func TestEveryCommandExplainsItself(t *testing.T) {
+	var check func(c *cobra.Command)
+	check = func(c *cobra.Command) {
+		if c.Short == "" || c.Long == "" || c.Example == "" {
+			t.Errorf("%s lacks a Short, a Long or an Example", c.CommandPath())
+		}
+		for _, below := range c.Commands() {
+			check(below)
 		}
 	}
+	check(newRootCommand(newApp()))
 }
 
 func TestWrongEnvironment(t *testing.T) {
@@ -131,7 +159,7 @@ func TestWrongEnvironment(t *testing.T) {
 
 // serving are the flags of a server that gets in nobody's way.
 func serving(dir string, more ...string) []string {
-	return append([]string{"serve", "--data", dir, "--addr", "127.0.0.1:0"}, more...)
+	return append([]string{"serve", "--data", dir, "--addr", "127.0.0.1:0", "--admin-addr", ""}, more...)
 }
 
 func TestEnvironmentAndFlags(t *testing.T) {
@@ -199,6 +227,16 @@ func TestDirectoriesThatCannotBeServed(t *testing.T) {
 				write(t, name, "nonsense")
 			}
 		}, 65, "MANIFEST"},
+		{"with a damaged store, and says what to do", func(t *testing.T, dir string) {
+			makeData(t, dir)
+			manifests, err := filepath.Glob(filepath.Join(dir, "store", "MANIFEST-*"))
+			if err != nil || len(manifests) == 0 {
+				t.Fatalf("no manifest: %v", err)
+			}
+			for _, name := range manifests {
+				write(t, name, "nonsense")
+			}
+		}, 65, "restore a backup into an empty directory with livetree restore"},
 		{"with a missing table", func(t *testing.T, dir string) {
 			makeData(t, dir)
 			tables, err := filepath.Glob(filepath.Join(dir, "store", "*.sst"))

@@ -1,50 +1,35 @@
 package main
 
 import (
-	"cmp"
-	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/livetree/livetree/internal/rules"
 )
 
-const rulesUsage = `livetree rules works with rules documents: who may read and write what.
+func newRulesCommand(a *app) *cobra.Command {
+	c := group(a, &cobra.Command{
+		Use:   "rules",
+		Short: "check, test, get and set rules documents",
+		Long: `livetree rules works with rules documents: who may read and write what. livetree docs
+rules describes the cases.`,
+		Example: `  livetree rules check rules.json
+  livetree rules set rules.json --url https://localhost:9000`,
+		GroupID: groupData,
+	})
+	c.AddCommand(newRulesCheckCommand(a), newRulesTestCommand(a), newRulesGetCommand(a), newRulesSetCommand(a))
+	return c
+}
 
-Usage:
-
-  livetree rules check FILE          say what is wrong with a document
-  livetree rules test FILE CASES     run cases of requests that it should allow or deny
-  livetree rules get --url URL       print the document of a database
-  livetree rules set FILE --url URL  replace it
-
-livetree rules COMMAND --help says more. docs/rules.md describes the cases.
-`
-
-const rulesCheckUsage = `livetree rules check compiles a rules document and shows all that is wrong with
-it, each with its line. It needs no server. Exit code 1 if something is.
-
-Usage:
-
-  livetree rules check FILE
-
-Example:
-
-  livetree rules check rules.json
-`
-
-const rulesTestUsage = `livetree rules test runs the cases of a file against a rules document. For a case
+const rulesTestLong = `livetree rules test runs the cases of a file against a rules document. For a case
 that fails it shows the rules that were tried; at the end, which rules were asked
 at all, and whether they were ever true and ever false. It needs no server. Exit
 code 1 if a case fails.
-
-Usage:
-
-  livetree rules test FILE CASES [flags]
 
 A file of cases:
 
@@ -60,98 +45,24 @@ A file of cases:
   put /rooms/blue/topic as={"uid": "eve"}
   "mine"
   ----
-  denied
+  denied`
 
-Examples:
-
-  livetree rules test rules.json cases.txt
-  livetree rules test rules.json cases.txt --html coverage.html
-
-Flags:
-
-`
-
-// errSaid says that the command failed and has said all there is to say.
-var errSaid = errors.New("said")
-
-// rulesCommand runs one of the commands about rules.
-func rulesCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	if len(args) == 0 {
-		say(stderr, rulesUsage)
-		return errSaid
+func newRulesCheckCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "check FILE",
+		Short: "say what is wrong with a document",
+		Long: `livetree rules check compiles a rules document and shows all that is wrong with
+it, each with its line. It needs no server. Exit code 1 if something is.`,
+		Example: "  livetree rules check rules.json",
+		Args:    takes("FILE"),
+		RunE: func(_ *cobra.Command, files []string) error {
+			if _, err := compileFile(files[0], a.stderr); err != nil {
+				return err
+			}
+			say(a.stdout, files[0]+": ok\n")
+			return nil
+		},
 	}
-	switch args[0] {
-	case "check":
-		return rulesCheck(args[1:], stdout, stderr)
-	case "test":
-		return rulesTest(args[1:], stdout, stderr)
-	case "get":
-		return rulesGet(ctx, args[1:], stdout, stderr)
-	case "set":
-		return rulesSet(ctx, args[1:], stdout, stderr)
-	case "help", "--help", "-h":
-		say(stdout, rulesUsage)
-		return nil
-	}
-	return fmt.Errorf("unknown command %q; livetree rules --help lists the commands", "rules "+args[0])
-}
-
-// A rulesFlags is the flags of one of the commands.
-type rulesFlags struct {
-	*flag.FlagSet
-	names []string // of its arguments
-}
-
-func newRulesFlags(name, usage string, stderr io.Writer, arguments ...string) rulesFlags {
-	f := rulesFlags{flag.NewFlagSet("livetree rules "+name, flag.ContinueOnError), arguments}
-	f.SetOutput(stderr)
-	f.Usage = func() {
-		say(stderr, usage)
-		f.PrintDefaults()
-	}
-	return f
-}
-
-// parse returns the arguments, which may stand before, between and behind flags.
-func (f rulesFlags) parse(args []string) ([]string, error) {
-	var found []string
-	for {
-		if err := f.Parse(args); errors.Is(err, flag.ErrHelp) {
-			return nil, err
-		} else if err != nil {
-			return nil, errUsage
-		}
-		if f.NArg() == 0 {
-			break
-		}
-		found, args = append(found, f.Arg(0)), f.Args()[1:]
-	}
-	if len(found) != len(f.names) {
-		takes := cmp.Or(strings.Join(f.names, " "), "no arguments")
-		return nil, fmt.Errorf("%s takes %s, but was given %q; see %s --help",
-			strings.TrimPrefix(f.Name(), "livetree "), takes, found, f.Name())
-	}
-	return found, nil
-}
-
-// given turns the request for help into success.
-func given(err error) error {
-	if errors.Is(err, flag.ErrHelp) {
-		return nil
-	}
-	return err
-}
-
-func rulesCheck(args []string, stdout, stderr io.Writer) error {
-	files, err := newRulesFlags("check", rulesCheckUsage, stderr, "FILE").parse(args)
-	if err != nil {
-		return given(err)
-	}
-	if _, err := compileFile(files[0], stderr); err != nil {
-		return err
-	}
-	say(stdout, files[0]+": ok\n")
-	return nil
 }
 
 // compileFile compiles a document, or shows what is wrong with it.
@@ -198,14 +109,27 @@ func explain(stderr io.Writer, name, source string, err error) error {
 // maxCases bounds a file of cases.
 const maxCases = 64 << 20
 
-func rulesTest(args []string, stdout, stderr io.Writer) error {
-	flags := newRulesFlags("test", rulesTestUsage, stderr, "FILE", "CASES")
-	page := flags.String("html", "", "write the document with its coverage to this `file`")
-	files, err := flags.parse(args)
-	if err != nil {
-		return given(err)
+func newRulesTestCommand(a *app) *cobra.Command {
+	var page string
+	c := &cobra.Command{
+		Use:   "test FILE CASES [flags]",
+		Short: "run cases of requests that a document should allow or deny",
+		Long:  rulesTestLong,
+		Example: `  livetree rules test rules.json cases.txt
+  livetree rules test rules.json cases.txt --html coverage.html`,
+		Args: takes("FILE", "CASES"),
+		RunE: func(_ *cobra.Command, files []string) error {
+			return rulesTest(a, files, page)
+		},
 	}
-	ruleset, err := compileFile(files[0], stderr)
+	c.Flags().StringVar(&page, "html", "", "write the document with its coverage to this `file`")
+	return c
+}
+
+// rulesTest runs the cases of the second file against the document in the first.
+// The coverage is written to page, if that names a file.
+func rulesTest(a *app, files []string, page string) error {
+	ruleset, err := compileFile(files[0], a.stderr)
 	if err != nil {
 		return err
 	}
@@ -218,19 +142,19 @@ func rulesTest(args []string, stdout, stderr io.Writer) error {
 	}
 	suite, err := rules.ParseSuite(text)
 	if err != nil {
-		return explain(stderr, files[1], text, err)
+		return explain(a.stderr, files[1], text, err)
 	}
 	results, coverage := suite.Run(ruleset)
 	failed := false
 	for _, r := range results {
 		if !r.Passed {
 			failed = true
-			say(stdout, failure(files[1], r))
+			say(a.stdout, failure(files[1], r))
 		}
 	}
-	say(stdout, fmt.Sprintf("%s\n\n%s: %s\n%s", rules.Tally(results), files[0], coverage.Summary(), coverage.Text()))
-	if *page != "" {
-		if err := os.WriteFile(*page, []byte(coverage.Page(files[0], results)), 0o666); err != nil {
+	say(a.stdout, fmt.Sprintf("%s\n\n%s: %s\n%s", rules.Tally(results), files[0], coverage.Summary(), coverage.Text()))
+	if page != "" {
+		if err := os.WriteFile(page, []byte(coverage.Page(files[0], results)), 0o666); err != nil {
 			return err
 		}
 	}

@@ -18,16 +18,16 @@ const (
 )
 
 func TestRulesUsage(t *testing.T) {
-	if code, out, errs := command("rules", "--help"); code != 0 || out != rulesUsage || errs != "" {
-		t.Errorf("livetree rules --help: exit %d, %q, %q; want the usage", code, out, errs)
+	if code, out, errs := command("rules", "--help"); code != 0 || !strings.Contains(out, "  check ") || errs != "" {
+		t.Errorf("livetree rules --help: exit %d, %q, %q; want the commands", code, out, errs)
 	}
-	if code, out, errs := command("rules"); code != 1 || out != "" || errs != rulesUsage {
-		t.Errorf("livetree rules: exit %d, %q, %q; want the usage as an error", code, out, errs)
+	if code, out, errs := command("rules"); code != 1 || out != "" || !strings.Contains(errs, "  check ") {
+		t.Errorf("livetree rules: exit %d, %q, %q; want the commands as an error", code, out, errs)
 	}
 	t.Setenv("LIVETREE_AUTH", "correct horse")
 	for _, name := range []string{"check", "test", "get", "set"} {
 		code, out, errs := command("rules", name, "--help")
-		if code != 0 || out != "" || !strings.Contains(errs, "  livetree rules "+name) || !strings.Contains(errs, "xample") || strings.Contains(errs, "horse") {
+		if code != 0 || errs != "" || !strings.Contains(out, "  livetree rules "+name) || !strings.Contains(out, "xample") || strings.Contains(out, "horse") {
 			t.Errorf("livetree rules %s --help: exit %d, %q, %q", name, code, out, errs)
 		}
 	}
@@ -42,8 +42,8 @@ func TestRulesWrongUsage(t *testing.T) {
 	document := filepath.Join(here, roomsJSON)
 	tests := []struct{ args, want string }{
 		{"chekc", `unknown command "rules chekc"`},
-		{"check", "rules check takes FILE, but was given []"},
-		{"check a b", `was given ["a" "b"]`},
+		{"check", "rules check takes FILE, but was given nothing"},
+		{"check a b", `was given "a" "b"`},
 		{"check nowhere.json", "nowhere.json: no such file"},
 		{"check .", "is a directory"},
 		{"test " + document, "rules test takes FILE CASES, but was given"},
@@ -57,7 +57,7 @@ func TestRulesWrongUsage(t *testing.T) {
 		{"get --url http://db.example.com --auth horse", "--url must be https"},
 		{"get --url https://localhost:9000 --ca nowhere.pem", "nowhere.pem: no such file"},
 		{"get --url https://localhost:9000 --ca " + document, "holds no certificate"},
-		{"set --url https://localhost:9000", "rules set takes FILE, but was given []"},
+		{"set --url https://localhost:9000", "rules set takes FILE, but was given nothing"},
 		{"set nowhere.json --url https://localhost:9000", "nowhere.json: no such file"},
 	}
 	for _, test := range tests {
@@ -192,9 +192,9 @@ func TestRulesGetAndSet(t *testing.T) {
 
 	t.Chdir(t.TempDir())
 	ca := filepath.Join(dir, "tls", "ca.pem")
-	check(1, "", "certificate", "get", "--url", address)
-	check(1, "", "Permission denied; set LIVETREE_AUTH", "get", "--url", address, "--ca", ca)
-	check(1, "", "livetree: the server answered 401", "get", "--url", address, "--ca", ca, "--auth", "wrong")
+	check(76, "", "certificate", "get", "--url", address)
+	check(77, "", "Permission denied; set LIVETREE_AUTH", "get", "--url", address, "--ca", ca)
+	check(77, "", "livetree: the server answered 401", "get", "--url", address, "--ca", ca, "--auth", "wrong")
 
 	t.Chdir(filepath.Dir(dir)) // where ca.pem is found
 	t.Setenv("LIVETREE_AUTH", strings.TrimSpace(string(secret)))
@@ -212,7 +212,7 @@ func TestRulesGetAndSet(t *testing.T) {
 	if code := server.stop(syscall.SIGTERM); code != 0 {
 		t.Errorf("the server: exit %d", code)
 	}
-	check(1, "", "connection refused", "get")
+	check(69, "", "connection refused", "get")
 }
 
 // TestRulesSecretStaysHere: a server that answers with a redirect, or with the
@@ -236,9 +236,10 @@ func TestRulesSecretStaysHere(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, "ca.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Raw})))
+	codes := map[string]int{"away": 76, "home": 1}
 	for database, want := range map[string]string{"away": "the server answered 307", "home": "the server answered 418: you said Bearer (secret)"} {
 		code, out, errs := command("rules", "get", "--url", server.URL, "--ca", "ca.pem", "--auth", "horse", "--db", database)
-		if code != 1 || out != "" || !oneLine(errs) || !strings.Contains(errs, want) || strings.Contains(errs, "horse") {
+		if code != codes[database] || out != "" || !oneLine(errs) || !strings.Contains(errs, want) || strings.Contains(errs, "horse") {
 			t.Errorf("livetree rules get: exit %d, %q, %q; want %q", code, out, errs, want)
 		}
 	}

@@ -1,126 +1,181 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"flag"
-	"fmt"
-	"io"
 	"log/slog"
-	"os"
-	"strconv"
-	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/server"
+	"github.com/livetree/livetree/internal/store"
 )
 
-const serveUsage = `livetree serve runs the server until it gets SIGINT or SIGTERM; a second signal
+const serveLong = `livetree serve runs the server until it gets SIGINT or SIGTERM; a second signal
 stops it at once.
 
-Every flag can also be given as an environment variable: LIVETREE_ADDR for
---addr, LIVETREE_MAX_BODY for --max-body. LIVETREE_SECRET sets the app secret of
-the default database when that is made; otherwise one is generated and kept in
-the data directory under secrets/.
+Every flag can also be given as an environment variable, LIVETREE_MAX_BODY for
+--max-body, or in the TOML file that --config names, as max-body = "64MiB". A flag
+wins over a variable, and that over the file. --print-config shows what came of it.
 
-Examples:
+LIVETREE_SECRET sets the app secret of the default database when that is made;
+otherwise one is generated and kept in the data directory under secrets/.
 
-  livetree serve --dev
-  livetree serve --data /var/lib/livetree --addr :9000 --domain db.example.com
+With --acme-domain it gets certificates from Let's Encrypt, or from the authority that
+--acme-directory names, whose terms of service you accept thereby, and renews them.
+The authority must be able to reach this server by the name: port 443 of the name has
+to lead to --addr (TLS-ALPN-01) or, if --http-addr is given, its port 80 to that
+(HTTP-01). A proxy in between that ends TLS must pass on /.well-known/acme-challenge/
+of port 80; else let the proxy have the certificate. Names without --acme-domain, such
+as localhost, are shown a certificate of Livetree's own authority, tls/ca.pem in the
+data directory.`
 
-Flags:
+// printConfigFlag is the flag that shows the settings instead of serving.
+const printConfigFlag = "print-config"
 
-`
+// secretVariable holds the app secret. It has no flag: others on the machine can
+// see those.
+const secretVariable = "LIVETREE_SECRET"
 
-// errUsage says that the flags were wrong and the flag package has said so.
-var errUsage = errors.New("usage")
-
-// serve parses the flags of the serve command and runs the server.
-func serve(ctx context.Context, abort <-chan struct{}, args []string, stdout, stderr io.Writer) error {
-	c := server.Config{Out: stdout, Abort: abort, Secret: os.Getenv("LIVETREE_SECRET"), HostMap: map[string]string{}}
-	level := slog.LevelInfo
-	var trust trust
-	flags := serveFlags(&c, &trust, &level)
-	flags.SetOutput(stderr)
-	flags.Usage = func() {
-		say(stderr, serveUsage)
-		flags.PrintDefaults()
-	}
-	if err := fromEnvironment(flags, os.LookupEnv); err != nil {
-		return err
-	}
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return nil
-		}
-		return errUsage
-	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("serve takes no arguments, but was given %q", flags.Arg(0))
-	}
-	var err error
-	if c.Issuers, err = trust.list(); err != nil {
-		return err
-	}
-	c.Logger = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
-	return server.Run(ctx, c)
+// serveSettings is what the flags of serve fill in.
+type serveSettings struct {
+	config      server.Config
+	trust       trust
+	acmeDomains list
+	logLevel    slog.Level
+	logFormat   choice
+	configFile  string
+	printConfig choice
 }
 
-// serveFlags declares the flags, which fill in c.
-func serveFlags(c *server.Config, trust *trust, level *slog.Level) *flag.FlagSet {
-	flags := flag.NewFlagSet("livetree serve", flag.ContinueOnError)
+func newServeCommand(a *app) *cobra.Command {
+	s := &serveSettings{
+		config:      server.Config{HostMap: map[string]string{}},
+		logFormat:   choice{logAuto, []string{logAuto, logText, logJSON}},
+		printConfig: choice{"", []string{"text", "json"}},
+	}
+	c := &cobra.Command{
+		Use:   "serve [flags]",
+		Short: "run the server",
+		Long:  serveLong,
+		Example: `  livetree serve --dev
+  livetree serve --data /var/lib/livetree --addr :9000 --domain db.example.com
+  livetree serve --addr :443 --http-addr :80 --acme-domain db.example.com
+  livetree serve --config /etc/livetree.toml --print-config`,
+		GroupID: groupServer,
+		Args:    takes(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return serve(a, c, s)
+		},
+	}
+	s.declare(c.Flags())
+	s.declareLimits(c.Flags())
+	s.complete(c)
+	return c
+}
+
+// serve runs the server, or shows with what it would.
+func serve(a *app, c *cobra.Command, s *serveSettings) error {
+	secret, hasSecret := a.lookup(secretVariable)
+	var err error
+	if s.config.Issuers, err = s.trust.list(); err != nil {
+		return err
+	}
+	s.config.ACME.Domains = s.acmeDomains
+	if s.printConfig.word != "" {
+		all := settings(c.Flags())
+		if hasSecret {
+			all = append(all, setting{"secret", "(hidden)", originEnvironment, secretVariable})
+		}
+		return printSettings(a.stdout, all, s.printConfig.word == "json")
+	}
+	asText := s.logFormat.word == logText || s.logFormat.word == logAuto && a.isTerminal(a.stderr)
+	s.config.Logger = newLogger(a.stderr, s.logLevel, asText)
+	s.config.Secret, s.config.Version = secret, buildVersion()
+	s.config.Out, s.config.Abort = a.stdout, a.abort
+	return server.Run(c.Context(), s.config)
+}
+
+// declare declares the flags that say what is served, and how.
+func (s *serveSettings) declare(flags *pflag.FlagSet) {
+	c, trust := &s.config, &s.trust
 	flags.StringVar(&c.Data, "data", "./livetree-data", "the data `directory`; made if there is none")
 	flags.StringVar(&c.Addr, "addr", server.DefaultAddr, "the `host:port` for HTTPS; plain HTTP there is answered 404; port 0 picks one")
+	flags.StringVar(&c.AdminAddr, "admin-addr", server.DefaultAdminAddr, "the `host:port` of the admin listener: health, metrics, and what livetree db, secret, backup, top and profile use; with TLS unless it is on this machine alone; empty for none")
 	flags.StringVar(&c.HTTPAddr, "http-addr", "", "a second `host:port` for plain HTTP: 404 unless --allow-http")
 	flags.BoolVar(&c.AllowHTTP, "allow-http", false, "also serve plain HTTP: behind a proxy that ends TLS, or for SDKs in emulator mode")
 	flags.StringVar(&c.TLSCert, "tls-cert", "", "a PEM `file` with the certificate, read again when it changes; without it one is made under the data directory")
 	flags.StringVar(&c.TLSKey, "tls-key", "", "a PEM `file` with its key")
+	flags.Var(&s.acmeDomains, "acme-domain", "a public `name` of this server to get a certificate for by ACME; its port 443 must lead to --addr, or its port 80 to --http-addr; repeatable")
+	flags.StringVar(&c.ACME.Email, "acme-email", "", "an `address` for the ACME authority to write to")
+	flags.StringVar(&c.ACME.Directory, "acme-directory", server.DefaultACMEDirectory, "the `URL` of the ACME authority")
+	flags.StringVar(&c.ACME.CAFile, "acme-ca", "", "a PEM `file` with a certificate to trust when the ACME authority is asked, if the system does not trust it")
 	flags.StringVar(&c.DefaultDatabase, "default-db", "default", "the `name` of the database for requests that name none; empty for none")
 	flags.StringVar(&c.Domain, "domain", "", "databases are also named by the host: NAME.`domain`")
 	flags.Var(hostMap(c.HostMap), "host-map", "a `HOST=NAME` that gives a host its database; repeatable")
 	flags.Var(&trust.issuers, "issuer", "the `URL` of an identity provider whose tokens are accepted; needs --audience; repeatable")
 	flags.Var(&trust.audiences, "audience", "a `name` for which the tokens of issuers must be; {database} in it stands for the database's name; repeatable")
 	flags.StringVar(&trust.keys, "jwks", "", "where the keys of the one issuer are, an https: or file: `URL`, if its discovery document does not tell: a key set, or certificates by key id")
+	flags.StringVar(&c.Dialect, "dialect", rest.SpecDialect, "how the interface is spoken where they differ, a `name`: spec, or firebase for clients of today's hosted service")
 	flags.BoolVar(&c.Dev, "dev", false, "for trying out, on this machine only: new databases are open to all, a write makes its database, the credential owner is the administrator")
-	c.MaxBody = server.DefaultMaxBody
+
+	flags.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "what is logged from this `level` on: DEBUG, INFO, WARN or ERROR")
+	flags.Var(&s.logFormat, "log-format", "how it is logged; auto is text on a terminal and JSON otherwise")
+	flags.BoolVar(&c.AccessLog, "access-log", false, "log every request, at the level INFO")
+
+	flags.StringVar(&s.configFile, configFlag, "", "a TOML `file` with settings; its keys are the names of flags")
+	flags.Var(&s.printConfig, printConfigFlag, "print all settings and where they come from, as text or as json, and exit")
+	flags.Lookup(printConfigFlag).NoOptDefVal = "text"
+}
+
+// declareLimits declares the flags that bound what clients can take.
+func (s *serveSettings) declareLimits(flags *pflag.FlagSet) {
+	c := &s.config
+	c.MaxBody, c.MaxBodies, c.CacheBytes = server.DefaultMaxBody, server.DefaultMaxBodies, store.DefaultCacheBytes
+	c.Limits = server.Limits{
+		MaxConnections: server.DefaultMaxConnections,
+		MaxStreams:     server.DefaultMaxStreams,
+		KeepAlive:      server.DefaultKeepAlive,
+		HeadTimeout:    server.DefaultHeadTimeout,
+		IdleTimeout:    server.DefaultIdleTimeout,
+		DrainAccept:    server.DefaultDrainAccept,
+		DrainRequests:  server.DefaultDrainRequests,
+		LogKeep:        store.LogKeep{Age: server.DefaultLogAge, DatabaseBytes: server.DefaultLogBytes},
+	}
 	flags.Var((*byteSize)(&c.MaxBody), "max-body", "the largest body of a request, a `size` such as 256MiB")
-	c.MaxBodies = server.DefaultMaxBodies
 	flags.Var((*byteSize)(&c.MaxBodies), "max-bodies", "the memory that all bodies may take at a time, a `size`")
 	flags.Var((*byteSize)(&c.CacheBytes), "cache", "the `size` of the block cache; 0B for the default")
-	flags.TextVar(level, "log-level", *level, "what is logged: DEBUG, INFO, WARN or ERROR")
-	return flags
+	flags.Var((*byteSize)(&c.MemoryLimit), "memory-limit", "the `size` that the garbage collector tries to keep to; 0B for that of GOMEMLIMIT or, without it, what the other limits add up to")
+	flags.Var((*logKeep)(&c.LogKeep), "log-keep", "how long and how large the change log of a database may get, a `time,size`")
+	flags.Var((*count)(&c.MaxConnections), "max-connections", "the `number` of connections at a time; more are cut")
+	flags.Var((*count)(&c.MaxStreams), "max-streams", "the `number` of streams at a time")
+	flags.Var((*span)(&c.KeepAlive), "keep-alive", "the `time` between two signs of life of a stream")
+	flags.Var((*rateLimit)(&c.RateLimit), "rate-limit", "the `rate` of requests for each credential, or address without one, such as 100/s, with a burst 100/s,500; more are answered 429")
+	flags.Var((*span)(&c.HeadTimeout), "head-timeout", "the `time` in which the headers of a request must arrive")
+	flags.Var((*span)(&c.IdleTimeout), "idle-timeout", "the `time` that a connection is kept without a request")
+	flags.Var((*span)(&c.DrainAccept), "drain-accept", "the `time` that a server which stops still accepts connections")
+	flags.Var((*span)(&c.DrainRequests), "drain-requests", "the `time` that requests get then to end")
 }
 
-// fromEnvironment sets each flag from its variable: LIVETREE_DATA for --data.
-func fromEnvironment(flags *flag.FlagSet, lookup func(string) (string, bool)) error {
-	var err error
-	flags.VisitAll(func(f *flag.Flag) {
-		name := "LIVETREE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		value, ok := lookup(name)
-		if !ok || err != nil {
-			return
-		}
-		if setErr := f.Value.Set(value); setErr != nil {
-			err = fmt.Errorf("%s=%q: %w", name, value, setErr)
-		}
-	})
-	return err
-}
-
-// hostMap collects HOST=NAME pairs; the environment separates them by commas.
-type hostMap map[string]string
-
-func (m hostMap) String() string { return "" }
-
-func (m hostMap) Set(text string) error {
-	for pair := range strings.SplitSeq(text, ",") {
-		host, name, ok := strings.Cut(pair, "=")
-		if !ok || host == "" || name == "" {
-			return errors.New("it must be HOST=NAME")
-		}
-		m[strings.ToLower(host)] = name
+// complete tells shells what the values of some flags are.
+func (s *serveSettings) complete(c *cobra.Command) {
+	words := map[string][]string{
+		"log-level":     {"DEBUG", "INFO", "WARN", "ERROR"},
+		"log-format":    s.logFormat.words,
+		"dialect":       {rest.SpecDialect, rest.FirebaseDialect},
+		printConfigFlag: s.printConfig.words,
 	}
-	return nil
+	// These fail only for a flag that is not there.
+	for name, list := range words {
+		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
+	}
+	_ = c.MarkFlagDirname("data")
+	for _, name := range []string{"tls-cert", "tls-key", "acme-ca"} {
+		_ = c.MarkFlagFilename(name, "pem", "crt", "key")
+	}
+	_ = c.MarkFlagFilename(configFlag, "toml")
 }
 
 // trust is whose tokens are accepted, and for whom they must be.
@@ -138,50 +193,4 @@ func (t trust) list() ([]auth.Issuer, error) {
 		all = append(all, auth.Issuer{URL: url, Audiences: t.audiences, JWKS: t.keys})
 	}
 	return all, nil
-}
-
-// list collects texts; the environment separates them by commas.
-type list []string
-
-func (l *list) String() string { return "" }
-
-func (l *list) Set(text string) error {
-	*l = append(*l, strings.Split(text, ",")...)
-	return nil
-}
-
-// byteSize is a number of bytes with a unit.
-type byteSize int64
-
-var units = []struct {
-	suffix string
-	bytes  int64
-}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"B", 1}, {"", 1}}
-
-func (s *byteSize) String() string {
-	for i := len(units) - 3; s != nil && i >= 0; i-- {
-		if u := units[i]; int64(*s) >= u.bytes && int64(*s)%u.bytes == 0 {
-			return strconv.FormatInt(int64(*s)/u.bytes, 10) + u.suffix
-		}
-	}
-	if s == nil {
-		return ""
-	}
-	return strconv.FormatInt(int64(*s), 10) + "B"
-}
-
-func (s *byteSize) Set(text string) error {
-	for _, u := range units {
-		digits, ok := strings.CutSuffix(text, u.suffix)
-		if !ok {
-			continue
-		}
-		n, err := strconv.ParseInt(digits, 10, 64)
-		if err != nil || n < 0 || n > (1<<62)/u.bytes {
-			break
-		}
-		*s = byteSize(n * u.bytes)
-		return nil
-	}
-	return errors.New("it must be a number with B, KiB, MiB or GiB")
 }

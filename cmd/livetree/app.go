@@ -1,0 +1,240 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+)
+
+// An app is what a command has around it. Tests give it other surroundings.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	// lookup finds an environment variable.
+	lookup func(name string) (string, bool)
+	// isTerminal reports whether a person sits at one of the streams.
+	isTerminal func(stream any) bool
+	// abort is closed when the command has been asked twice to stop.
+	abort <-chan struct{}
+}
+
+// newApp returns the surroundings of the process.
+func newApp() *app {
+	return &app{
+		stdin:      os.Stdin,
+		stdout:     os.Stdout,
+		stderr:     os.Stderr,
+		lookup:     os.LookupEnv,
+		isTerminal: isTerminal,
+	}
+}
+
+func isTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// usageTemplate is cobra's, shorter, and with flags that fit a screen.
+const usageTemplate = `Usage:
+  {{if .HasAvailableSubCommands}}{{.CommandPath}} COMMAND{{else}}{{.UseLine}}{{end}}
+{{- if .HasExample}}
+
+Examples:
+{{.Example}}{{end}}
+{{- if .HasAvailableSubCommands}}{{$all := .Commands}}
+{{- range $group := .Groups}}
+
+{{$group.Title}}{{range $all}}{{if and (eq .GroupID $group.ID) .IsAvailableCommand}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}
+{{- if not .AllChildCommandsHaveGroup}}
+
+{{if .Groups}}More commands:{{else}}Commands:{{end}}{{range $all}}{{if and (eq .GroupID "") (or .IsAvailableCommand (eq .Name "help"))}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}{{end}}
+
+{{.CommandPath}} COMMAND --help says more about a command.{{end}}
+{{- if .HasAvailableLocalFlags}}
+
+Flags:
+{{.LocalFlags.FlagUsagesWrapped 100 | trimTrailingWhitespaces}}{{end}}
+`
+
+// group makes a command that only has commands below it. Alone it shows them, as
+// an error.
+func group(a *app, c *cobra.Command) *cobra.Command {
+	c.Use, c.DisableFlagsInUseLine = c.Use+" COMMAND", true
+	c.Args = func(c *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		unknown := strings.TrimPrefix(c.CommandPath()+" "+args[0], "livetree ")
+		hint := ""
+		if similar := similarCommand(c, args[0]); similar != "" {
+			hint = fmt.Sprintf(": did you mean %q?", similar)
+		}
+		return fmt.Errorf("unknown command %q%s; %s --help lists the commands", unknown, hint, c.CommandPath())
+	}
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		c.SetOut(a.stderr)
+		return errors.Join(c.Help(), errSaid)
+	}
+	return c
+}
+
+func quoted(list []string) []string {
+	out := make([]string, len(list))
+	for i, text := range list {
+		out[i] = strconv.Quote(text)
+	}
+	return out
+}
+
+// takes returns a check that a command was given these arguments. A name in
+// brackets may be left out, one that ends in dots may be repeated; both stand at
+// the end.
+func takes(names ...string) cobra.PositionalArgs {
+	least, most := 0, len(names)
+	for _, name := range names {
+		if !strings.HasPrefix(name, "[") {
+			least++
+		}
+		if strings.HasSuffix(strings.TrimSuffix(name, "]"), "...") {
+			most = int(^uint(0) >> 1)
+		}
+	}
+	wanted := "no arguments"
+	if len(names) > 0 {
+		wanted = strings.Join(names, " ")
+	}
+	return func(c *cobra.Command, args []string) error {
+		if least <= len(args) && len(args) <= most {
+			return nil
+		}
+		given := "nothing"
+		if len(args) > 0 {
+			given = strings.Join(quoted(args), " ")
+		}
+		return fmt.Errorf("%s takes %s, but was given %s; see %s --help",
+			strings.TrimPrefix(c.CommandPath(), "livetree "), wanted, given, c.CommandPath())
+	}
+}
+
+// flagError says in our words what is wrong with a flag.
+func flagError(c *cobra.Command, err error) error {
+	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		return unknownFlag(c, unknown)
+	}
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return fmt.Errorf("--%s=%s: %w", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())
+	}
+	if missing, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		return fmt.Errorf("--%s needs a value; see %s --help", missing.GetFlag().Name, c.CommandPath())
+	}
+	return err
+}
+
+func unknownFlag(c *cobra.Command, unknown *pflag.NotExistError) error {
+	given, name := "--"+unknown.GetSpecifiedName(), unknown.GetSpecifiedName()
+	if short := unknown.GetSpecifiedShortnames(); short != "" {
+		name, _, _ = strings.Cut(short, "=")
+		given = "-" + name
+	}
+	hint := ""
+	if similar := similarFlag(c.Flags(), name); similar != "" {
+		hint = ": did you mean --" + similar + "?"
+	}
+	return fmt.Errorf("unknown flag %s%s; %s --help lists the flags", given, hint, c.CommandPath())
+}
+
+// similarFlag returns the flag that is most like a name, or "".
+func similarFlag(flags *pflag.FlagSet, name string) string {
+	var names []string
+	flags.VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	return similar(names, name)
+}
+
+// similarCommand returns the command below c that is most like a name, or "".
+func similarCommand(c *cobra.Command, name string) string {
+	var names []string
+	for _, below := range c.Commands() {
+		if below.IsAvailableCommand() {
+			names = append(names, below.Name())
+		}
+	}
+	return similar(names, name)
+}
+
+// similar returns the name that somebody may have meant, or "".
+func similar(names []string, given string) string {
+	const tooFar = 3
+	best, distance := "", tooFar
+	for _, name := range names {
+		d := editDistance(name, given)
+		if len(given) >= tooFar && strings.HasPrefix(name, given) {
+			d = 1
+		}
+		if d < distance {
+			best, distance = name, d
+		}
+	}
+	return best
+}
+
+// editDistance returns how many letters must be added, removed, replaced or
+// swapped with their neighbour to make one name the other.
+func editDistance(a, b string) int {
+	rows := make([][]int, len(a)+1) // by the length of the parts of a and b
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		for j := range rows[i] {
+			switch {
+			case i == 0 || j == 0:
+				rows[i][j] = i + j
+				continue
+			case a[i-1] == b[j-1]:
+				rows[i][j] = rows[i-1][j-1]
+			default:
+				rows[i][j] = 1 + min(rows[i-1][j-1], rows[i-1][j], rows[i][j-1])
+			}
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
+}
+
+// newHelpCommand replaces cobra's, which takes a wrong name for success.
+func newHelpCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND...]",
+		Short:   "say what a command does",
+		Long:    "livetree help shows the help of a command, as its flag --help does.",
+		Example: "  livetree help serve\n  livetree help rules test",
+		RunE: func(c *cobra.Command, args []string) error {
+			topic := c.Root()
+			for i, name := range args {
+				next := slices.IndexFunc(topic.Commands(), func(c *cobra.Command) bool { return c.Name() == name })
+				if next < 0 {
+					return fmt.Errorf("unknown command %q; livetree --help lists the commands", strings.Join(args[:i+1], " "))
+				}
+				topic = topic.Commands()[next]
+			}
+			topic.InitDefaultHelpFlag()
+			topic.InitDefaultVersionFlag()
+			topic.SetOut(a.stdout)
+			return topic.Help()
+		},
+	}
+}

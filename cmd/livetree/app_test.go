@@ -1,0 +1,41 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+func TestTakes(t *testing.T) {
+	tests := []struct {
+		names       []string
+		least, most int
+	}{
+		{nil, 0, 0},
+		{[]string{"FILE"}, 1, 1},
+		{[]string{"PATH", "[FILE]"}, 1, 2},
+		{[]string{"PATH..."}, 1, 100},
+		{[]string{"PATH", "[FILE...]"}, 1, 100},
+		{[]string{"[FILE]", "[FILE]"}, 0, 2},
+	}
+	c := &cobra.Command{Use: "livetree"}
+	for _, test := range tests {
+		for n := range 5 {
+			err := takes(test.names...)(c, make([]string, n))
+			if want := test.least <= n && n <= test.most; (err == nil) != want {
+				t.Errorf("%q with %d arguments: %v, want that they are taken: %v", test.names, n, err, want)
+			}
+		}
+	}
+}
+
+func TestEditDistance(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"", "abc", 3}, {"addr", "addr", 0}, {"addr", "adr", 1}, {"serve", "sevre", 1}, {"secret", "sevre", 2}, {"data", "dada", 1}, {"kitten", "sitting", 3}} {
+		if got, back := editDistance(test.a, test.b), editDistance(test.b, test.a); got != test.want || back != test.want {
+			t.Errorf("from %q to %q it is %d, and back %d; want %d", test.a, test.b, got, back, test.want)
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// cLine is a line of a C string.
+var cLine = regexp.MustCompile(`(?m)^    (".*");?$`)
+
+func TestCStringIsTheCertificate(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "it's data")
+	s, err := startInProcess(data, "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.stop()
+	known, err := readTrust(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined := ""
+	for _, m := range cLine.FindAllStringSubmatch(known.cString(), -1) {
+		part, err := strconv.Unquote(m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		joined += part
+	}
+	if joined != known.PEM || !strings.HasSuffix(strings.TrimSpace(known.cString()), ";") {
+		t.Errorf("the C string reads\n%s\nwant\n%s", joined, known.PEM)
+	}
+}
+
+func TestQuoteShell(t *testing.T) {
+	for _, word := range []string{"/a/b-c_d.pem", "/my data/ca.pem", "/it's/ca.pem", "$(x)", `a"b\`, "https://h:1/?a=1&b=2"} {
+		out, err := exec.Command("sh", "-c", "printf %s "+quoteShell(word)).Output()
+		if err != nil || string(out) != word {
+			t.Errorf("%s is read back as %s, %v", quoteShell(word), out, err)
+		}
+	}
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// docsOn runs livetree docs on a terminal, or not, with a PAGER.
+func docsOn(terminal bool, pager string, args ...string) (code int, stdout, stderr string) {
+	var out, errs strings.Builder
+	a := newApp()
+	a.stdout, a.stderr = &out, &errs
+	a.isTerminal = func(any) bool { return terminal }
+	a.lookup = func(name string) (string, bool) { return pager, name == "PAGER" }
+	code = run(nil, a, append([]string{"docs"}, args...))
+	return code, out.String(), errs.String()
+}
+
+func TestDocsUseThePagerOnATerminalOnly(t *testing.T) {
+	if code, out, errs := docsOn(false, "tr a-z A-Z", "terms"); code != 0 || !strings.HasPrefix(out, "# Terms\n") || errs != "" {
+		t.Errorf("without a terminal: exit %d, %.30q, %q", code, out, errs)
+	}
+	if code, out, errs := docsOn(true, "tr a-z A-Z", "terms"); code != 0 || !strings.HasPrefix(out, "# TERMS\n") || errs != "" {
+		t.Errorf("on a terminal: exit %d, %.30q, %q, want it from the pager", code, out, errs)
+	}
+	if code, out, errs := docsOn(true, "", "terms"); code != 0 || !strings.HasPrefix(out, "# Terms\n") || errs != "" {
+		t.Errorf("with an empty PAGER: exit %d, %.30q, %q", code, out, errs)
+	}
+	if code, _, errs := docsOn(true, "no-such-pager", "terms"); code != 1 || !oneLine(errs) || !strings.Contains(errs, "PAGER names another") {
+		t.Errorf("with a pager that is not there: exit %d, %q", code, errs)
+	}
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/livetree/livetree/internal/client"
+)
+
+func newDoctorCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "doctor [--url URL] [--data DIRECTORY] [flags]",
+		Short: "look for what is wrong with a server, and say what to do",
+		Long: `livetree doctor looks at a server from the outside: its address, certificate, clock,
+database and rules; and, where there is a data directory, from the inside: its disk,
+the protection of its secrets, the limits of this machine. For all that is wrong it
+says what to do. Exit code 1 if something is.` + remoteLong,
+		Example: `  livetree doctor
+  livetree doctor --url https://db.example.com --db shop`,
+		GroupID: groupCare,
+		Args:    takes(),
+	}
+	r := remoteFlags(c.Flags())
+	r.jsonFlag(c.Flags())
+	data := c.Flags().String("data", "./livetree-data", "the data `directory` of a server on this machine")
+	c.RunE = r.runs(a, func(c *cobra.Command, _ []string) error {
+		if r.URL == "" {
+			r.URL = "https://localhost:9000"
+		}
+		r.Attempts = 1
+		server, err := r.connect()
+		if err != nil {
+			return err
+		}
+		defer server.Close()
+		checks := server.Diagnose(c.Context())
+		checks = append(checks, checkMachine(*data)...)
+		return showChecks(a, r.json, checks)
+	})
+	return c
+}
+
+// showChecks prints the checks; one that failed is an error.
+func showChecks(a *app, asJSON bool, checks []client.Check) error {
+	failed := false
+	for _, check := range checks {
+		failed = failed || check.Result == client.CheckFailed
+		if asJSON {
+			printJSON(a.stdout, check)
+			continue
+		}
+		say(a.stdout, fmt.Sprintf("%-8s %-12s %s\n", check.Result, check.Name, check.Text))
+		if check.Do != "" {
+			say(a.stdout, fmt.Sprintf("%21s do: %s\n", "", check.Do))
+		}
+	}
+	if failed {
+		return errSaid
+	}
+	return nil
+}
+
+const (
+	// littleRoom is what a disk should have left, in bytes and in parts of it.
+	littleRoom, littleShare = 1 << 30, 0.1
+	// fewFiles is a limit of open files that a server with many connections and
+	// tables can reach.
+	fewFiles = 4096
+)
+
+// checkMachine looks at the data directory and at the limits of the machine.
+func checkMachine(dir string) []client.Check {
+	var checks []client.Check
+	if _, err := os.Stat(filepath.Join(dir, "LIVETREE")); errors.Is(err, fs.ErrNotExist) {
+		return []client.Check{{Name: "data", Result: client.CheckSkipped, Text: "there is no data directory at " + dir, Do: "name it with --data if the server runs on this machine"}}
+	} else if err != nil {
+		return []client.Check{{Name: "data", Result: client.CheckFailed, Text: err.Error(), Do: "run this as the user that runs the server"}}
+	}
+	if free, total, err := diskRoom(dir); err == nil {
+		checks = append(checks, checkDisk(free, total))
+	}
+	checks = append(checks, checkSecrets(filepath.Join(dir, "secrets")))
+	if limit, ok := openFiles(); ok {
+		check := client.Check{Name: "limits", Result: client.CheckOK, Text: fmt.Sprintf("a process may have %d files open", limit)}
+		if limit < fewFiles {
+			check.Result, check.Do = client.CheckWarning, "raise it for the server: ulimit -n 65536, or LimitNOFILE= of its unit"
+		}
+		checks = append(checks, check)
+	}
+	return checks
+}
+
+func checkDisk(free, total uint64) client.Check {
+	check := client.Check{Name: "disk", Result: client.CheckOK, Text: fmt.Sprintf("%s of %s are free", size(int64(free)), size(int64(total)))}
+	if free < littleRoom {
+		check.Result = client.CheckFailed
+	} else if float64(free) < float64(total)*littleShare {
+		check.Result = client.CheckWarning
+	}
+	if check.Result != client.CheckOK {
+		check.Do = "make room or move the data directory to a larger disk: a server whose disk is full takes no writes"
+	}
+	return check
+}
+
+// checkSecrets finds out whether others on this machine can read the secrets.
+func checkSecrets(dir string) client.Check {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return client.Check{Name: "secrets", Result: client.CheckOK, Text: "none is kept in a file"}
+	case err != nil:
+		return client.Check{Name: "secrets", Result: client.CheckWarning, Text: err.Error(), Do: "run this as the user that runs the server"}
+	case info.Mode().Perm()&0o077 != 0:
+		return client.Check{Name: "secrets", Result: client.CheckFailed, Text: fmt.Sprintf("%s can be read by others (%v)", dir, info.Mode().Perm()), Do: "chmod 700 " + dir}
+	}
+	return client.Check{Name: "secrets", Result: client.CheckOK, Text: dir + " is protected"}
+}

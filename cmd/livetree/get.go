@@ -1,0 +1,65 @@
+package main
+
+import (
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/livetree/livetree/internal/client"
+)
+
+func newGetCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "get PATH --url URL [flags]",
+		Short: "print what is at a path",
+		Long: `livetree get prints the JSON at a path, / for everything: indented on a terminal,
+compact elsewhere.
+
+Filters need --order-by, and an index in the rules for orders by a child or by
+value.` + remoteLong,
+		Example: `  export LIVETREE_URL=https://localhost:9000
+  export LIVETREE_AUTH=$(cat livetree-data/secrets/default)
+  livetree get /rooms/blue
+  livetree get / --shallow
+  livetree get /users --order-by age --start-at 18 --limit-to-first 10`,
+		GroupID: groupData,
+		Args:    takes("PATH"),
+	}
+	r := remoteFlags(c.Flags())
+	r.jsonFlag(c.Flags())
+	filters := newFilters(c.Flags())
+	shallow := c.Flags().Bool("shallow", false, "only the keys of the children, each with the value true")
+	export := c.Flags().Bool("export", false, "with priorities, as livetree export writes it")
+	pretty := c.Flags().Bool("pretty", a.isTerminal(a.stdout), "indent the JSON")
+	explain := c.Flags().Bool("explain", false, "not the data, but how the server reads it; Livetree only")
+	c.RunE = r.runs(a, func(c *cobra.Command, args []string) error {
+		query := filters.query()
+		if *export {
+			query.Set("format", "export")
+		}
+		if *explain {
+			query.Set("explain", "true")
+		}
+		if *shallow {
+			query.Set("shallow", "true")
+		} else if *pretty && !r.json { // which shallow cannot stand beside
+			query.Set("print", "pretty")
+		}
+		at, err := client.Location(args[0])
+		if err != nil {
+			return err
+		}
+		server, err := r.connect()
+		if err != nil {
+			return err
+		}
+		defer server.Close()
+		out := &lineWriter{Writer: a.stdout}
+		_, err = server.Copy(c.Context(), out, client.Request{Method: http.MethodGet, Path: at, Query: query, Repeatable: true})
+		if out.last != 0 {
+			out.end()
+		}
+		return err
+	})
+	return c
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/livetree/livetree/internal/backup"
+)
+
+func newRestoreCommand(a *app) *cobra.Command {
+	var opts backup.RestoreOptions
+	c := &cobra.Command{
+		Use:   "restore BACKUP DATA [flags]",
+		Short: "make a data directory from a backup",
+		Long: `livetree restore verifies a backup and copies it into a data directory, which must be
+empty or not exist. A backup that is damaged is not restored: exit code 65.`,
+		Example: `  livetree restore /mnt/backups/monday ./livetree-data
+  livetree serve --data ./livetree-data`,
+		GroupID: groupCare,
+		Args:    takes("BACKUP", "DATA"),
+		RunE: func(c *cobra.Command, args []string) error {
+			p := newProgress(a, false)
+			opts.Progress = p.backup
+			r, err := backup.Restore(c.Context(), args[0], args[1], opts)
+			p.end()
+			if err != nil {
+				if r != nil {
+					say(a.stderr, r.String())
+				}
+				return err
+			}
+			data, err := filepath.Abs(args[1])
+			if err != nil {
+				data = args[1]
+			}
+			say(a.stdout, fmt.Sprintf("restored group %d, %d databases, %d bytes into %s\nserve it: livetree serve --data %s\n",
+				r.Group, len(r.Databases), r.Bytes, data, data))
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&opts.SkipContent, "skip-content", false, "compare only the files of the backup with their hashes, which is faster")
+	return c
+}
+
+func newBackupVerifyCommand(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "verify BACKUP [flags]",
+		Short: "say whether a backup is whole",
+		Long: `livetree backup verify reads a backup and compares all of it with its manifest: every
+file, every block and row, every tree. It needs no server and changes nothing. Exit
+code 65 if something is damaged.`,
+		Example: "  livetree backup verify /mnt/backups/monday",
+		Args:    takes("BACKUP"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.report(c.Context(), asJSON, func(ctx context.Context, p func(backup.Progress)) (*backup.Report, error) {
+				return backup.Verify(ctx, args[0], p)
+			})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
+	return c
+}
+
+// report runs something that reports, and prints it. The error says no more than
+// that something is damaged, for the exit code.
+func (a *app) report(ctx context.Context, asJSON bool, look func(context.Context, func(backup.Progress)) (*backup.Report, error)) error {
+	p := newProgress(a, false)
+	r, err := look(ctx, p.backup)
+	p.end()
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		text := json.NewEncoder(a.stdout)
+		text.SetIndent("", "  ")
+		if err := text.Encode(r); err != nil {
+			return err
+		}
+	} else {
+		say(a.stdout, r.String())
+	}
+	return r.Err()
+}
+
+// backup shows how far a backup is read.
+func (p *progress) backup(at backup.Progress) {
+	if at.Step == "files" {
+		p.text(fmt.Sprintf("%s %s", at.Step, size(at.Done)))
+		return
+	}
+	p.text(fmt.Sprintf("%s %d of %d: %s", at.Step, at.Done, at.Total, at.Name))
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A screen is one of tmux, where a command runs as a person sees it.
+type screen struct {
+	t      *testing.T
+	tmux   string
+	socket string // its own: a tmux that is ending refuses a new session
+}
+
+func newScreen(t *testing.T) *screen {
+	t.Helper()
+	tmux, err := exec.LookPath("tmux")
+	if err != nil {
+		t.Skip("tmux is not installed: NOTHING is tested on a terminal")
+	}
+	s := &screen{t: t, tmux: tmux, socket: filepath.Join(t.TempDir(), "tmux")}
+	t.Cleanup(func() { _ = exec.Command(tmux, "-S", s.socket, "kill-server").Run() })
+	return s
+}
+
+func (s *screen) do(args ...string) string {
+	s.t.Helper()
+	out, err := exec.Command(s.tmux, append([]string{"-S", s.socket, "-f", os.DevNull}, args...)...).CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("tmux %q: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+// run runs livetree on a new screen, which then says how it ended.
+func (s *screen) run(args ...string) {
+	s.t.Helper()
+	shell := fmt.Sprintf("%s=1 %q", commandVariable, os.Args[0])
+	for _, arg := range args {
+		shell += fmt.Sprintf(" %q", arg)
+	}
+	s.do("new-session", "-d", "-x", "100", "-y", "30", shell+"; echo ended with $?; exec cat")
+}
+
+func (s *screen) press(key string) { s.do("send-keys", key) }
+
+// shows waits until the screen shows a text, and returns all that is on it.
+func (s *screen) shows(want string) string {
+	s.t.Helper()
+	deadline, tick := time.After(3*time.Minute), time.NewTicker(10*time.Millisecond)
+	defer tick.Stop()
+	for {
+		text := s.do("capture-pane", "-p")
+		if strings.Contains(text, want) {
+			return text
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			s.t.Fatalf("the screen does not show %q:\n%s", want, text)
+		}
+	}
+}
+
+// TestImportOnATerminal: there is a progress bar; an import that is interrupted by
+// the keyboard says how to go on, and does.
+func TestImportOnATerminal(t *testing.T) {
+	p, data := operated(t, "--dev")
+	defer p.end()
+	terminal := newScreen(t)
+	const children = 20_000
+	file := filepath.Join(t.TempDir(), "people.json")
+	var text bytes.Buffer
+	for i := range children {
+		fmt.Fprintf(&text, `,"k%06d":{"n":%d,"text":%q}`, i, i, strings.Repeat("x", 200))
+	}
+	text.WriteByte('}')
+	text.Bytes()[0] = '{'
+	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	url, ca := "https://"+p.addr, filepath.Join(data, "tls", "ca.pem")
+	args := []string{"import", file, "/people", "--url", url, "--ca", ca, "--parallel", "1", "--request-size", "4KiB"}
+	terminal.run(args...)
+	terminal.shows("importing  [#")
+	terminal.press("C-c")
+	if said := terminal.shows("ended with 75"); !strings.Contains(said, "same command") {
+		t.Errorf("an import that was interrupted says\n%s", said)
+	}
+	terminal = newScreen(t)
+	terminal.run(args...)
+	terminal.shows("ended with 0")
+	code, out, errs := command("get", "/people", "--shallow", "--json", "--url", url, "--ca", ca)
+	var keys map[string]bool
+	if err := json.Unmarshal([]byte(out), &keys); code != 0 || err != nil || len(keys) != children {
+		t.Errorf("after that there are %d children, exit %d, %v %s", len(keys), code, err, errs)
+	}
+}

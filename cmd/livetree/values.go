@@ -1,0 +1,224 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/livetree/livetree/internal/server"
+	"github.com/livetree/livetree/internal/store"
+)
+
+// The types of values, for those that a file spells in another way than a flag.
+const (
+	typeBool  = "bool" // as pflag calls it
+	typeCount = "count"
+	typeList  = "list"
+	typeHosts = "hosts"
+)
+
+// hostMap collects HOST=NAME pairs; the environment separates them by commas.
+type hostMap map[string]string
+
+func (m hostMap) String() string {
+	pairs := make([]string, 0, len(m))
+	for _, host := range slices.Sorted(maps.Keys(m)) {
+		pairs = append(pairs, host+"="+m[host])
+	}
+	return strings.Join(pairs, ",")
+}
+
+func (m hostMap) Type() string { return typeHosts }
+
+func (m hostMap) Set(text string) error {
+	for pair := range strings.SplitSeq(text, ",") {
+		host, name, ok := strings.Cut(pair, "=")
+		if !ok || host == "" || name == "" {
+			return errors.New("it must be HOST=NAME")
+		}
+		m[strings.ToLower(host)] = name
+	}
+	return nil
+}
+
+// list collects texts; the environment separates them by commas.
+type list []string
+
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+func (l *list) Type() string { return typeList }
+
+func (l *list) Set(text string) error {
+	*l = append(*l, strings.Split(text, ",")...)
+	return nil
+}
+
+// choice is one of some words.
+type choice struct {
+	word  string
+	words []string
+}
+
+func (c *choice) String() string { return c.word }
+
+func (c *choice) Type() string { return strings.Join(c.words, "|") }
+
+func (c *choice) Set(text string) error {
+	if !slices.Contains(c.words, text) {
+		return fmt.Errorf("it must be one of %s", strings.Join(c.words, ", "))
+	}
+	c.word = text
+	return nil
+}
+
+// count is a number of things, of which there must be some.
+type count int
+
+func (c *count) String() string { return strconv.Itoa(int(*c)) }
+
+func (c *count) Type() string { return typeCount }
+
+func (c *count) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return errors.New("it must be a whole number above 0")
+	}
+	*c = count(n)
+	return nil
+}
+
+// span is a time that something may take.
+type span time.Duration
+
+func (s *span) String() string { return shortDuration(time.Duration(*s)) }
+
+func (s *span) Type() string { return "time" }
+
+func (s *span) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return errors.New("it must be a time above 0 such as 500ms, 30s or 2m")
+	}
+	*s = span(d)
+	return nil
+}
+
+// shortDuration is Duration.String without the units that are zero at its end.
+func shortDuration(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// byteSize is a number of bytes with a unit.
+type byteSize int64
+
+var units = []struct {
+	suffix string
+	bytes  int64
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"B", 1}, {"", 1}}
+
+func (s *byteSize) String() string {
+	for i := len(units) - 3; s != nil && i >= 0; i-- {
+		if u := units[i]; int64(*s) >= u.bytes && int64(*s)%u.bytes == 0 {
+			return strconv.FormatInt(int64(*s)/u.bytes, 10) + u.suffix
+		}
+	}
+	if s == nil {
+		return ""
+	}
+	return strconv.FormatInt(int64(*s), 10) + "B"
+}
+
+func (s *byteSize) Type() string { return "size" }
+
+func (s *byteSize) Set(text string) error {
+	for _, u := range units {
+		digits, ok := strings.CutSuffix(text, u.suffix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil || n < 0 || n > (1<<62)/u.bytes {
+			break
+		}
+		*s = byteSize(n * u.bytes)
+		return nil
+	}
+	return errors.New("it must be a number with B, KiB, MiB or GiB")
+}
+
+// logKeep is how long and how large the change log may get: 1h,64MiB.
+type logKeep store.LogKeep
+
+func (k *logKeep) String() string {
+	return shortDuration(k.Age) + "," + (*byteSize)(&k.DatabaseBytes).String()
+}
+
+func (k *logKeep) Type() string { return "time,size" }
+
+func (k *logKeep) Set(text string) error {
+	age, size, ok := strings.Cut(text, ",")
+	var s span
+	var b byteSize
+	if !ok || s.Set(age) != nil || b.Set(size) != nil || b == 0 {
+		return errors.New("it must be a time and a size such as 1h,64MiB")
+	}
+	k.Age, k.DatabaseBytes = time.Duration(s), int64(b)
+	return nil
+}
+
+// rateLimit is so many requests in a time, with how many at once: 100/s,200.
+type rateLimit server.RateLimit
+
+const rateOff = "off"
+
+// perSecond says how many seconds a unit of time has.
+var perSecond = map[string]float64{"s": 1, "m": 60, "h": 3600}
+
+func (r *rateLimit) String() string {
+	if r.PerSecond == 0 {
+		return rateOff
+	}
+	for _, unit := range []string{"s", "m", "h"} {
+		if n := r.PerSecond * perSecond[unit]; n == float64(int(n)) {
+			return fmt.Sprintf("%d/%s,%d", int(n), unit, r.Burst)
+		}
+	}
+	return fmt.Sprintf("%g/s,%d", r.PerSecond, r.Burst)
+}
+
+func (r *rateLimit) Type() string { return "rate" }
+
+func (r *rateLimit) Set(text string) error {
+	if text == rateOff {
+		*r = rateLimit{}
+		return nil
+	}
+	average, burst, hasBurst := strings.Cut(text, ",")
+	number, unit, _ := strings.Cut(average, "/")
+	var n count
+	if perSecond[unit] == 0 || n.Set(number) != nil {
+		return errors.New("it must be off or a rate such as 100/s or 600/m, and may have a burst: 100/s,500")
+	}
+	set := rateLimit{PerSecond: float64(n) / perSecond[unit]}
+	most := n
+	if unit != "s" {
+		most = count(max(1, int(set.PerSecond)))
+	}
+	if hasBurst && most.Set(burst) != nil {
+		return errors.New("its burst must be a whole number above 0: 100/s,500")
+	}
+	set.Burst = int(most)
+	*r = set
+	return nil
+}

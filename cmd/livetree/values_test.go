@@ -1,0 +1,53 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/livetree/livetree/internal/server"
+)
+
+// TestValues: what a value prints, it takes, and prints again.
+func TestValues(t *testing.T) {
+	tests := []struct {
+		value       pflag.Value
+		given, want string
+	}{
+		{new(byteSize), "0", "0B"},
+		{new(byteSize), "1024", "1KiB"},
+		{new(byteSize), "1025B", "1025B"},
+		{new(byteSize), "3GiB", "3GiB"},
+		{new(byteSize), "1024MiB", "1GiB"},
+		{new(span), "90s", "1m30s"},
+		{new(span), "120s", "2m"},
+		{new(span), "60m", "1h"},
+		{new(span), "3610s", "1h0m10s"},
+		{new(span), "1.5s", "1.5s"},
+		{new(count), "5", "5"},
+		{new(logKeep), "90m,1024KiB", "1h30m,1MiB"},
+		{new(rateLimit), "off", "off"},
+		{new(rateLimit), "100/s", "100/s,100"},
+		{new(rateLimit), "600/m", "10/s,10"},
+		{new(rateLimit), "30/m", "30/m,1"},
+		{new(rateLimit), "1/h,5", "1/h,5"},
+		{new(rateLimit), "7/h", "7/h,1"},
+		{hostMap{}, "B.example=b,a.example=a", "a.example=a,b.example=b"},
+		{new(list), "a,b", "a,b"},
+		{&choice{words: []string{"a", "b"}}, "b", "b"},
+	}
+	for _, test := range tests {
+		if err := test.value.Set(test.given); err != nil || test.value.String() != test.want {
+			t.Errorf("%T %s is %s, %v; want %s", test.value, test.given, test.value, err, test.want)
+		}
+		if _, isList := test.value.(*list); isList {
+			continue // it adds
+		}
+		if err := test.value.Set(test.want); err != nil || test.value.String() != test.want {
+			t.Errorf("%T %s is %s, %v", test.value, test.want, test.value, err)
+		}
+	}
+	if r := (rateLimit{PerSecond: 1.0 / 7, Burst: 1}); r.String() == rateOff {
+		t.Errorf("%+v prints as off", server.RateLimit(r))
+	}
+}
