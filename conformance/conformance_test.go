@@ -56,14 +56,16 @@ func readScripts(t *testing.T) []script {
 // A runner sends the requests of scripts to one server by one version of HTTP.
 type runner struct {
 	*instance
-	major int
-	https *http.Transport
-	plain *http.Transport
+	t       *testing.T
+	major   int
+	https   *http.Transport
+	plain   *http.Transport
+	streams map[string]*stream // of the current case
 }
 
 func newRunner(t *testing.T, i *instance, major int) *runner {
 	plain := i.transport(t, 1)
-	return &runner{instance: i, major: major, https: i.transport(t, major), plain: plain}
+	return &runner{instance: i, t: t, major: major, https: i.transport(t, major), plain: plain}
 }
 
 // run returns what is not as the script says, a message for each.
@@ -81,16 +83,32 @@ func (r *runner) run(s script) []string {
 		if err != nil {
 			return append(problems, fmt.Sprintf("%s:%d: %v", s.file, c.line, err))
 		}
-		kept := texts{"secret": secret}
-		for _, step := range c.steps {
-			if slices.Contains(step.marks, "@http1") && r.major != 1 || slices.Contains(step.marks, "@http2") && r.major != 2 {
-				continue
+		problems = append(problems, r.runCase(s.file, c)...)
+	}
+	return problems
+}
+
+// runCase does what stands below a heading.
+func (r *runner) runCase(file string, c testCase) (problems []string) {
+	report := func(line int, what, problem string) {
+		problems = append(problems, fmt.Sprintf("%s:%d: %s\n%s\nto prove %s", file, line, what, problem, c.heading))
+	}
+	kept := texts{"secret": secret}
+	r.streams = make(map[string]*stream)
+	defer r.closeStreams()
+	for _, step := range c.steps {
+		if slices.Contains(step.marks, "@http1") && r.major != 1 || slices.Contains(step.marks, "@http2") && r.major != 2 {
+			if step.stream != "" {
+				r.streams[step.stream] = nil // and what is said about it is left out
 			}
-			if problem := r.step(step, kept); problem != "" {
-				problems = append(problems, fmt.Sprintf("%s:%d: %s %s\n%s\nto prove %s",
-					s.file, step.want.line, step.method, show(step.target), problem, c.heading))
-			}
+			continue
 		}
+		if problem := r.do(step, kept); problem != "" {
+			report(step.at(), step.what(), problem)
+		}
+	}
+	if problem := r.checkRest(); problem != "" {
+		report(c.line, "at the end", problem)
 	}
 	return problems
 }
@@ -155,12 +173,17 @@ func (r *runner) step(s step, kept texts) string {
 	if err != nil {
 		return err.Error()
 	}
+	return s.want.compare(got, kept)
+}
+
+// compare returns what is wrong with an answer.
+func (want answer) compare(got response, kept texts) string {
 	var problems []string
-	if got.status != s.want.status {
-		problems = append(problems, fmt.Sprintf("status %d, want %d", got.status, s.want.status))
+	if got.status != want.status {
+		problems = append(problems, fmt.Sprintf("status %d, want %d", got.status, want.status))
 	}
 	typed := false
-	for _, f := range s.want.header {
+	for _, f := range want.header {
 		typed = typed || strings.EqualFold(f.name, "Content-Type")
 		if problem := matchHeader(f, got.header, kept); problem != "" {
 			problems = append(problems, "header "+f.name+": "+problem)
@@ -171,7 +194,7 @@ func (r *runner) step(s step, kept texts) string {
 			problems = append(problems, problem)
 		}
 	}
-	if problem := kept.match(s.want.body, got.body); problem != "" {
+	if problem := kept.match(want.body, got.body); problem != "" {
 		problems = append(problems, problem)
 	}
 	return strings.Join(problems, "\n")
@@ -208,18 +231,11 @@ func (r *runner) send(s step, kept texts) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	transport := r.https
-	if req.URL.Scheme == "http" {
-		transport = r.plain
-	}
-	answer, err := transport.RoundTrip(req) // not a Client: it would follow redirects
+	answer, err := r.roundTrip(req)
 	if err != nil {
 		return response{}, err
 	}
 	defer answer.Body.Close()
-	if transport == r.https && answer.ProtoMajor != r.major {
-		return response{}, fmt.Errorf("the answer came by %s, want HTTP/%d", answer.Proto, r.major)
-	}
 	body, err := io.ReadAll(answer.Body)
 	if err != nil {
 		return response{}, fmt.Errorf("read the answer: %w", err)
@@ -228,6 +244,23 @@ func (r *runner) send(s step, kept texts) (response, error) {
 		answer.Header.Set("Connection", "close") // net/http may take it out
 	}
 	return response{answer.StatusCode, answer.Header, string(body)}, nil
+}
+
+// roundTrip sends a request and returns the head of its answer.
+func (r *runner) roundTrip(req *http.Request) (*http.Response, error) {
+	transport := r.https
+	if req.URL.Scheme == "http" {
+		transport = r.plain
+	}
+	answer, err := transport.RoundTrip(req) // not a Client: it would follow redirects
+	if err != nil {
+		return nil, err
+	}
+	if transport == r.https && answer.ProtoMajor != r.major {
+		_ = answer.Body.Close()
+		return nil, fmt.Errorf("the answer came by %s, want HTTP/%d", answer.Proto, r.major)
+	}
+	return answer, nil
 }
 
 // request builds a request such that the target goes out as it is written.

@@ -6,4 +6,7 @@
 // each the requests and answers that prove it. README.md describes the form of
 // the files. The test starts a server for each file and sends the requests over
 // HTTPS, once by HTTP/1.1 and once by HTTP/2.
+//
+// Other tests start the command as a process, which they kill, and hold its
+// streams to account by caches of their own.
 package conformance

@@ -13,9 +13,16 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/livetree/livetree/internal/proof"
 )
 
-var long = flag.Bool("long", false, "run the tests that take minutes and gigabytes")
+var (
+	long        = flag.Bool("long", false, "run the tests that take minutes and gigabytes")
+	streamsTime = flag.Duration("streams.time", 0, "how long TestStreamsOutside runs; 0 for what the length says")
+
+	figures = proof.NewFigures()
+)
 
 // client returns a client of a server, with the app secret in every request.
 func (i *instance) client() *http.Client {

@@ -8,6 +8,7 @@ import (
 // TestRunnerFails runs scripts of which each is wrong in one place. A runner
 // that cannot fail proves nothing.
 func TestRunnerFails(t *testing.T) {
+	const opening = "@stream s\n> GET /s.json\n< 200\n"
 	tests := []struct {
 		name, lines string
 		want        string // in the one problem; empty for none
@@ -41,6 +42,20 @@ func TestRunnerFails(t *testing.T) {
 		{"bytes", "> PUT /a.json \"<0x41>\"\n< 200 \"B\"", `got  "\"A\""`},
 		{"path that net/http would change", "> GET /a\"b.json\n< 200 null", "net/http would send"},
 		{"plain request", "@plain\n> GET /a.json\n< 200 null", "status 404, want 200"},
+		{"stream", opening + "* s put {\"path\":\"/\",\"data\":null}\n@close s", ""},
+		{"stream that was left out", "@http1\n" + opening + "* s put nothing", "want"},
+		{"event", opening + "* s put {\"path\":\"/\",\"data\":1}", `\"data\":1`},
+		{"name of an event", opening + "* s patch {\"path\":\"/\",\"data\":null}", "event: patch"},
+		{"id where none is", opening + "* s id <*> put {\"path\":\"/\",\"data\":null}", "id: <*>"},
+		{"no id where one is", strings.Replace(opening, ".json", ".json?resume=true", 1) + "* s put {\"path\":\"/\",\"data\":null}", "event: put"},
+		{"end of a stream that goes on", opening + "* s end", "want the end"},
+		{"event that was left over", opening, "has more to tell"},
+		{"event that was not expected", opening + "* s put {\"path\":\"/\",\"data\":null}\n> PUT /s/a.json 1\n< 200 1", "has more to tell"},
+		{"stream that is not open", "* s end", "no stream of this name is open"},
+		{"stream that was closed", opening + "@close s\n* s end", "no stream of this name is open"},
+		{"answer instead of a stream", strings.Replace(opening, ".json", ".json?shallow=true", 1), "status 400, want 200"},
+		{"stream instead of an answer", "@stream s\n> GET /s.json\n< 403 error Permission denied\n@close s", "status 200, want 403"},
+		{"header of a stream", "@stream s\n> GET /s.json\n< 200\n< Cache-Control: private\n@close s", "header Cache-Control"},
 		{"connection", "@http1\n> GET /a.json?print=silent\n< 204\n< Connection: <none>", "header Connection"},
 	}
 	for _, major := range []int{1, 2} {
@@ -80,6 +95,11 @@ func TestParserFails(t *testing.T) {
 		"@nonsense\n":                    "1: @nonsense is not known",
 		"# Test 1: \"x\"\n@server dev\n": "2: @server is not known, or not allowed here",
 		"# Test 1: \"x\"\n> GET /a.json\n@plain\n< 200 1\n": "3: the request on line 2 has no answer",
+		"# Test 1: \"x\"\n> GET /a.json\n* s end\n":         "3: the request on line 2 has no answer",
+		"* s end\n":                  "1: an action stands before the first heading",
+		"# Test 1: \"x\"\n* s put\n": "2: an event looks like",
+		"# Test 1: \"x\"\n@close\n":  "2: the name of a stream, or a secret, is missing",
+		"# Test 1: \"x\"\n@stream\n": "2: @stream is not known",
 	} {
 		if _, err := parse("test.txt", text); err == nil || !strings.Contains(err.Error(), "test.txt:"+want) {
 			t.Errorf("%q is parsed with %v, want %s", text, err, want)
@@ -88,7 +108,7 @@ func TestParserFails(t *testing.T) {
 }
 
 func TestOptionsFail(t *testing.T) {
-	for _, option := range []string{"nonsense", "max-body=x"} {
+	for _, option := range []string{"nonsense", "max-body=x", "keep-alive=x", "max-streams=x"} {
 		if _, err := configure([]string{option}); err == nil {
 			t.Errorf("the option %s is taken", option)
 		}

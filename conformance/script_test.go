@@ -25,10 +25,14 @@ type testCase struct {
 	steps   []step
 }
 
-// A step is a request and its answer, as they stand in the file.
+// A step is a request and its answer, as they stand in the file, or another
+// action.
 type step struct {
 	line   int
+	action action
 	marks  []string // such as @plain
+	stream string   // the name of the stream that it opens or is about
+	words  []string // of an action
 	method string
 	target string
 	header []field
@@ -57,7 +61,8 @@ type parser struct {
 	section byte // '>' or '<': which part of a step the last line was of
 	inBody  bool
 	marks   []string
-	begun   bool // a body of several lines has its first line
+	stream  string // the next request opens it
+	begun   bool   // a body of several lines has its first line
 }
 
 // parse reads a script.
@@ -85,6 +90,8 @@ func (p *parser) line(line string) error {
 		return p.request(strings.TrimPrefix(line[1:], " "))
 	case line == "<" || strings.HasPrefix(line, "< "):
 		return p.answer(strings.TrimPrefix(line[1:], " "))
+	case strings.HasPrefix(line, "* "):
+		return p.event(line[2:])
 	}
 	if err := p.endStep(); err != nil {
 		return err
@@ -121,6 +128,10 @@ func (p *parser) mark(line string) error {
 		p.options = words[1:]
 	case slices.Contains(marks, words[0]) && len(words) == 1:
 		p.marks = append(p.marks, words[0])
+	case words[0] == "@stream" && len(words) == 2:
+		p.stream = words[1]
+	case actions[words[0]] != 0:
+		return p.act(step{action: actions[words[0]], words: words[1:]})
 	default:
 		return fmt.Errorf("%s is not known, or not allowed here", words[0])
 	}
@@ -163,8 +174,8 @@ func (p *parser) newRequest(text string) error {
 		return fmt.Errorf("a request looks like > METHOD /target.json BODY")
 	}
 	c := &p.cases[len(p.cases)-1]
-	c.steps = append(c.steps, step{line: p.number, marks: p.marks, method: method, target: target, body: body})
-	p.section, p.inBody, p.marks = '>', false, nil
+	c.steps = append(c.steps, step{line: p.number, marks: p.marks, stream: p.stream, method: method, target: target, body: body})
+	p.section, p.inBody, p.marks, p.stream = '>', false, nil, ""
 	return nil
 }
 
@@ -250,6 +261,7 @@ var kinds = map[string]string{
 	"key":    `[-0-9A-Z_a-z]{20}`,
 	"millis": `[0-9]{13}`,
 	"etag":   `[-0-9A-Za-z_]{8,}`,
+	"number": `[0-9]+`,
 	"text":   `[^\n]+`,
 }
 

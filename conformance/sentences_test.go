@@ -11,7 +11,7 @@ import (
 const specSentences = 174
 
 // ours are the sources of headings that are not in the specification.
-var ours = []string{"Values", "Requests", "Rules", "Texts", "Clients"}
+var ours = []string{"Values", "Requests", "Streams", "Dialects", "Rules", "Texts", "Clients"}
 
 const inPart = " (in part)"
 

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/livetree/livetree/internal/server"
 )
@@ -28,6 +29,9 @@ type instance struct {
 	plainAddr string // of the port for plain HTTP, empty if there is none
 	trusted   *x509.CertPool
 	isDefault bool // there is a default database
+	config    server.Config
+	drain     func() // ends it in order
+	stop      func() // ends it at once
 }
 
 // configure turns the options of a script into a configuration.
@@ -54,6 +58,12 @@ func configure(options []string) (server.Config, error) {
 			c.MaxBody, err = strconv.ParseInt(value, 10, 64)
 		case "max-bodies":
 			c.MaxBodies, err = strconv.ParseInt(value, 10, 64)
+		case "dialect":
+			c.Dialect = value
+		case "max-streams":
+			c.MaxStreams, err = strconv.Atoi(value)
+		case "keep-alive":
+			c.KeepAlive, err = time.ParseDuration(value)
 		default:
 			err = errors.New("it is not known")
 		}
@@ -81,26 +91,10 @@ func start(t *testing.T, options []string) *instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ready := &announced{addr: make(chan string, 1)}
-	abort := make(chan struct{})
-	config.Data, config.Logger, config.Out, config.Abort = t.TempDir(), slog.New(slog.DiscardHandler), ready, abort
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- server.Run(ctx, config) }()
-	i := &instance{plainAddr: config.HTTPAddr, isDefault: config.DefaultDatabase != ""}
-	select {
-	case i.addr = <-ready.addr:
-	case err := <-ended:
-		cancel()
-		t.Fatalf("the server does not start: %v", err)
-	}
-	t.Cleanup(func() {
-		cancel()
-		close(abort) // nobody is left to be waited for
-		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
-			t.Errorf("the server ends with: %v", err)
-		}
-	})
+	config.Data, config.Logger = t.TempDir(), slog.New(slog.DiscardHandler)
+	i := &instance{config: config, plainAddr: config.HTTPAddr, isDefault: config.DefaultDatabase != ""}
+	t.Cleanup(func() { i.stop() })
+	i.run(t)
 	pem, err := os.ReadFile(filepath.Join(config.Data, "tls", "ca.pem"))
 	if err != nil {
 		t.Fatal(err)
@@ -110,6 +104,36 @@ func start(t *testing.T, options []string) *instance {
 		t.Fatal("ca.pem holds no certificate")
 	}
 	return i
+}
+
+// run starts the server on its data directory.
+func (i *instance) run(t *testing.T) {
+	t.Helper()
+	ready := &announced{addr: make(chan string, 1)}
+	abort := make(chan struct{})
+	i.config.Out, i.config.Abort = ready, abort
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx, i.config) }()
+	i.drain = func() {
+		cancel()
+		if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("the server ends with: %v", err)
+		}
+		i.stop = func() {}
+	}
+	i.stop = func() {
+		cancel()
+		close(abort) // nobody is left to be waited for
+		i.drain()
+	}
+	select {
+	case i.addr = <-ready.addr:
+		i.config.Addr = i.addr
+	case err := <-ended:
+		i.stop = cancel
+		t.Fatalf("the server does not start: %v", err)
+	}
 }
 
 // announced waits for the line that says where the server is.

@@ -19,6 +19,10 @@ import (
 
 const secret = "AdminSDKsecretAdminSDKsecretAdminSDKsecr"
 
+// insideVariable says to a test process that it is in namespaces of its own, and
+// where the files of TestSuite are.
+const insideVariable = "LIVETREE_SUITE_INSIDE"
+
 // TestEmulatorMode uses the SDK as it is used against the emulator: plain HTTP,
 // the database in ns, the credential owner.
 func TestEmulatorMode(t *testing.T) {
