@@ -1,0 +1,203 @@
+//go:build unix
+
+package trust_test
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/livetree/livetree/internal/proof"
+)
+
+// An attack holds up a server from many connections.
+type attack struct {
+	name string
+	// open begins one connection of the attack; it returns what is to be closed
+	// in the end.
+	open func(h *hostile) (net.Conn, error)
+	// share is by how much fewer connections there are, as each does more.
+	share int
+}
+
+// hostile is who attacks.
+type hostile struct {
+	addr    string
+	trusted *x509.CertPool
+}
+
+func (h *hostile) dial() (net.Conn, error) {
+	return net.DialTimeout("tcp", h.addr, patience)
+}
+
+// speak opens a TLS connection and sends something over it.
+func (h *hostile) speak(text string) (net.Conn, error) {
+	dialer := &net.Dialer{Timeout: patience}
+	conn, err := tls.DialWithDialer(dialer, "tcp", h.addr, &tls.Config{RootCAs: h.trusted})
+	if err != nil {
+		return nil, err
+	}
+	_, err = io.WriteString(conn, text)
+	return conn, err
+}
+
+var attacks = []attack{
+	{name: "connections that do nothing", open: (*hostile).dial},
+	{name: "half of a TLS hello", open: func(h *hostile) (net.Conn, error) {
+		conn, err := h.dial()
+		if err == nil {
+			_, err = conn.Write([]byte{22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3})
+		}
+		return conn, err
+	}},
+	{name: "connections that come and go", open: func(h *hostile) (net.Conn, error) {
+		conn, err := h.speak("")
+		if err == nil {
+			conn.Close()
+		}
+		return nil, err
+	}},
+	{name: "heads that do not end", open: func(h *hostile) (net.Conn, error) { return h.speak("GET /a.json HTTP/1.1\r\nHost: h\r\nX: ") }},
+	{name: "bodies that do not end", open: func(h *hostile) (net.Conn, error) {
+		return h.speak("PUT /slow.json HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n\"")
+	}},
+	{name: "bodies of unknown length", open: func(h *hostile) (net.Conn, error) {
+		return h.speak("PUT /slow.json HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n10000\r\n\"" + strings.Repeat("x", 10_000))
+	}},
+	{name: "answers that nobody reads", open: func(h *hostile) (net.Conn, error) {
+		return h.speak(strings.Repeat("GET /large.json HTTP/1.1\r\nHost: h\r\n\r\n", 10))
+	}},
+	{name: "a long string that nobody reads", open: func(h *hostile) (net.Conn, error) {
+		return h.speak("GET /long.json HTTP/1.1\r\nHost: h\r\n\r\n")
+	}},
+	{name: "idle connections", open: func(h *hostile) (net.Conn, error) { return h.speak("GET /a.json HTTP/1.1\r\nHost: h\r\n\r\n") }},
+	{name: "streams that nobody reads", open: func(h *hostile) (net.Conn, error) {
+		return h.speak("GET /busy.json HTTP/1.1\r\nHost: h\r\nAccept: text/event-stream\r\n\r\n")
+	}},
+}
+
+// memoryLimit returns the setting of a server with small caches for so many
+// connections.
+func memoryLimit(connections int) int {
+	return 256<<20 + connections*(256<<10)
+}
+
+// TestHostileClients attacks a server while an ordinary client goes about its
+// business: all its requests are answered, and memory stays bounded.
+func TestHostileClients(t *testing.T) {
+	t.Parallel()
+	connections, peak := length(60, 500, 5000), 0
+	limit := memoryLimit(connections)
+	p := startProcess(t, "--dev", "--cache", "16MiB", "--max-bodies", "64MiB", "--max-connections", "6000", "--head-timeout", "2s",
+		"--memory-limit", fmt.Sprintf("%dMiB", limit>>20))
+	c := newClient(t, p, 1)
+	c.must(t, request{method: "PUT", target: "/long.json", body: `"` + strings.Repeat("long", 1<<18) + `"`})
+	c.must(t, request{method: "PUT", target: "/large.json", body: `[1` + strings.Repeat(`,{"a":"of many small nodes"}`, 1<<16) + `]`})
+	trusted, err := p.trusted()
+	if err != nil {
+		t.Fatal(err)
+	}
+	idle, problem := work(c, "idle")
+	if problem != "" {
+		t.Fatal(problem)
+	}
+	slowdown, all := 0, slices.Concat(attacks, attacksOverHTTP2)
+	for _, a := range all {
+		resident, times, problem := a.run(&hostile{p.addr, trusted}, c, p, connections)
+		peak = max(peak, resident)
+		if problem != "" {
+			t.Errorf("%s: %s", a.name, problem)
+			continue
+		}
+		slowdown = max(slowdown, int(100*median(times)/median(idle)))
+		t.Logf("%s: requests take %v, at most %v (idle %v, %v); up to %d MiB so far", a.name,
+			median(times), slices.Max(times), median(idle), slices.Max(idle), resident>>20)
+	}
+	if peak > limit+limit/5 {
+		t.Errorf("the server took %d MiB, want at most a fifth more than its limit of %d MiB", peak>>20, limit>>20)
+	}
+	// No bound is set to the time: it says as much of the machine, on which the
+	// attackers run, too.
+	figures.Report(t, "hostile", proof.Count("attacks", len(all)), proof.Count("connections", len(all)*connections),
+		proof.Count("most_resident_mib", peak>>20), proof.Count("most_slowdown_percent", slowdown))
+}
+
+// median returns the one in the middle.
+func median(times []time.Duration) time.Duration {
+	slices.Sort(times)
+	return times[len(times)/2]
+}
+
+// run attacks with many connections and lets an ordinary client work meanwhile.
+func (a attack) run(h *hostile, ordinary *client, p *process, connections int) (resident int, times []time.Duration, problem string) {
+	var mu sync.Mutex
+	var open []net.Conn
+	defer func() {
+		for _, conn := range open {
+			conn.Close()
+		}
+	}()
+	var opening sync.WaitGroup
+	turns := make(chan struct{}, 50) // at a time, so that the test itself is not the bottleneck
+	for range connections / max(a.share, 1) {
+		turns <- struct{}{}
+		opening.Go(func() {
+			defer func() { <-turns }()
+			conn, _ := a.open(h)
+			if conn == nil {
+				return // the server may refuse; it is the ordinary client who counts
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			open = append(open, conn)
+		})
+	}
+	times, problem = work(ordinary, a.name)
+	opening.Wait()
+	if problem == "" {
+		var more []time.Duration
+		more, problem = work(ordinary, a.name)
+		times = append(times, more...)
+	}
+	return residentBytes(p.pid()), times, problem
+}
+
+// work does what an ordinary client does, and returns how long each request took.
+// Each has a minute, which is no measure of speed, but nobody may be shut out.
+func work(c *client, what string) (times []time.Duration, problem string) {
+	for i := range 20 {
+		body := fmt.Sprintf(`{"n":%d,"of":%q,"pad":%q}`, i, what, strings.Repeat("x", 20_000))
+		for _, r := range []request{{method: "PUT", target: "/busy.json", body: body}, {method: "GET", target: "/busy/n.json"}} {
+			began := time.Now()
+			a, _, err := c.send(r)
+			times = append(times, time.Since(began))
+			if err != nil || a.status != http.StatusOK || r.method == "GET" && a.body != strconv.Itoa(i) {
+				return times, fmt.Sprintf("an ordinary %s is answered %d %.100s, %v after %v", r.method, a.status, a.body, err, time.Since(began))
+			}
+		}
+	}
+	return times, ""
+}
+
+// residentBytes returns the most memory that a process has ever taken, 0 where the
+// system does not tell.
+func residentBytes(pid int) int {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, after, _ := strings.Cut(string(status), "VmHWM:")
+	var kib int
+	_, _ = fmt.Sscan(after, &kib)
+	return kib << 10
+}

@@ -1,0 +1,116 @@
+//go:build unix
+
+package trust_test
+
+import (
+	"crypto/tls"
+	"encoding/binary"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Types and flags of frames of HTTP/2, RFC 9113.
+const (
+	frameHeaders      = 1
+	frameReset        = 3
+	frameSettings     = 4
+	framePing         = 6
+	frameContinuation = 9
+
+	endStream  = 1
+	endHeaders = 4
+)
+
+// frame returns one frame.
+func frame(kind, flags byte, stream uint32, payload string) string {
+	head := make([]byte, 9)
+	binary.BigEndian.PutUint32(head, uint32(len(payload))<<8|uint32(kind))
+	head[4] = flags
+	binary.BigEndian.PutUint32(head[5:], stream)
+	return string(head) + payload
+}
+
+// getHeaders returns the headers of a GET, in the simplest form of HPACK.
+func getHeaders(path string) string {
+	return "\x82\x87\x01\x01h\x04" + string(rune(len(path))) + path
+}
+
+// speakTwo opens a connection of HTTP/2 with settings and sends frames over it.
+// What comes back is read, and thrown away.
+func (h *hostile) speakTwo(settings, frames string) (net.Conn, error) {
+	dialer := &net.Dialer{Timeout: patience}
+	conn, err := tls.DialWithDialer(dialer, "tcp", h.addr, &tls.Config{RootCAs: h.trusted, NextProtos: []string{"h2"}})
+	if err != nil {
+		return nil, err
+	}
+	go func() { _, _ = io.Copy(io.Discard, conn) }() // until it is closed
+	if err := conn.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+		return conn, err
+	}
+	_, err = io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+frame(frameSettings, 0, 0, settings)+frames)
+	return conn, err
+}
+
+// eachStream returns frames for streams of a client, of which the ids are odd.
+func eachStream(count int, frames func(id uint32) string) string {
+	var all strings.Builder
+	for i := range count {
+		all.WriteString(frames(uint32(2*i + 1)))
+	}
+	return all.String()
+}
+
+// noWindow sets the initial window of streams to nothing.
+const noWindow = "\x00\x04\x00\x00\x00\x00"
+
+// endlessHeaders returns the head of a request that is continued so many times.
+func endlessHeaders(continuations int) string {
+	more := frame(frameContinuation, 0, 1, strings.Repeat("\x00\x01x\x01y", 3000))
+	return frame(frameHeaders, endStream, 1, getHeaders("/a.json")) + strings.Repeat(more, continuations)
+}
+
+// streamsPerAttacker is how many requests are on one connection. There may be 250,
+// and docs/reliability.md has what they can do: a known gap.
+const streamsPerAttacker = 5
+
+var attacksOverHTTP2 = []attack{
+	{name: "requests that are taken back at once", share: streamsPerAttacker, open: func(h *hostile) (net.Conn, error) {
+		return h.speakTwo("", eachStream(streamsPerAttacker, func(id uint32) string {
+			return frame(frameHeaders, endStream|endHeaders, id, getHeaders("/large.json")) + frame(frameReset, 0, id, "\x00\x00\x00\x08")
+		}))
+	}},
+	{name: "heads that are continued without end", open: func(h *hostile) (net.Conn, error) { return h.speakTwo("", endlessHeaders(30)) }},
+	{name: "streams without a window", share: streamsPerAttacker, open: func(h *hostile) (net.Conn, error) {
+		return h.speakTwo(noWindow, eachStream(streamsPerAttacker, func(id uint32) string {
+			return frame(frameHeaders, endStream|endHeaders, id, getHeaders("/large.json"))
+		}))
+	}},
+	{name: "pings", open: func(h *hostile) (net.Conn, error) {
+		return h.speakTwo("", strings.Repeat(frame(framePing, 0, 0, "12345678"), 1000))
+	}},
+	{name: "settings", open: func(h *hostile) (net.Conn, error) {
+		return h.speakTwo("", strings.Repeat(frame(frameSettings, 0, 0, noWindow), 1000))
+	}},
+}
+
+// TestHeadIsBoundedOverHTTP2: a head that goes on in more and more frames is not
+// read to its end.
+func TestHeadIsBoundedOverHTTP2(t *testing.T) {
+	t.Parallel()
+	p := startProcess(t, "--dev")
+	trusted, err := p.trusted()
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := (&hostile{p.addr, trusted}).speakTwo("", endlessHeaders(300))
+	if err == nil {
+		t.Error("4 MiB of a head are read")
+	}
+	if conn != nil {
+		conn.Close()
+	}
+	newClient(t, p, 2).must(t, request{method: "PUT", target: "/a.json", body: "1"})
+}

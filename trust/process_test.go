@@ -1,0 +1,211 @@
+//go:build unix
+
+package trust_test
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/livetree/livetree/internal/proof"
+)
+
+const secret = "tRuStTrUsTtRuStTrUsTtRuStTrUsTtRuStTrUsT"
+
+// patience is how long anything is waited for that should come at once. It is no
+// measure of speed: the machine may be busy.
+const patience = time.Minute
+
+var command = proof.NewCommand()
+
+// TestMain turns the test binary into a server whose disk fails, if it is asked to.
+func TestMain(m *testing.M) {
+	if text, ok := os.LookupEnv(faultVariable); ok {
+		runFaultyServer(text)
+	}
+	os.Exit(command.Run(m))
+}
+
+// A process is a server that can be killed. It keeps its address and its data.
+type process struct {
+	dir   string
+	flags []string
+	env   []string
+	log   text // what it says on the standard error, over all its lives
+
+	mu      sync.Mutex
+	addr    string // of HTTPS, from the first start on
+	command *exec.Cmd
+	ended   chan error // gets how the process ended
+}
+
+// startProcess runs a server until the test ends.
+func startProcess(t *testing.T, flags ...string) *process {
+	t.Helper()
+	return startProcessOn(t, t.TempDir(), flags...)
+}
+
+// startProcessOn runs a server on a data directory.
+func startProcessOn(t *testing.T, dir string, flags ...string) *process {
+	t.Helper()
+	p := &process{dir: dir, flags: flags, addr: "127.0.0.1:0"}
+	t.Cleanup(func() {
+		p.kill()
+		for _, alarm := range []string{"DATA RACE", "panic", "fatal error"} {
+			if strings.Contains(p.log.String(), alarm) {
+				t.Errorf("the server says %q", alarm)
+			}
+		}
+		if t.Failed() {
+			t.Logf("the server said:\n%.4000s", p.log.String())
+		}
+	})
+	if err := p.start(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+var listening = regexp.MustCompile(`listening on https://(\S+)`)
+
+// launch starts the process and does not wait until it serves.
+func (p *process) launch() (out io.Reader, err error) {
+	file, err := command.File()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"serve", "--data", p.dir, "--addr", p.addr, "--drain-accept", "100ms"}
+	// A flag that comes later wins, so that a test can have it otherwise.
+	c := exec.Command(file, append(append(args, "--admin-addr", "", "--log-level", "WARN"), p.flags...)...)
+	c.Env = append(append(os.Environ(), "LIVETREE_SECRET="+secret), p.env...)
+	c.Stderr = &p.log
+	pipe, err := c.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.Start(); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.command, p.ended = c, make(chan error, 1)
+	return pipe, nil
+}
+
+// start starts the process and returns when it serves. Some client may have been
+// given its port while it was down: then it is waited for.
+func (p *process) start() error {
+	for began := time.Now(); ; <-time.After(100 * time.Millisecond) {
+		taken := p.countTaken()
+		if err := p.attempt(); err == nil || p.countTaken() == taken || time.Since(began) > patience {
+			return err
+		}
+	}
+}
+
+// countTaken returns how often the process found its port taken.
+func (p *process) countTaken() int { return strings.Count(p.log.String(), "the port is in use") }
+
+func (p *process) attempt() error {
+	out, err := p.launch()
+	if err != nil {
+		return err
+	}
+	late := time.AfterFunc(patience, p.kill)
+	defer late.Stop()
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if found := listening.FindStringSubmatch(lines.Text()); found != nil {
+			p.mu.Lock()
+			p.addr = found[1]
+			p.mu.Unlock()
+			go func() { _, _ = io.Copy(io.Discard, out) }() // it ends with the process
+			return nil
+		}
+	}
+	p.kill()
+	return fmt.Errorf("the server does not start:\n%s", p.log.String())
+}
+
+// kill ends the process as a power failure would, but for the disk.
+func (p *process) kill() { _ = p.end(os.Kill) }
+
+// terminate asks the process to end, and returns how it did.
+func (p *process) terminate() error { return p.end(syscall.SIGTERM) }
+
+func (p *process) end(by os.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.command == nil {
+		return nil
+	}
+	_ = p.command.Process.Signal(by) // it may be gone already
+	late := time.AfterFunc(patience, func() { _ = p.command.Process.Kill() })
+	defer late.Stop()
+	err := p.command.Wait()
+	p.command = nil
+	return err
+}
+
+// signal sends a signal and does not wait.
+func (p *process) signal(s os.Signal) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.command == nil {
+		return errors.New("the server does not run")
+	}
+	return p.command.Process.Signal(s)
+}
+
+// pid returns the number of the process.
+func (p *process) pid() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.command.Process.Pid
+}
+
+// trusted returns the authority of the server's certificate.
+func (p *process) trusted() (*x509.CertPool, error) { return authority(p.dir) }
+
+// authority returns the one in a data directory.
+func authority(dir string) (*x509.CertPool, error) {
+	pem, err := os.ReadFile(filepath.Join(dir, "tls", "ca.pem"))
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, errors.New("ca.pem holds no certificate")
+	}
+	return pool, nil
+}
+
+// A text is written by one goroutine and read by others.
+type text struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (t *text) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.buf.Write(p)
+}
+
+func (t *text) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.Clone(t.buf.String())
+}
