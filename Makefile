@@ -73,12 +73,95 @@ adminsdk: ## the Firebase Admin SDK for Go against a real server, in a module of
 	$(call say,Firebase Admin SDK)
 	@cd conformance/adminsdk && $(GO) vet ./... && $(GO) test -timeout 5m ./...
 
+.PHONY: browser
+browser: ## a browser and Node's eventsource against a real server, where Chromium and Node are installed
+	$(call say,browser)
+	@GO='$(GO)' conformance/browser/check.sh
+
+.PHONY: adminsuite
+adminsuite: ## the integration suite of that SDK, where the system allows namespaces
+	$(call say,Firebase Admin SDK: its own suite)
+	@cd conformance/adminsdk && LIVETREE_ADMIN_SUITE=1 $(GO) test -count=1 -timeout 10m -run '^TestSuite$$' -v ./...
+
+.PHONY: firebasetools
+firebasetools: ## firebase-tools against a real server; needs node and npm, takes minutes
+	$(call say,firebase-tools)
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	$(GO) build -o "$$dir/livetree" ./cmd/livetree; \
+	cd conformance/firebasetools; \
+	npm ci --no-audit --no-fund --ignore-scripts; \
+	node run.mjs "$$dir/livetree"
+
+.PHONY: acme
+acme: ## certificates from Pebble, Let's Encrypt's authority for tests, for a real server, in a module of its own
+	$(call say,ACME)
+	@cd conformance/acme; \
+	if ! $(GO) mod download; then echo '*** SKIPPED, ACME was NOT checked: the modules cannot be fetched' >&2; exit 0; fi; \
+	$(GO) vet ./... && $(GO) test -count=1 -timeout 10m ./...
+
+.PHONY: proxies
+proxies: ## nginx and Caddy in front of a real server, where they are installed; INSTALL=yes installs them
+	$(call say,proxies)
+	@GO='$(GO)' scripts/proxies.sh
+
 .PHONY: fuzz
 fuzz: ## FUZZ_SECONDS seconds of fuzzing, shared by all fuzz targets
 	$(call say,fuzzing)
 	@GO='$(GO)' scripts/fuzz.sh $(FUZZ_SECONDS)
 
+# Where the figures of nightly and torture are added up, and how many seconds each
+# target is fuzzed.
+FIGURES ?= figures.txt
+NIGHTLY_FUZZ_SECONDS ?= 60
+TORTURE_FUZZ_SECONDS ?= 3600
+KEEP = -figures '$(abspath $(FIGURES))'
+
+# The long tests of the packages: counts for power cuts, faults and damage of the
+# disk, backups, watches, the model, streams.
+define long
+	$(GO) test -count=1 -timeout 48h -v -run 'PowerLoss$$|Model$$|WatchChecker$$' ./internal/engine $(KEEP) \
+		-crash.cuts $(1) -crash.time 24h -model.time $(4) -watch.runs $(3)
+	$(GO) test -count=1 -timeout 48h -v -run 'DiskFaults$$|Damage$$' ./internal/store $(KEEP) -fault.step 1 -damage.flips $(2)
+	$(GO) test -count=1 -timeout 48h -v -run 'Damage$$|Drill$$' ./internal/backup -damage.step 1 -drill.backups $(3)
+	$(GO) test -count=1 -timeout 48h -v -run 'Streams|Gate|Long' ./conformance -long -streams.time $(5) $(KEEP)
+endef
+
+.PHONY: nightly
+nightly: ## some hours: all tests under the race detector, kills, power cuts, faults, histories, twins, attacks, streams, fuzzing; figures go to FIGURES
+	$(call say,nightly)
+	$(GO) test -race -shuffle=on -timeout 30m ./...
+	$(GO) test -count=1 -timeout 12h -v ./trust -long $(KEEP)
+	$(call long,5000,50,20,10m,10m)
+	@FIGURES='$(abspath $(FIGURES))' GO='$(GO)' scripts/fuzz.sh $(NIGHTLY_FUZZ_SECONDS) each
+
+.PHONY: torture
+torture: ## many hours, before a release: the same by larger counts, against a server with the race detector too
+	$(call say,torture)
+	$(GO) test -count=1 -timeout 48h -v ./trust -torture $(KEEP)
+	$(call long,20000,400,200,2h,2h)
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	$(GO) build -race -o "$$dir/livetree" ./cmd/livetree; \
+	$(GO) test -count=1 -timeout 24h -v ./trust -long -run 'KillLoop$$|Linear$$|Twins$$|Variants$$|Races$$' -binary "$$dir/livetree"
+	@FIGURES='$(abspath $(FIGURES))' GO='$(GO)' scripts/fuzz.sh $(TORTURE_FUZZ_SECONDS) each
+
+.PHONY: figures
+figures: ## add up the figures of all runs in FIGURES; of those called most_, the most
+	@awk '{ for (i = 3; i <= NF; i++) { split($$i, f, "="); name = $$2 " " f[1]; \
+		if (name ~ / most_/) sum[name] = f[2] > sum[name] ? f[2] : sum[name]; else sum[name] += f[2] } } \
+		END { for (name in sum) print name, sum[name] }' '$(FIGURES)' | sort
+
+.PHONY: modules
+modules: ## write docs/modules.txt, the modules in the command with their licences, to be reviewed
+	$(call say,modules)
+	@$(GO) test -count=1 -run '^TestModules$$' ./trust -rewrite-modules
+	@git diff --stat -- docs/modules.txt
+
 .PHONY: vuln
 vuln: ## known vulnerabilities, where the database can be reached
 	$(call say,govulncheck)
 	@scripts/vuln.sh $(TOOL) govulncheck ./...
+
+.PHONY: release
+release: ## binaries for all platforms, checksums and SBOM in dist/, each built twice and compared: make release VERSION=v0.1.0
+	$(call say,release $(VERSION))
+	@GO='$(GO)' scripts/release.sh '$(VERSION)'
