@@ -33,8 +33,10 @@ func (c *connections) bound(tcp net.Listener) net.Listener {
 // warnEvery is how often the log tells that connections are refused.
 const warnEvery = 10 * time.Second
 
+// refuse cuts a connection. It counts and logs first: who sees the cut finds
+// the reason in the log.
 func (c *connections) refuse(conn net.Conn) {
-	conn.Close()
+	defer conn.Close()
 	if c.refused != nil {
 		c.refused.Add(1)
 	}
