@@ -97,11 +97,16 @@ func (l *Lane) remove(c *conn) {
 const newGrace = 5 * time.Second
 
 // Shutdown closes connections as soon as they have no request, and returns when all
-// are gone, or ctx ends.
-func (l *Lane) Shutdown(ctx context.Context) {
+// are gone and no more are to come, or ctx ends. While more returns true, those that
+// come are served.
+func (l *Lane) Shutdown(ctx context.Context, more func() bool) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for l.closeIdle() > 0 {
+	for {
+		last := !more()
+		if l.closeIdle(last) == 0 && last {
+			return
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -111,11 +116,12 @@ func (l *Lane) Shutdown(ctx context.Context) {
 }
 
 // closeIdle ends the connections without a request, and returns how many are left.
-func (l *Lane) closeIdle() int {
+// If they are the last, no other is taken.
+func (l *Lane) closeIdle(last bool) int {
 	now := l.opts.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.closed = true
+	l.closed = l.closed || last
 	for c := range l.conns {
 		if c.state.Load() != stateNew || now.Sub(c.opened) >= newGrace {
 			c.closeIdle()

@@ -13,6 +13,8 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -291,6 +293,37 @@ func TestHandingOver(t *testing.T) {
 	}
 }
 
+// noMore says that no other connection is to come.
+func noMore() bool { return false }
+
+// TestShutdownServesThoseToCome: a connection may still be on its way to the lane when
+// it is shut down.
+func TestShutdownServesThoseToCome(t *testing.T) {
+	p := newPair(t, func(http.ResponseWriter, *http.Request) {})
+	var last atomic.Bool
+	asked, done := make(chan bool), make(chan bool)
+	go func() {
+		var once sync.Once
+		p.lane.Shutdown(t.Context(), func() bool {
+			once.Do(func() { close(asked) })
+			return !last.Load()
+		})
+		close(done)
+	}()
+	<-asked
+	conn := p.dial(t)
+	send(t, conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	if response, _ := receive(t, bufio.NewReader(conn)); response.StatusCode != http.StatusOK {
+		t.Errorf("a connection that came late is answered %s", response.Status)
+	}
+	last.Store(true)
+	<-done
+	late := p.dial(t)
+	if _, err := late.Read(make([]byte, 1)); err == nil {
+		t.Error("a connection after the last is served")
+	}
+}
+
 func TestShutdown(t *testing.T) {
 	entered, leave := make(chan bool), make(chan bool)
 	p := newPair(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -305,7 +338,7 @@ func TestShutdown(t *testing.T) {
 	send(t, busy, "GET /slow HTTP/1.1\r\nHost: a\r\n\r\n")
 	<-entered
 	done := make(chan bool)
-	go func() { p.lane.Shutdown(t.Context()); close(done) }()
+	go func() { p.lane.Shutdown(t.Context(), noMore); close(done) }()
 	if _, err := idle.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 		t.Errorf("a connection without a request: %v", err)
 	}
@@ -333,7 +366,7 @@ func TestShutdownGivesUp(t *testing.T) {
 	<-entered
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	p.lane.Shutdown(ctx)
+	p.lane.Shutdown(ctx, noMore)
 	p.lane.Cut()
 	<-entered
 }

@@ -218,7 +218,7 @@ func TestShutdownIsNotHeldUp(t *testing.T) {
 			if cut {
 				l.Cut()
 			} else {
-				l.Shutdown(t.Context())
+				l.Shutdown(t.Context(), noMore)
 			}
 			if took := time.Since(start); cut && took > 0 || took > 6*time.Second {
 				t.Errorf("it took %v (cut: %t)", took, cut)

@@ -153,6 +153,36 @@ func TestDrainAnswersFirstRequests(t *testing.T) {
 	}
 }
 
+// TestDrainAnswersThoseThatOpen: a client that has connected before the port was
+// closed may shake hands after it, and is answered.
+func TestDrainAnswersThoseThatOpen(t *testing.T) {
+	for _, protocol := range []string{"http", "https", "h2"} {
+		t.Run(protocol, func(t *testing.T) {
+			s := startServing(t, servingOptions{limits: quick})
+			idle := s.dialTLS(t)
+			write(t, idle, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+			conn := connect(t, s.addr)
+			for s.port.opens.Load() == 0 {
+				runtime.Gosched()
+			}
+			drained := make(chan error, 1)
+			go func() { drained <- s.drain(t.Context()) }()
+			_, _ = io.Copy(io.Discard, idle) // the lanes are shutting down
+
+			client := s.client(t, protocol)
+			client.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) { return conn, nil }
+			scheme := strings.Replace(protocol, "h2", "https", 1)
+			if _, _, err := get(client, scheme+"://"+s.addr); err != nil {
+				t.Errorf("a client that had connected is not answered: %v", err)
+			}
+			client.CloseIdleConnections()
+			if err := <-drained; err != nil {
+				t.Errorf("drain: %v", err)
+			}
+		})
+	}
+}
+
 func TestDrainAcceptsALittleLonger(t *testing.T) {
 	limits := quick
 	limits.accept = time.Minute

@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -52,6 +53,7 @@ type port struct {
 	ctx        context.Context // ends with Close
 	cancel     context.CancelFunc
 	goroutines sync.WaitGroup
+	opens      atomic.Int64 // connections that were accepted and not yet handed on
 
 	mu      sync.Mutex
 	closed  bool
@@ -79,9 +81,6 @@ func (p *port) start() {
 // stop ends accepting. Connections that are being opened go on, and so do the
 // two listeners, which get them.
 func (p *port) stop() {
-	p.mu.Lock()
-	p.closed = true
-	p.mu.Unlock()
 	_ = p.tcp.Close() // a second time fails, and does no harm
 }
 
@@ -91,6 +90,7 @@ func (p *port) Close() {
 	p.stop()
 	p.cancel()
 	p.mu.Lock()
+	p.closed = true
 	var opening []net.Conn
 	for e := p.opening.Front(); e != nil; e = e.Next() {
 		opening = append(opening, e.Value.(net.Conn))
@@ -151,7 +151,11 @@ func (p *port) admit(conn net.Conn) {
 	if oldest != nil {
 		oldest.Close()
 	}
-	p.goroutines.Go(func() { p.open(conn, place) })
+	p.opens.Add(1)
+	p.goroutines.Go(func() {
+		defer p.opens.Add(-1)
+		p.open(conn, place)
+	})
 }
 
 // open finds out what a connection speaks, and hands it on or closes it.
