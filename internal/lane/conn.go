@@ -21,6 +21,9 @@ const (
 	// lingerTime is how long a client may go on sending after an answer that ends
 	// the connection. One that is cut while it sends may not see the answer.
 	lingerTime = 500 * time.Millisecond
+	// lookTime is for reading what has arrived on a connection that is closed. It
+	// takes no time, but the machine may be busy.
+	lookTime = 100 * time.Millisecond
 )
 
 // The states of a connection.
@@ -81,13 +84,32 @@ func (c *conn) wait(limit time.Duration) bool {
 		return false
 	}
 	c.state.CompareAndSwap(stateActive, stateIdle)
-	if c.state.Load() == stateClosed {
-		return false // before there was a deadline that could be moved
+	if c.state.Load() != stateClosed { // it may be, before there was a deadline that could be moved
+		c.end, _ = c.raw.Read(c.in[:]) // an error will be there again
+		if c.end > 0 && (c.state.CompareAndSwap(stateIdle, stateActive) || c.state.CompareAndSwap(stateNew, stateActive)) {
+			return true
+		}
 	}
-	n, _ := c.raw.Read(c.in[:]) // an error will be there again
-	c.end = n
-	state := c.state.Load()
-	return n > 0 && state != stateClosed && c.state.CompareAndSwap(state, stateActive)
+	return c.state.Load() == stateClosed && c.look()
+}
+
+// look takes a request that was there already when the connection was closed: who
+// sent it could not know. What comes later is lost.
+func (c *conn) look() bool {
+	c.reading = patience{}
+	if c.end == 0 && c.allow(lookTime) == nil {
+		c.end, _ = c.raw.Read(c.in[:])
+	}
+	c.state.Store(stateActive)
+	return c.end > 0 && c.allow(c.lane.opts.Idle) == nil
+}
+
+// allow sets the deadline of a connection that was closed, behind closeIdle, which
+// moves it and has the lock.
+func (c *conn) allow(limit time.Duration) error {
+	c.lane.mu.Lock()
+	defer c.lane.mu.Unlock()
+	return c.raw.SetReadDeadline(c.lane.opts.Now().Add(limit))
 }
 
 // past is a deadline that is over.
