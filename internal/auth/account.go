@@ -100,7 +100,7 @@ var (
 	errDelegation  = errors.New("the assertion asks on behalf of somebody else, which accounts cannot")
 	errTokenURI    = errors.New("the claim aud is neither the token_uri of the key file nor that of this server")
 	errLifetime    = errors.New("the assertion needs the claims iat and exp, at most an hour apart")
-	errReplayed    = errors.New("the assertion was used before: sign a new one")
+	errReplayed    = errors.New("the assertion was used before: sign a new one; if programs that start together get this, set their clock right")
 	errAssertions  = errors.New("too many assertions were signed with this key in the last hour: use an access token until it expires")
 	errAccessToken = errors.New("the access token is malformed")
 )
@@ -182,24 +182,30 @@ func (v *Verifier) asserted(text string, database Database, isHere func(string) 
 	if err != nil || !ok || audience != account.TokenURI && !isHere(audience) {
 		return Account{}, errTokenURI
 	}
-	expires, err := t.claims.assertionPeriod(v.now())
+	now := v.now()
+	issued, expires, err := t.claims.assertionPeriod(now)
 	if err != nil {
 		return Account{}, err
 	}
-	return account, v.assertions.use(t.signed, account.KeyID, v.now(), expires)
+	_, unique, err := t.claims.text("jti")
+	if err != nil {
+		return Account{}, err
+	}
+	used := assertion{signed: t.signed, keyID: account.KeyID, unique: unique, issued: issued, expires: expires}
+	return account, v.assertions.use(used, now)
 }
 
 // assertionPeriod is period for an assertion, which needs both ends.
-func (c claims) assertionPeriod(now time.Time) (expires time.Time, err error) {
+func (c claims) assertionPeriod(now time.Time) (issued, expires time.Time, err error) {
 	valid, err := c.period(now)
 	if err != nil {
-		return time.Time{}, err
+		return time.Time{}, time.Time{}, err
 	}
 	issued, ok, err := c.moment("iat")
 	if err != nil || !ok || valid.expires.IsZero() || valid.expires.Sub(issued) > maxAssertionLife || !issued.Before(valid.expires) {
-		return time.Time{}, errLifetime
+		return time.Time{}, time.Time{}, errLifetime
 	}
-	return valid.expires, nil
+	return issued, valid.expires, nil
 }
 
 // assertionRefusal gives an error its meaning. Its text says what is wrong: the

@@ -138,34 +138,49 @@ func TestGrantHere(t *testing.T) {
 	}
 }
 
+// TestAssertionsAreUsedOnce uses assertions again: without a jti two programs may
+// have signed the same one, in the seconds after iat and never later.
 func TestAssertionsAreUsedOnce(t *testing.T) {
 	t.Parallel()
-	clock := now
-	v := newVerifier(t, auth.Options{Now: func() time.Time { return clock }})
+	const granted, used, sec = "", "used before", time.Second
+	type use struct {
+		after time.Duration // since now
+		want  string        // granted, or a part of the public text
+	}
 	account := newAccount(t, "backend", rsaKey())
 	db := auth.Database{Name: "chat", Accounts: []auth.Account{account}}
-	assertion := forge(fmt.Sprintf(rs, account.KeyID), asserted(), rsaKey())
-	for _, step := range []struct {
-		after time.Duration
-		want  string // "" for a grant
+	for name, test := range map[string]struct {
+		iat  time.Duration // since now
+		jti  string
+		uses []use
 	}{
-		{0, ""},
-		{0, ""}, // another program in the same second
-		{time.Minute, ""},
-		{time.Minute + 1, "used before"},
-		{30 * time.Minute, "used before"},
-		{59*time.Minute + 49*time.Second, "used before"},
-		{time.Hour, "expired"},
+		"as it is signed":                           {0, "", []use{{0, granted}, {0, granted}, {20 * sec, granted}, {20*sec + 1, used}, {time.Hour - 1, used}, {time.Hour, "expired"}}},
+		"as Go signs it":                            {-10 * sec, "", []use{{0, granted}, {0, granted}, {10 * sec, granted}, {10*sec + 1, used}, {time.Hour - 10*sec, "expired"}}},
+		"by a clock that is ahead":                  {60 * sec, "", []use{{0, granted}, {20 * sec, granted}, {20*sec + 1, used}, {70 * sec, used}}},
+		"by a clock that is ahead, first used late": {60 * sec, "", []use{{70 * sec, granted}, {80 * sec, granted}, {80*sec + 1, used}}},
+		"first used late":                           {0, "", []use{{20*sec + 1, granted}, {20*sec + 1, used}, {time.Minute, used}}},
+		"by a clock that is slow":                   {-time.Minute, "", []use{{0, granted}, {0, used}}},
+		"with a jti":                                {0, `"1"`, []use{{0, granted}, {0, used}, {sec, used}, {time.Hour - 1, used}, {time.Hour, "expired"}}},
+		"with a jti, as Go signs":                   {-10 * sec, `"1"`, []use{{0, granted}, {0, used}}},
+		"with an empty jti":                         {0, `""`, []use{{0, granted}, {0, used}}},
+		"with a jti of a kind that there is not":    {0, `1`, []use{{0, "jti is not a string"}, {0, "jti is not a string"}}},
 	} {
-		clock = now.Add(step.after)
-		_, err := v.Grant(assertion, db, elsewhere)
-		if got := fault.Public(err); (err == nil) != (step.want == "") || err != nil && !strings.Contains(got, step.want) {
-			t.Errorf("after %v: %v, want %q", step.after, err, step.want)
+		clock := now
+		v := newVerifier(t, auth.Options{Now: func() time.Time { return clock }})
+		claims := asserted("iat", seconds(test.iat), "exp", seconds(test.iat+time.Hour), "jti", test.jti)
+		assertion := forge(fmt.Sprintf(rs, account.KeyID), claims, rsaKey())
+		for i, u := range test.uses {
+			clock = now.Add(u.after)
+			_, err := v.Grant(assertion, db, elsewhere)
+			if got := fault.Public(err); (err == nil) != (u.want == granted) || err != nil && !strings.Contains(got, u.want) {
+				t.Errorf("%s: use %d, after %v: %v, want %q", name, i+1, u.after, err, u.want)
+			}
 		}
-	}
-	other := forge(fmt.Sprintf(rs, account.KeyID), asserted("iat", seconds(time.Hour), "exp", seconds(2*time.Hour)), rsaKey())
-	if _, err := v.Grant(other, db, elsewhere); err != nil {
-		t.Errorf("a new assertion: %v", err)
+		clock = now
+		other := forge(fmt.Sprintf(rs, account.KeyID), asserted("jti", `"2"`), rsaKey())
+		if _, err := v.Grant(other, db, elsewhere); err != nil {
+			t.Errorf("%s: a new assertion: %v", name, err)
+		}
 	}
 }
 

@@ -7,11 +7,12 @@ import (
 )
 
 const (
-	// repeatTime is how long after its first use an assertion may come again. Two
-	// programs that ask in the same second with the same key send the same bytes:
-	// there is nothing in the assertions of SDKs that would tell them apart. The
-	// same holds for a client that tries again because the answer was lost.
-	repeatTime = time.Minute
+	// repeatTime is how long after it was issued an assertion without a jti may come
+	// again. Two programs that begin in the same second with the same key send the
+	// same bytes, and so does one that tries again because the answer was lost: none
+	// of Google's libraries puts a jti into its assertions. Those for Java try again
+	// for up to 8 seconds, and those for Go set iat 10 seconds back.
+	repeatTime = 20 * time.Second
 	// maxAssertions bounds what is remembered of one key, and of all. Only the
 	// holder of a key can fill it.
 	maxAssertions    = 8 << 10
@@ -34,29 +35,46 @@ type assertionUse struct {
 	first, expires time.Time
 }
 
-// use notes that an assertion is used, or refuses it. What identifies it is the
+// An assertion is what counts of one when it is used. What identifies it is the
 // signed part: a signature could have two spellings, this has one.
-func (a *assertions) use(signed, keyID string, now, expires time.Time) error {
-	id := sha256.Sum256([]byte(signed))
+type assertion struct {
+	signed, keyID   string
+	unique          bool // it has a jti, so that nobody else can have signed the same
+	issued, expires time.Time
+}
+
+// mayRepeat reports whether an assertion that was used before may be what another
+// program has signed. A clock that is ahead does not make that time longer.
+func (s assertion) mayRepeat(first, now time.Time) bool {
+	begin := s.issued
+	if first.Before(begin) {
+		begin = first
+	}
+	return !s.unique && now.Sub(begin) <= repeatTime
+}
+
+// use notes that an assertion is used, or refuses it.
+func (a *assertions) use(s assertion, now time.Time) error {
+	id := sha256.Sum256([]byte(s.signed))
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.used == nil {
 		a.used, a.byKey = make(map[[sha256.Size]byte]assertionUse), make(map[string]int)
 	}
 	if use, ok := a.used[id]; ok {
-		if now.Sub(use.first) > repeatTime {
-			return errReplayed
+		if s.mayRepeat(use.first, now) {
+			return nil
 		}
-		return nil
+		return errReplayed
 	}
 	if !now.Before(a.sweeps) {
 		a.sweep(now)
 	}
-	if a.byKey[keyID] >= maxAssertions || len(a.used) >= maxAllAssertions {
+	if a.byKey[s.keyID] >= maxAssertions || len(a.used) >= maxAllAssertions {
 		return errAssertions
 	}
-	a.used[id] = assertionUse{keyID: keyID, first: now, expires: expires}
-	a.byKey[keyID]++
+	a.used[id] = assertionUse{keyID: s.keyID, first: now, expires: s.expires}
+	a.byKey[s.keyID]++
 	return nil
 }
 

@@ -13,26 +13,29 @@ func TestAssertionsAreBounded(t *testing.T) {
 	var a assertions
 	now := time.Unix(1_800_000_000, 0)
 	expires := now.Add(time.Hour)
+	use := func(signed, keyID string, at, expires time.Time) error {
+		return a.use(assertion{signed: signed, keyID: keyID, issued: at, expires: expires}, at)
+	}
 	for i := range maxAssertions {
-		if err := a.use(strconv.Itoa(i), "one", now, expires); err != nil {
+		if err := use(strconv.Itoa(i), "one", now, expires); err != nil {
 			t.Fatalf("assertion %d: %v", i, err)
 		}
 	}
-	if err := a.use("more", "one", now, expires); !errors.Is(err, errAssertions) {
+	if err := use("more", "one", now, expires); !errors.Is(err, errAssertions) {
 		t.Errorf("one too many of a key: %v", err)
 	}
-	if err := a.use("more", "two", now, expires); err != nil {
+	if err := use("more", "two", now, expires); err != nil {
 		t.Errorf("another key must not suffer: %v", err)
 	}
 	for key := range maxAllAssertions/maxAssertions + 1 {
 		for i := range maxAssertions {
-			_ = a.use(strconv.Itoa(key)+"/"+strconv.Itoa(i), strconv.Itoa(key), now, expires)
+			_ = use(strconv.Itoa(key)+"/"+strconv.Itoa(i), strconv.Itoa(key), now, expires)
 		}
 	}
 	if len(a.used) > maxAllAssertions {
 		t.Errorf("%d are kept, more than %d", len(a.used), maxAllAssertions)
 	}
-	if err := a.use("late", "one", expires, expires.Add(time.Hour)); err != nil {
+	if err := use("late", "one", expires, expires.Add(time.Hour)); err != nil {
 		t.Errorf("when the others have expired: %v", err)
 	}
 	if len(a.used) != 1 || len(a.byKey) != 1 {

@@ -62,8 +62,16 @@ func accounted(t testing.TB, change func(*rest.Options)) (*server, *catalog.Cata
 	return s, databases, id
 }
 
-// assert signs an assertion of the account sdk. Each differs from the others.
+// assert signs an assertion of the account sdk, without a jti. Each differs from
+// the others.
 func assert(t testing.TB, keyID, database, audience string) string {
+	t.Helper()
+	return assertNamed(t, keyID, database, audience, "nonce")
+}
+
+// assertNamed signs an assertion in which a claim of that name makes it differ from
+// the others.
+func assertNamed(t testing.TB, keyID, database, audience, claim string) string {
 	t.Helper()
 	now := time.Now().Unix()
 	segment := func(v any) string {
@@ -74,7 +82,7 @@ func assert(t testing.TB, keyID, database, audience string) string {
 		return base64.RawURLEncoding.EncodeToString(text)
 	}
 	signed := segment(map[string]string{"alg": "RS256", "typ": "JWT", "kid": keyID}) + "." +
-		segment(map[string]any{"iss": auth.AccountEmail("sdk", database), "aud": audience, "iat": now, "exp": now + 3600, "nonce": rand.Text()})
+		segment(map[string]any{"iss": auth.AccountEmail("sdk", database), "aud": audience, "iat": now, "exp": now + 3600, claim: rand.Text()})
 	digest := sha256.Sum256([]byte(signed))
 	signature, err := rsa.SignPKCS1v15(nil, accountKey(), crypto.SHA256, digest[:])
 	if err != nil {
@@ -190,6 +198,12 @@ func TestTokenEndpointRefuses(t *testing.T) {
 	for range 2 { // two programs, in the same second
 		if got, _ := s.do(same, formType); !strings.HasPrefix(got, "200 ") {
 			t.Errorf("a good assertion is answered %s", got)
+		}
+	}
+	unique := "POST /oauth2/token " + grantForm(assertNamed(t, id, "default", fileURI, "jti"))
+	for i, want := range []string{"200 {", `400 {"error":"invalid_grant"`, `400 {"error":"invalid_grant"`} {
+		if got, _ := s.do(unique, formType); !strings.HasPrefix(got, want) {
+			t.Errorf("use %d of an assertion with a jti is answered %s, want %s", i+1, got, want)
 		}
 	}
 }
