@@ -161,13 +161,12 @@ func (w *watches) tell(at *place, effects []*effect, del *delivery) {
 type stamp struct {
 	position uint64
 	millis   int64
-	from     uint64
-	windowed bool
+	from, to uint64 // of a window that was moved
 }
 
 // message returns an event to be published.
 func (s stamp) message(kind EventKind, text []byte, last bool) hub.Message[*Event] {
-	e := &Event{Kind: kind, Text: text, Position: s.position, Last: last, Millis: s.millis, from: s.from, windowed: s.windowed}
+	e := &Event{Kind: kind, Text: text, Position: s.position, Last: last, Millis: s.millis, from: s.from, to: s.to}
 	return hub.Message[*Event]{Message: e, Bytes: e.bytes()}
 }
 
@@ -222,7 +221,7 @@ func (w *watches) appendSilent(messages []hub.Message[*Event], at *place, s stam
 	if len(messages) > 0 || !w.began(at, s.from) {
 		return messages
 	}
-	s.windowed = true
+	s.to = s.position
 	return append(messages, s.message(silent, nil, true))
 }
 

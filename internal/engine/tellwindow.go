@@ -67,7 +67,7 @@ func (w *watches) tellWindow(at *place, effects []*effect, del *delivery) {
 		w.renew(at, del)
 		return
 	}
-	s := stamp{position: del.published.position, from: del.from(), windowed: true}
+	s := stamp{position: del.published.position, from: del.from(), to: del.published.position}
 	messages, ok := w.windowEvents(at, after, effects, m, s)
 	if !ok {
 		at.topic.Skip()

@@ -45,10 +45,10 @@ type Event struct {
 	// Millis is the time of the commit, 0 if the event is not of one.
 	Millis int64
 
-	// from, with windowed, is the position of what a window was moved from. To a
-	// watch that began in between the event does not tell enough.
-	from     uint64
-	windowed bool
+	// from and to, unless to is 0, are the positions that a window was moved between.
+	// All events of the move together do not tell enough to a watch that began in
+	// between.
+	from, to uint64
 	frame    atomic.Pointer[[]byte]
 }
 
@@ -261,7 +261,7 @@ func (w *Watch) Next() (*Event, bool) {
 			return e, true
 		case state == hub.Missed && w.tooSlow():
 			w.subscription.Cut(&Event{Kind: End})
-		case state != hub.Taken, e.windowed && w.since > e.from && w.since < e.Position:
+		case state != hub.Taken, w.since > e.from && w.since < e.to:
 			w.catchUp()
 		case e.Kind == silent:
 		case e.Position > w.since:
@@ -276,7 +276,7 @@ func (w *Watch) Next() (*Event, bool) {
 // before it was told: the change log must not tell that again in between.
 func (w *Watch) told(e *Event) {
 	switch {
-	case e.windowed: // the position is that of the whole delivery
+	case e.to > 0: // more of the delivery may come, in any order of positions
 	case e.Last:
 		w.since = e.Position
 	default:

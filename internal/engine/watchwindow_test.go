@@ -168,3 +168,29 @@ func TestTooManyPending(t *testing.T) {
 		t.Errorf("events of the window: %v", got)
 	}
 }
+
+// TestWindowBegunBesideOthersThatStay: as above, and there is something to tell of a
+// child that stayed, which the one that began later has seen. What was undone
+// afterwards it is told nevertheless.
+func TestWindowBegunBesideOthersThatStay(t *testing.T) {
+	f := open(t, store.Options{})
+	f.do(`PUT /l {"a":1,"b":2}`)
+	held := make(chan struct{})
+	reached := make(chan struct{}, 100)
+	release := sync.OnceFunc(func() { close(held) })
+	defer release()
+	blocker := whole(t, "/block")
+	blocker.Wake = func() { reached <- struct{}{}; <-held }
+	f.watch(blocker)
+	window := filtered(t, "/l", `orderBy="$key"&limitToLast=2`)
+	early := f.watch(window)
+	f.do(`PUT /block 1`)
+	<-reached // nothing is handed on from here
+	f.do(`PUT /l/b 5`)
+	f.do(`PUT /l/c 3`)
+	late := f.begin(window)
+	f.do(`DELETE /l/c`)
+	release()
+	early.expect(`put {"path":"/b","data":5}`)
+	late.expect(`first {"path":"/","data":{"b":5,"c":3}}`, `first {"path":"/","data":{"a":1,"b":5}}`)
+}
