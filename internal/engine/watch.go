@@ -314,8 +314,10 @@ func (w *Watch) Recheck() {
 	}
 }
 
-// Epoch returns the epoch of the database's positions.
-func (d *Database) Epoch() uint64 { return d.store.Epoch() }
+// Epoch returns the epoch of the database's positions. No other database has the
+// same, be it in the same store or under the same name after this one was dropped:
+// their positions cannot be compared either.
+func (d *Database) Epoch() uint64 { return d.store.Epoch() + uint64(d.id) }
 
 // Close ends the watch. It can be called more than once.
 func (w *Watch) Close() {

@@ -1,0 +1,76 @@
+package rest_test
+
+import (
+	"bufio"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/rest"
+)
+
+// resume opens a stream that goes on behind an id, over plain HTTP.
+func (s *streaming) resume(target, id string) *listening {
+	s.t.Helper()
+	conn, err := s.dial("plain")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	c := &listening{Reader: bufio.NewReader(conn), t: s.t, conn: conn, close: func() { _ = conn.Close() }}
+	s.t.Cleanup(c.close)
+	if _, err := fmt.Fprintf(conn, "GET %s?resume=true HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nLast-Event-ID: %s\r\n\r\n", target, id); err != nil {
+		s.t.Fatal(err)
+	}
+	for !strings.HasSuffix(c.head, "\r\n\r\n") {
+		line, err := c.ReadString('\n')
+		if c.head += line; err != nil {
+			s.t.Fatalf("the head of a stream: %v after %q", err, c.head)
+		}
+	}
+	return c
+}
+
+// splitID takes the id off a frame.
+func splitID(t testing.TB, frame string) (id, rest string) {
+	t.Helper()
+	line, rest, _ := strings.Cut(frame, "\n")
+	id, ok := strings.CutPrefix(line, "id: ")
+	if !ok {
+		t.Fatalf("the frame %q has no id", frame)
+	}
+	return id, rest
+}
+
+// TestResumeInAnotherDatabase: positions of one database mean nothing in another,
+// least of all in one that was made under the name of one that was dropped.
+func TestResumeInAnotherDatabase(t *testing.T) {
+	s := serveStreams(t, rest.StreamOptions{})
+	s.write("/a", `{"old":1}`)
+	frame, err := s.resume("/a.json", "").frame()
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, first := splitID(t, frame)
+	if want := put("/", `{"old":1}`); first != want {
+		t.Fatalf("the first event is %q, want %q", first, want)
+	}
+	if err := s.catalog.Drop("default"); err != nil {
+		t.Fatal(err)
+	}
+	if s.database, err = s.catalog.Create("default"); err == nil {
+		err = s.database.SetRules(t.Context(), engine.OpenRules)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10 {
+		s.write("/a/new", fmt.Sprint(i))
+	}
+	if frame, err = s.resume("/a.json", id).frame(); err != nil {
+		t.Fatal(err)
+	}
+	if _, got := splitID(t, frame); got != put("/", `{"new":9}`) {
+		t.Errorf("behind an id of the database that was dropped comes %q, want all that is there", got)
+	}
+}
