@@ -100,6 +100,28 @@ func BenchmarkDecodeLarge(b *testing.B) {
 	}
 }
 
+// BenchmarkDecodeUsers reads records whose keys do not come in key order, under
+// keys that no two of them share.
+func BenchmarkDecodeUsers(b *testing.B) {
+	text := []byte{'{'}
+	for i := range largeRecords {
+		text = fmt.Appendf(text, `"user%07d":{"name":"User Number %d","email":"user%d@example.org","age":%d,"city":"Springfield",`+
+			`"country":"Neverland","score":%d,"active":%t,"joined":%d,"bio":"Likes trees, databases and long walks.",`+
+			`"avatar":"https://example.org/a/%08x.png"},`,
+			i, i, i*7919, i%90, i*104729, i%2 == 0, 1_600_000_000_000+i, i*65537)
+	}
+	text[len(text)-1] = '}'
+	reader := bytes.NewReader(text)
+	b.ReportAllocs()
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		reader.Reset(text)
+		if _, err := tree.Decode(reader, tree.DecodeOptions{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkDecodePatch(b *testing.B) {
 	text := records(largeRecords)
 	at := path(b, "/rooms/general/messages")

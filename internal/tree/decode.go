@@ -59,8 +59,9 @@ type decoder struct {
 	charged int64
 	// interned remembers where the text of recent keys is: records repeat theirs.
 	interned [64]cell
-	shape    shape  // of the last object that was not in the order of keys
-	own      []byte // where a text is read to at first
+	shapes   [shapeLevels]shape
+	order    []uint8 // of the children of an object that is being closed
+	own      []byte  // where a text is read to at first
 }
 
 // An entry is a child of an object that is still open.
@@ -183,7 +184,7 @@ func (d *decoder) array(depth int) (cell, error) {
 		}
 	}
 	d.pos++
-	return d.closeObject(base, cell{}), d.charge()
+	return d.closeObject(base, nil, cell{}), d.charge()
 }
 
 // object reads an object: children, a leaf with a priority, or a server value.
@@ -193,7 +194,8 @@ func (d *decoder) object(depth int) (cell, error) {
 	if d.slab.cells == nil && len(d.stack) == 0 {
 		d.makeRoom()
 	}
-	o := openObject{base: len(d.stack), depth: depth, at: at}
+	o := openObject{base: len(d.stack), depth: depth, at: at, shape: d.shapeAt(depth)}
+	o.follows = o.shape != nil && len(o.shape.keys) > 0
 	for first := true; ; first = false {
 		c, err := d.peek()
 		if err != nil {
@@ -221,11 +223,17 @@ func (d *decoder) object(depth int) (cell, error) {
 
 // An openObject is an object whose members are being read.
 type openObject struct {
-	base     int // of its children on the stack
-	depth    int
-	at       position
-	unsorted bool // the children came in another order than that of keys
-	members  int
+	base    int // of its children on the stack
+	depth   int
+	at      position
+	ordered int // how many of the first children came in the order of keys
+	members int
+	escaped bool // some key has escapes in it
+
+	shape   *shape // that it may have, nil if none is known
+	place   int    // in the shape, of the key that is expected next
+	follows bool   // the children have the keys of the shape so far, and ordered is not counted
+
 	value    *cell // of .value
 	priority *cell // of .priority
 	sv       *cell // of .sv
@@ -237,24 +245,18 @@ func (d *decoder) member(o *openObject, c byte) error {
 		return d.unexpected(c, "a key in double quotes")
 	}
 	at := d.position()
-	start := len(d.slab.text)
-	text, err := d.appendString(d.slab.text, MaxKeyBytes, "a key")
-	d.slab.text = text
-	if err != nil {
-		if errors.Is(err, ErrTooLarge) {
-			err = d.failAt(at, ErrInvalidKey, "%v: more than %d bytes", ErrInvalidKey, MaxKeyBytes)
-		}
-		return err
-	}
 	o.members++
-	if len(text) > start && text[start] == '.' && !d.claims {
-		name := string(text[start:])
-		d.slab.text = text[:start]
-		return d.construct(o, name, at)
-	}
-	child, err := d.key(start, at)
-	if err != nil {
-		return err
+	key, ok := d.expected(o)
+	if !ok {
+		var construct string
+		var err error
+		if key, construct, err = d.readKey(o, at); err != nil {
+			return err
+		}
+		if construct != "" {
+			return d.construct(o, construct, at)
+		}
+		o.stray()
 	}
 	if err := d.expect(':', `":"`); err != nil {
 		return err
@@ -266,8 +268,32 @@ func (d *decoder) member(o *openObject, c byte) error {
 	if err != nil {
 		return err
 	}
-	value.key, value.keyLen = child.key, child.keyLen
+	value.key, value.keyLen = key.key, key.keyLen
 	return d.push(o, entry{value, at})
+}
+
+// readKey reads a key of an object, which is at a position: that of a child, or the
+// name of a construct.
+func (d *decoder) readKey(o *openObject, at position) (key cell, construct string, err error) {
+	begin, start := d.offset(), len(d.slab.text)
+	text, err := d.appendString(d.slab.text, MaxKeyBytes, "a key")
+	d.slab.text = text
+	if err != nil {
+		if errors.Is(err, ErrTooLarge) {
+			err = d.failAt(at, ErrInvalidKey, "%v: more than %d bytes", ErrInvalidKey, MaxKeyBytes)
+		}
+		return cell{}, "", err
+	}
+	if len(text) > start && text[start] == '.' && !d.claims {
+		construct = string(text[start:])
+		d.slab.text = text[:start]
+		return cell{}, construct, nil
+	}
+	if d.offset()-begin > int64(len(text)-start+len(`""`)) {
+		o.escaped = true
+	}
+	key, err = d.key(start, at)
+	return key, "", err
 }
 
 // key checks the key whose text starts at start in the slab, and returns a cell
@@ -305,12 +331,16 @@ func keyHash(key []byte) uint32 {
 // push adds a child. Values that are no data are kept until the object closes,
 // so that a repeated key is noticed.
 func (d *decoder) push(o *openObject, e entry) error {
-	if len(d.stack) > o.base && !o.unsorted {
-		switch order := d.slab.compareCells(d.stack[len(d.stack)-1].cell, e.cell); {
-		case order == 0:
+	if !o.follows && o.ordered == len(d.stack)-o.base {
+		order := -1
+		if o.ordered > 0 {
+			order = d.slab.compareCells(d.stack[len(d.stack)-1].cell, e.cell)
+		}
+		if order == 0 {
 			return d.repeated(e)
-		case order > 0:
-			o.unsorted = true
+		}
+		if order < 0 {
+			o.ordered++
 		}
 	}
 	d.stack = append(grow(d.stack, 1), e)
@@ -335,37 +365,49 @@ func (d *decoder) finish(o *openObject) (cell, error) {
 		}
 		return d.withPriority(*o.value, o.priority), d.charge()
 	}
-	if o.unsorted {
-		if err := d.sort(d.stack[o.base:]); err != nil {
-			return cell{}, err
-		}
+	order, err := d.arrange(o)
+	if err != nil {
+		return cell{}, err
 	}
 	var priority cell
 	if o.priority != nil {
 		priority = *o.priority
 	}
-	return d.closeObject(o.base, priority), d.charge()
+	return d.closeObject(o.base, order, priority), d.charge()
 }
 
-// closeObject moves the children above base from the stack to the slab.
-func (d *decoder) closeObject(base int, priority cell) cell {
-	first, count := len(d.slab.cells), 0
-	cells := grow(d.slab.cells, len(d.stack)-base+1)
+// closeObject moves the children above base from the stack to the slab, in the
+// order in which they are, or in that of their places if there are some.
+func (d *decoder) closeObject(base int, order []uint8, priority cell) cell {
+	children := d.stack[base:]
+	cells := grow(d.slab.cells, len(children)+1)
+	first := len(cells)
 	if priority.kind != Null {
 		cells = append(cells, priority)
 	}
-	for _, e := range d.stack[base:] {
-		if e.kind != Null {
-			cells = append(cells, e.cell)
-			count++
+	start := len(cells)
+	for _, place := range order {
+		cells = appendData(cells, children[place].cell)
+	}
+	if len(order) == 0 {
+		for _, e := range children {
+			cells = appendData(cells, e.cell)
 		}
 	}
 	d.stack = d.stack[:base]
-	if count == 0 {
+	if len(cells) == start {
 		return cell{}
 	}
 	d.slab.cells = cells
-	return cell{kind: Object, priority: priority.kind != Null, bits: pair(first, count)}
+	return cell{kind: Object, priority: priority.kind != Null, bits: pair(first, len(cells)-start)}
+}
+
+// appendData appends a cell unless it is no data.
+func appendData(cells []cell, c cell) []cell {
+	if c.kind == Null {
+		return cells
+	}
+	return append(cells, c)
 }
 
 // withPriority joins a leaf and its priority.

@@ -34,8 +34,10 @@ const maxKeptEntries = 64
 
 // free gives the decoder back. Its nodes stay.
 func (d *decoder) free() {
-	d.shape.forget()
-	kept := decoder{own: d.own, shape: d.shape, scanner: scanner{number: d.number}}
+	for i := range d.shapes {
+		d.shapes[i].forget()
+	}
+	kept := decoder{own: d.own, shapes: d.shapes, order: d.order[:0], scanner: scanner{number: d.number}}
 	if cap(d.stack) <= maxKeptEntries {
 		kept.stack = d.stack[:0]
 	}

@@ -56,8 +56,11 @@ func (p position) compare(q position) int {
 }
 
 func (s *scanner) position() position {
-	return position{uint32(s.line), uint32(s.base + int64(s.pos) - s.lineStart + 1)}
+	return position{uint32(s.line), uint32(s.offset() - s.lineStart + 1)}
 }
+
+// offset returns how much of the text was read.
+func (s *scanner) offset() int64 { return s.base + int64(s.pos) }
 
 func (s *scanner) fail(cause error, format string, args ...any) error {
 	return s.failAt(s.position(), cause, format, args...)

@@ -1,74 +1,132 @@
 package tree
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // A shape is the keys of an object in the order in which they came, and how that
-// differs from the order of keys. Records of a collection mostly have one shape,
-// so the next object need not be sorted if it has that of the last.
+// differs from the order of keys. Records of a collection mostly have one shape.
+// So where an object has the keys of the last one as deep, each is only compared
+// with the one that is expected, and they need not be sorted.
 type shape struct {
-	keys  []cell  // as they came; only key and keyLen count
-	order []uint8 // the places in keys, in the order of keys
-	moved []entry // where children change their places
+	keys    []cell  // as they came; only key and keyLen count
+	ordered int     // how many of the first came in the order of keys
+	order   []uint8 // the places in keys, in the order of keys; empty if all came so
 }
 
-// maxShape is how many children an object may have whose shape is remembered.
-const maxShape = 32
+const (
+	// maxShape is how many children an object may have whose shape is remembered.
+	maxShape = 32
+	// shapeLevels is how many levels of a text have shapes, below its first, which
+	// is one object.
+	shapeLevels = 4
+	// lookAhead is how many keys of a shape are tried for the next key of an object:
+	// children may be missing.
+	lookAhead = 4
+)
 
-// arrange sorts children that have the shape; it reports false if they have not.
-func (s *shape) arrange(children []entry) bool {
-	if len(children) != len(s.order) {
-		return false
+// shapeAt returns the shape of the last object that was as deep; nil if there are
+// none.
+func (d *decoder) shapeAt(depth int) *shape {
+	level := depth - d.opts.Depth - 1
+	if level < 0 || level >= shapeLevels {
+		return nil
 	}
-	for i, c := range children {
-		if k := s.keys[i]; c.key != k.key || c.keyLen != k.keyLen {
-			return false
+	return &d.shapes[level]
+}
+
+// expected reads the next key of an object if it is one that the shape has there.
+// Then it needs no check.
+func (d *decoder) expected(o *openObject) (key cell, ok bool) {
+	if o.shape == nil {
+		return cell{}, false
+	}
+	keys := o.shape.keys
+	text := d.buf[d.pos+1:]
+	for place := o.place; place < min(o.place+lookAhead, len(keys)); place++ {
+		k := keys[place]
+		n := int(k.keyLen)
+		if k.keyLen == indexKey || n >= len(text) || text[n] != '"' || string(text[:n]) != d.slab.slice(k.key, n) {
+			continue
 		}
+		if place > o.place {
+			o.stray()
+		}
+		o.place = place + 1
+		d.pos += n + len(`""`)
+		return k, true
 	}
-	s.moved = append(s.moved[:0], children...)
-	for i, place := range s.order {
-		children[i] = s.moved[place]
-	}
-	return true
+	return cell{}, false
 }
 
-// expect takes the keys of children that are to be sorted.
-func (s *shape) expect(children []entry) {
-	s.keys, s.order = s.keys[:0], s.order[:0]
-	if len(children) > maxShape {
-		return
+// stray notes that the object has not all keys of the shape, one after the other.
+func (o *openObject) stray() {
+	if o.follows {
+		o.follows, o.ordered = false, min(o.place, o.shape.ordered)
 	}
+}
+
+// arrange returns the places of the children of an object in the order of keys,
+// nil if they are in that order, and remembers the shape.
+func (d *decoder) arrange(o *openObject) ([]uint8, error) {
+	if o.follows && o.place == len(o.shape.keys) {
+		return o.shape.order, nil
+	}
+	o.stray()
+	children := d.stack[o.base:]
+	if len(children) > maxShape {
+		if o.ordered < len(children) {
+			return nil, d.sort(children)
+		}
+		return nil, nil
+	}
+	var order []uint8
+	var err error
+	if o.ordered < len(children) {
+		order, err = d.places(children)
+	}
+	if o.shape != nil && !o.escaped && len(children) > 0 {
+		o.shape.learn(children, o.ordered, order)
+	}
+	return order, err
+}
+
+// learn takes the shape of an object.
+func (s *shape) learn(children []entry, ordered int, order []uint8) {
+	s.keys, s.ordered, s.order = s.keys[:0], ordered, append(s.order[:0], order...)
 	for _, c := range children {
 		s.keys = append(s.keys, c.cell)
 	}
 }
 
-// learn takes the order of the same children, which have different keys.
-func (s *shape) learn(children []entry) {
-	if len(s.keys) != len(children) {
-		return
+// forget keeps nothing but the memory.
+func (s *shape) forget() { s.keys = s.keys[:0] }
+
+// places returns the places of a few children in the order of keys. They are valid
+// until the next call.
+func (d *decoder) places(children []entry) ([]uint8, error) {
+	order := d.order[:0]
+	for place := range children {
+		order = append(order, uint8(place))
 	}
-	for _, c := range children {
-		for place, k := range s.keys {
-			if k.key == c.key && k.keyLen == c.keyLen {
-				s.order = append(s.order, uint8(place))
-				break
-			}
+	slices.SortFunc(order, func(a, b uint8) int {
+		if order := d.slab.compareCells(children[a].cell, children[b].cell); order != 0 {
+			return order
+		}
+		return cmp.Compare(a, b)
+	})
+	d.order = order
+	for i := range len(order) - 1 {
+		if d.slab.compareCells(children[order[i]].cell, children[order[i+1]].cell) == 0 {
+			return nil, d.repeated(children[order[i+1]])
 		}
 	}
+	return order, nil
 }
-
-// forget keeps nothing but the memory.
-func (s *shape) forget() { s.keys, s.order = s.keys[:0], s.order[:0] }
 
 // sort puts the children of an object into the order of keys.
 func (d *decoder) sort(children []entry) error {
-	if d.shape.arrange(children) {
-		return nil
-	}
-	another := len(d.slab.cells) > 0 // object came before: more of its kind may come
-	if another {
-		d.shape.expect(children)
-	}
 	slices.SortFunc(children, func(a, b entry) int {
 		if order := d.slab.compareCells(a.cell, b.cell); order != 0 {
 			return order
@@ -79,9 +137,6 @@ func (d *decoder) sort(children []entry) error {
 		if d.slab.compareCells(children[i].cell, children[i+1].cell) == 0 {
 			return d.repeated(children[i+1])
 		}
-	}
-	if another {
-		d.shape.learn(children)
 	}
 	return nil
 }
