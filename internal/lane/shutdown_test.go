@@ -60,7 +60,7 @@ func TestShutdownAnswersWhatHasCome(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		p.lane.Shutdown(t.Context())
+		p.lane.Shutdown(t.Context(), noMore)
 	}()
 	send(t, client, "body")
 	if response, body := receive(t, answers); response.StatusCode != 200 || body != "body <nil>" {
