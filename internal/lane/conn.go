@@ -55,7 +55,12 @@ type conn struct {
 
 // serve answers requests until the connection ends or is handed over.
 func (c *conn) serve() {
-	defer c.lane.remove(c)
+	here := true
+	defer func() {
+		if here {
+			c.lane.remove(c)
+		}
+	}()
 	limit := c.lane.opts.First
 	for {
 		if c.start == c.end && !c.wait(limit) {
@@ -66,6 +71,7 @@ func (c *conn) serve() {
 			continue
 		}
 		if !c.next() {
+			here = false // from now on, a Guest says when it is gone
 			c.lane.opts.HandOver(c.rest())
 			return
 		}
@@ -220,18 +226,44 @@ func (c *conn) rest() net.Conn {
 	_ = c.raw.SetDeadline(time.Time{})
 	unread := bytes.Clone(c.in[c.start:c.end])
 	if secure, ok := c.raw.(*tls.Conn); ok {
-		return &secureRest{Conn: secure, unread: unread}
+		r := &secureRest{Conn: secure, unread: unread}
+		r.conn.Store(c)
+		return r
 	}
-	return &plainRest{Conn: c.raw, unread: unread}
+	r := &plainRest{Conn: c.raw, unread: unread}
+	r.conn.Store(c)
+	return r
+}
+
+// A Guest is what a connection is to whoever it was handed over to. It counts for
+// its lane until its first request has begun, or it is closed: http.Server.Shutdown
+// drops a request that was not read yet when it was called.
+type Guest interface{ Begun() }
+
+// guest implements Guest. It keeps nothing of the lane when that has let go.
+type guest struct{ conn atomic.Pointer[conn] }
+
+// Begun tells that the handler has the first request. It may be called again.
+func (g *guest) Begun() {
+	if c := g.conn.Swap(nil); c != nil {
+		c.lane.remove(c)
+	}
 }
 
 // A plainRest is a connection of which something was read already.
 type plainRest struct {
 	net.Conn
+	guest
 	unread []byte
 }
 
 func (r *plainRest) Read(p []byte) (int, error) { return readRest(&r.unread, p, r.Conn) }
+
+// Close implements net.Conn.
+func (r *plainRest) Close() error {
+	r.Begun()
+	return r.Conn.Close()
+}
 
 // NetConn returns the connection below.
 func (r *plainRest) NetConn() net.Conn { return r.Conn }
@@ -247,10 +279,17 @@ func (r *plainRest) CloseWrite() error {
 // A secureRest is one over TLS: its ConnectionState tells net/http so.
 type secureRest struct {
 	*tls.Conn
+	guest
 	unread []byte
 }
 
 func (r *secureRest) Read(p []byte) (int, error) { return readRest(&r.unread, p, r.Conn) }
+
+// Close implements net.Conn.
+func (r *secureRest) Close() error {
+	r.Begun()
+	return r.Conn.Close()
+}
 
 func readRest(unread *[]byte, p []byte, from io.Reader) (int, error) {
 	if len(*unread) == 0 {

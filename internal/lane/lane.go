@@ -35,13 +35,17 @@ type Options struct {
 	Handler http.Handler
 	// Context is that of all requests. It does not end when a client leaves.
 	Context context.Context
-	// HandOver takes a connection that the lane does not serve any more.
+	// HandOver takes a connection that the lane does not serve any more. It is a
+	// Guest.
 	HandOver func(net.Conn)
 	Logger   *slog.Logger
 	Now      func() time.Time
 	// First is how long a connection may take to send its first request, Idle the
 	// time between requests, Write how long a client may take none of an answer.
 	First, Idle, Write time.Duration
+	// Fresh is how old a connection must be before Shutdown closes it without a
+	// request: its first one may be on its way.
+	Fresh time.Duration
 }
 
 // A Lane serves connections.
@@ -92,13 +96,9 @@ func (l *Lane) remove(c *conn) {
 	delete(l.conns, c)
 }
 
-// newGrace is how long Shutdown waits for the first request of a connection: it may
-// be on its way.
-const newGrace = 5 * time.Second
-
 // Shutdown closes connections as soon as they have no request, and returns when all
-// are gone and no more are to come, or ctx ends. While more returns true, those that
-// come are served.
+// are gone and no more are to come, or ctx ends. One that was handed over is gone when
+// its request has begun. While more returns true, those that come are served.
 func (l *Lane) Shutdown(ctx context.Context, more func() bool) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -123,7 +123,7 @@ func (l *Lane) closeIdle(last bool) int {
 	defer l.mu.Unlock()
 	l.closed = l.closed || last
 	for c := range l.conns {
-		if c.state.Load() != stateNew || now.Sub(c.opened) >= newGrace {
+		if c.state.Load() != stateNew || now.Sub(c.opened) >= l.opts.Fresh {
 			c.closeIdle()
 		}
 	}

@@ -21,21 +21,27 @@ import (
 
 var testContext = context.Background()
 
+// longWait is how long a test waits for what should come at once, on a machine
+// that has much else to do.
+const longWait = 3 * time.Minute
+
 // A pair is a handler behind a lane, and behind net/http alone.
 type pair struct {
 	lane   *Lane
 	tcp    net.Listener
 	behind *httptest.Server // what the lane hands over to
 	handed chan net.Conn
+	done   chan struct{} // not handed: a goroutine that Cut ends may still hand over
 }
 
 // Accept implements net.Listener for what is handed over.
 func (p *pair) Accept() (net.Conn, error) {
-	conn, ok := <-p.handed
-	if !ok {
+	select {
+	case conn := <-p.handed:
+		return conn, nil
+	case <-p.done:
 		return nil, net.ErrClosed
 	}
-	return conn, nil
 }
 
 func (p *pair) Close() error   { return nil }
@@ -47,11 +53,11 @@ func newPair(t testing.TB, handler http.HandlerFunc) *pair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &pair{tcp: tcp, handed: make(chan net.Conn, 100)}
+	p := &pair{tcp: tcp, handed: make(chan net.Conn, 100), done: make(chan struct{})}
 	p.lane = New(Options{
 		Handler: handler, Context: testContext, HandOver: func(conn net.Conn) { p.handed <- conn },
 		Logger: slog.New(slog.DiscardHandler), Now: time.Now,
-		First: time.Minute, Idle: time.Minute, Write: time.Minute,
+		First: longWait, Idle: longWait, Write: longWait, Fresh: longWait,
 	})
 	p.behind = httptest.NewUnstartedServer(handler)
 	_ = p.behind.Listener.Close()
@@ -69,7 +75,7 @@ func newPair(t testing.TB, handler http.HandlerFunc) *pair {
 	t.Cleanup(func() {
 		_ = tcp.Close()
 		p.lane.Cut()
-		close(p.handed)
+		close(p.done)
 		p.behind.CloseClientConnections()
 		p.behind.Close()
 	})
@@ -83,7 +89,7 @@ func (p *pair) dial(t testing.TB) net.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	_ = conn.SetDeadline(time.Now().Add(longWait))
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }

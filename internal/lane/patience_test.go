@@ -22,13 +22,14 @@ const (
 	firstLimit = 10 * time.Second
 	idleLimit  = 2 * time.Minute
 	writeLimit = 30 * time.Second
+	freshLimit = 5 * time.Second
 )
 
 func newTimed(handler http.HandlerFunc) *Lane {
 	return New(Options{
 		Handler: handler, Context: testContext, HandOver: func(conn net.Conn) { _ = conn.Close() },
 		Logger: slog.New(slog.DiscardHandler), Now: time.Now,
-		First: firstLimit, Idle: idleLimit, Write: writeLimit,
+		First: firstLimit, Idle: idleLimit, Write: writeLimit, Fresh: freshLimit,
 	})
 }
 
@@ -223,6 +224,38 @@ func TestShutdownIsNotHeldUp(t *testing.T) {
 			if took := time.Since(start); cut && took > 0 || took > 6*time.Second {
 				t.Errorf("it took %v (cut: %t)", took, cut)
 			}
+		})
+	}
+}
+
+// TestShutdownWaitsForGuests: a connection that was handed over is gone when its
+// request has begun, or when it is closed.
+func TestShutdownWaitsForGuests(t *testing.T) {
+	for _, closes := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			guests := make(chan net.Conn, 1)
+			l := newTimed(various)
+			l.opts.HandOver = func(conn net.Conn) { guests <- conn }
+			client, server := net.Pipe()
+			defer client.Close()
+			l.Serve(server)
+			send(t, client, "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n")
+			guest := <-guests
+			defer guest.Close()
+			done := make(chan struct{})
+			go func() { l.Shutdown(t.Context(), noMore); close(done) }()
+			<-time.After(time.Second)
+			select {
+			case <-done:
+				t.Error("Shutdown does not wait for a request that was handed over")
+			default:
+			}
+			if closes {
+				_ = guest.Close()
+			} else {
+				guest.(Guest).Begun()
+			}
+			<-done
 		})
 	}
 }

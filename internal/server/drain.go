@@ -45,16 +45,13 @@ func (s *serving) drain(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// openGrace is how long a connection that was accepted before the ports were closed
-// may still take to open: the handshake of a client may be on its way.
-const openGrace = 5 * time.Second
-
 // shutDown waits until all requests are answered and all streams are closed, or
 // ctx ends. A connection on which no request was ever made may take 5 of the
 // seconds: it has that long to make one. That request may be one that a lane hands
 // over, so net/http has to be there for longer than the lane.
 func (s *serving) shutDown(ctx context.Context) {
-	grace := time.Now().Add(openGrace)
+	// A connection that was accepted before the ports were closed may still be opening.
+	grace := time.Now().Add(s.options.limits.fresh)
 	opening := func() bool { return s.port.opens.Load() > 0 && time.Now().Before(grace) }
 	var all sync.WaitGroup
 	all.Go(func() {

@@ -37,6 +37,7 @@ type servingLimits struct {
 	maxOpening int           // connections in that state; beyond, the oldest is cut
 	head       time.Duration // for reading the request line and the headers
 	idle       time.Duration // of a connection without requests
+	fresh      time.Duration // how old one without any must be to be closed by drain
 
 	maxConnections int // open at a time, on all ports
 
@@ -53,6 +54,7 @@ func (l servingLimits) withDefaults() servingLimits {
 	setDefault(&l.maxOpening, 6144) // above the storm of 5,000 that follows a restart
 	setDefault(&l.head, DefaultHeadTimeout)
 	setDefault(&l.idle, DefaultIdleTimeout)
+	setDefault(&l.fresh, 5*time.Second) // as net/http has it
 	setDefault(&l.maxConnections, DefaultMaxConnections)
 	setDefault(&l.accept, DefaultDrainAccept)
 	setDefault(&l.settle, 250*time.Millisecond)
@@ -111,11 +113,21 @@ func newServing(options servingOptions) *serving {
 	s := &serving{options: options, guard: newGuard(options.logger)}
 	requests, cut := context.WithCancel(context.Background())
 	s.cut = cut
-	s.secure = s.newServer(requests, options.secure)
-	s.plain = s.newServer(requests, options.plain)
-	s.secureLane = s.newLane(requests, s.secure.Handler, func(conn net.Conn) { s.port.secure.put(conn) })
-	s.plainLane = s.newLane(requests, s.plain.Handler, func(conn net.Conn) { s.port.plain.put(conn) })
+	secure, plain := s.around(options.secure), s.around(options.plain)
+	s.secure = s.newServer(requests, secure)
+	s.plain = s.newServer(requests, plain)
+	s.secureLane = s.newLane(requests, secure, func(conn net.Conn) { s.port.secure.put(conn) })
+	s.plainLane = s.newLane(requests, plain, func(conn net.Conn) { s.port.plain.put(conn) })
 	return s
+}
+
+// around returns a handler with all that stands around each.
+func (s *serving) around(handler http.Handler) http.Handler {
+	handler = s.guard.recovering(handler)
+	if s.options.observe != nil {
+		handler = s.options.observe(handler)
+	}
+	return s.guard.counting(handler)
 }
 
 func (s *serving) newLane(requests context.Context, handler http.Handler, handOver func(net.Conn)) *lane.Lane {
@@ -128,18 +140,15 @@ func (s *serving) newLane(requests context.Context, handler http.Handler, handOv
 		First:    s.options.limits.head,
 		Idle:     s.options.limits.idle,
 		Write:    rest.WriteIdle,
+		Fresh:    s.options.limits.fresh,
 	})
 }
 
 // newServer returns a server without a time limit for bodies and answers: how
 // long those may take depends on what they are, which the handler knows.
 func (s *serving) newServer(requests context.Context, handler http.Handler) *http.Server {
-	handler = s.guard.recovering(handler)
-	if s.options.observe != nil {
-		handler = s.options.observe(handler)
-	}
 	return &http.Server{
-		Handler:           s.guard.counting(handler),
+		Handler:           beginning(handler),
 		ReadHeaderTimeout: s.options.limits.head,
 		IdleTimeout:       s.options.limits.idle,
 		MaxHeaderBytes:    maxHeadBytes - headSlop,
@@ -147,7 +156,27 @@ func (s *serving) newServer(requests context.Context, handler http.Handler) *htt
 		// What net/http reports is the noise of clients that break off.
 		ErrorLog:    slog.NewLogLogger(s.options.logger.Handler(), slog.LevelDebug),
 		BaseContext: func(net.Listener) context.Context { return requests },
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			if guest, ok := conn.(lane.Guest); ok {
+				return context.WithValue(ctx, guestKey{}, guest)
+			}
+			return ctx
+		},
 	}
+}
+
+// guestKey is the key of a connection that a lane has handed over.
+type guestKey struct{}
+
+// beginning tells a lane that a request has begun on a connection that it has handed
+// over.
+func beginning(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if guest, ok := r.Context().Value(guestKey{}).(lane.Guest); ok {
+			guest.Begun()
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // listen opens the ports: addr for HTTPS and plain HTTP, and httpAddr, unless it
