@@ -49,6 +49,8 @@ func (f *founder) replaceSecrets(ctx context.Context, name string, secrets []str
 	if err != nil {
 		return err
 	}
+	f.secrets.Lock()
+	defer f.secrets.Unlock()
 	if len(secrets) == 0 {
 		err = f.removeSecretFile(name)
 	} else if err = os.MkdirAll(f.secretsDir, 0o700); err == nil {

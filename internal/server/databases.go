@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
@@ -18,6 +19,11 @@ type founder struct {
 	*catalog.Catalog
 	secretsDir string
 	open       bool // new databases let everybody in
+
+	// secrets is held from looking at a file of secrets to having its database take
+	// them, and by whoever changes both: else a file that was read before a change
+	// would bring back, for a moment, what the change has taken away.
+	secrets sync.Mutex
 }
 
 // found returns a database, which it makes if there is none. The secret is that

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -28,8 +27,7 @@ const (
 // a line, hand the new secret out, take the old line away. Secrets that are gone
 // are refused at once, and so are tokens that were signed with them.
 type secretKeeper struct {
-	catalog *catalog.Catalog
-	dir     string
+	founder *founder
 	logger  *slog.Logger
 	seen    map[string]fileState
 }
@@ -40,8 +38,8 @@ type fileState struct {
 	size     int64
 }
 
-func newSecretKeeper(c *catalog.Catalog, dir string, logger *slog.Logger) *secretKeeper {
-	return &secretKeeper{catalog: c, dir: dir, logger: logger, seen: make(map[string]fileState)}
+func newSecretKeeper(f *founder, logger *slog.Logger) *secretKeeper {
+	return &secretKeeper{founder: f, logger: logger, seen: make(map[string]fileState)}
 }
 
 // run looks at the files until ctx ends.
@@ -61,7 +59,7 @@ func (k *secretKeeper) run(ctx context.Context) {
 // look applies the files that changed since it last looked, and returns how many
 // files there are.
 func (k *secretKeeper) look(ctx context.Context) int {
-	files, err := os.ReadDir(k.dir)
+	files, err := os.ReadDir(k.founder.secretsDir)
 	if err != nil {
 		return 0 // there is none until a secret is generated
 	}
@@ -84,14 +82,16 @@ func (k *secretKeeper) look(ctx context.Context) int {
 
 // apply makes the secrets of a database those in its file.
 func (k *secretKeeper) apply(ctx context.Context, name string) error {
-	database, err := k.catalog.Database(name)
+	k.founder.secrets.Lock()
+	defer k.founder.secrets.Unlock()
+	database, err := k.founder.Database(name)
 	if fault.KindOf(err) == fault.NotFound {
 		return nil // dropped, or being made
 	}
 	if err != nil {
 		return err
 	}
-	secrets, err := readSecrets(filepath.Join(k.dir, name))
+	secrets, err := readSecrets(k.founder.secretFile(name))
 	if err != nil || database.HasTheseSecrets(secrets) {
 		return err
 	}

@@ -22,7 +22,7 @@ func TestSecretsAreRotatedByTheirFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	keeper := newSecretKeeper(c, f.secretsDir, slog.New(slog.NewTextHandler(&log, nil)))
+	keeper := newSecretKeeper(f, slog.New(slog.NewTextHandler(&log, nil)))
 	text, err := os.ReadFile(f.secretFile("db"))
 	if err != nil {
 		t.Fatal(err)

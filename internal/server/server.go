@@ -226,7 +226,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	keeping, stopKeeping := context.WithCancel(ctx)
 	var keeper sync.WaitGroup
 	keeper.Go(func() { watchClock(keeping, clock, clockTolerance, c.Logger) })
-	keeper.Go(func() { newSecretKeeper(databases, f.secretsDir, c.Logger).run(keeping) })
+	keeper.Go(func() { newSecretKeeper(f, c.Logger).run(keeping) })
 	defer keeper.Wait()
 	defer stopKeeping()
 	tlsConfig, caFile, acme, err := newTLS(c)
