@@ -25,33 +25,8 @@ func TestNoCredentialIsTold(t *testing.T) {
 	}
 	hidden := []string{marker, token, token[strings.LastIndexByte(token, '.')+1:], m.token}
 
-	recorded := make(chan string, 1)
-	go func() {
-		_, text := m.admin("GET", "/v1/operations?for=3s&lines=100", "")
-		recorded <- text
-	}()
-	wait(t, "the recording to begin", func() bool { return m.recordings() > 0 })
-	for _, credential := range []string{secret, token, secret + "x", token + "x", marker, m.token} {
-		for _, path := range []string{
-			"/a.json?auth=", "/a.json?access_token=", "/a.json?ns=", "/a.json%3Fauth=", "/.settings/rules.json?auth=",
-			"/a.json?auth=" + secret + "&access_token=", "/a.json?callback=f&auth=",
-		} {
-			_, _ = m.send("GET", m.public+path+url.QueryEscape(credential), "", "")
-			_, _ = m.send("PUT", m.public+path+url.QueryEscape(credential), credential, `{"b":1}`)
-		}
-		_, _ = m.send("GET", m.url+"/v1/databases?auth="+url.QueryEscape(credential), credential, "")
-		_, _ = m.send("POST", m.url+"/v1/databases", m.token, `{"name":"`+credential+`x"`)
-		r, err := http.NewRequest("GET", m.public+"/a.json", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Referer", m.public+"/a.json?auth="+credential)
-		r.Header.Set("Authorization", "Basic "+credential)
-		if answer, err := m.client.Do(r); err == nil {
-			answer.Body.Close()
-		}
-	}
-	places := map[string]string{"the recording": <-recorded}
+	recorded := m.record(func() { m.tellCredentials(secret, token, marker) })
+	places := map[string]string{"the recording": recorded}
 	for _, path := range []string{
 		"/metrics", "/v1/status", "/v1/databases", "/v1/databases/default", "/v1/databases/default/secrets", "/readyz",
 		"/debug/pprof/", "/debug/pprof/goroutine?debug=2", "/debug/pprof/goroutine?debug=1", "/debug/pprof/heap?debug=1",
@@ -71,7 +46,32 @@ func TestNoCredentialIsTold(t *testing.T) {
 			}
 		}
 	}
-	if !strings.Contains(places["/metrics"], `livetree_auth_failed_total{reason="signature"}`) || !strings.Contains(places["the recording"], `"path":"/a"`) {
+	if !strings.Contains(places["/metrics"], `livetree_auth_failed_total{reason="signature"}`) || !strings.Contains(recorded, `"path":"/a"`) {
 		t.Error("the requests were not counted and recorded: this test saw nothing")
+	}
+}
+
+// tellCredentials sends credentials in all ways that clients do.
+func (m *managed) tellCredentials(secret, token, marker string) {
+	m.t.Helper()
+	for _, credential := range []string{secret, token, secret + "x", token + "x", marker, m.token} {
+		for _, path := range []string{
+			"/a.json?auth=", "/a.json?access_token=", "/a.json?ns=", "/a.json%3Fauth=", "/.settings/rules.json?auth=",
+			"/a.json?auth=" + secret + "&access_token=", "/a.json?callback=f&auth=",
+		} {
+			_, _ = m.send("GET", m.public+path+url.QueryEscape(credential), "", "")
+			_, _ = m.send("PUT", m.public+path+url.QueryEscape(credential), credential, `{"b":1}`)
+		}
+		_, _ = m.send("GET", m.url+"/v1/databases?auth="+url.QueryEscape(credential), credential, "")
+		_, _ = m.send("POST", m.url+"/v1/databases", m.token, `{"name":"`+credential+`x"`)
+		r, err := http.NewRequest("GET", m.public+"/a.json", nil)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		r.Header.Set("Referer", m.public+"/a.json?auth="+credential)
+		r.Header.Set("Authorization", "Basic "+credential)
+		if answer, err := m.client.Do(r); err == nil {
+			answer.Body.Close()
+		}
 	}
 }

@@ -40,7 +40,7 @@ func runChild(data, faultFile string) int {
 	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	c := Config{
 		Data: data, Addr: "127.0.0.1:0", AdminAddr: "127.0.0.1:0", DefaultDatabase: "default", Dev: true,
-		Limits: Limits{DrainAccept: time.Millisecond}, Logger: logger, Out: os.Stdout,
+		Limits: Limits{DrainAccept: time.Millisecond, DrainRequests: patience}, Logger: logger, Out: os.Stdout,
 	}
 	if faultFile != "" {
 		c.Disturb = func(o *store.Options) { o.FS = newFaultyDisk(failFrom(faultFile)) }
@@ -69,7 +69,7 @@ type childServer struct {
 
 func startChild(t *testing.T, data, faultFile string) *childServer {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	t.Cleanup(cancel)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	t.Cleanup(transport.CloseIdleConnections)

@@ -27,16 +27,10 @@ func TestMaxConnections(t *testing.T) {
 	}
 
 	plain.CloseIdleConnections()
-	deadline := time.Now().Add(20 * time.Second)
-	for {
+	wait(t, "room after a connection has ended", func() bool {
 		_, _, err := get(s.client(t, "h2"), "https://"+s.addr+"/d")
-		if err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("there is no room after a connection has ended: %v", err)
-		}
-	}
+		return err == nil
+	})
 }
 
 // TestBoundConnEndsOnce: a connection that is closed twice makes room for one.

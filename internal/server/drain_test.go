@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -42,8 +43,8 @@ func (h *waiting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// quick are limits under which draining takes no time of its own.
-var quick = servingLimits{accept: time.Nanosecond, settle: time.Nanosecond, requests: 20 * time.Second, handlers: 20 * time.Second}
+// quick are limits under which draining takes no time of its own, and cuts nothing.
+var quick = servingLimits{accept: time.Nanosecond, settle: time.Nanosecond, requests: patience, handlers: patience, fresh: patience}
 
 // begin starts a request that waits, and returns when it is in its handler.
 func (s *testServing) begin(h *waiting, protocol string) <-chan error {
@@ -66,7 +67,7 @@ func (s *testServing) begin(h *waiting, protocol string) <-chan error {
 // wantRefused waits until connections are refused.
 func wantRefused(t *testing.T, addr string) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(patience)
 	for {
 		conn, err := net.Dial("tcp", addr)
 		if err != nil {
@@ -77,6 +78,16 @@ func wantRefused(t *testing.T, addr string) {
 			t.Fatal("connections are still accepted")
 		}
 	}
+}
+
+// awaitOpened waits until the port has handed on all connections that it was
+// opening: a client sees the end of its handshake before the server does.
+func (s *testServing) awaitOpened() {
+	s.t.Helper()
+	wait(s.t, "connections to be handed on", func() bool {
+		stacks := make([]byte, 1<<20)
+		return !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*port).open("))
+	})
 }
 
 func TestDrainAnswersWhatIsRunning(t *testing.T) {
@@ -121,7 +132,7 @@ func TestDrainAnswersFirstRequests(t *testing.T) {
 		return conn
 	}
 	exchange := func(conn net.Conn, request string) *http.Response {
-		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		_ = conn.SetDeadline(time.Now().Add(patience))
 		write(t, conn, request)
 		response, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: request[:strings.Index(request, " ")]})
 		if err != nil {
@@ -136,6 +147,7 @@ func TestDrainAnswersFirstRequests(t *testing.T) {
 	}
 	fresh := []net.Conn{s.dialTLS(t), s.dialTLS(t), dial(s.httpAddr().String()), dial(s.httpAddr().String())}
 	exchange(dial(s.httpAddr().String()), ordinary) // so that those before it are accepted
+	s.awaitOpened()
 	drained := make(chan error, 1)
 	go func() { drained <- s.drain(t.Context()) }()
 	for _, conn := range idle {

@@ -142,11 +142,6 @@ func nextData(t *testing.T, stream *bufio.Reader) string {
 	}
 }
 
-// A shiftedClock is the real one, moved on.
-type shiftedClock struct{ shift atomic.Int64 }
-
-func (c *shiftedClock) now() time.Time { return time.Now().Add(time.Duration(c.shift.Load())) }
-
 // TestWritesThatAreHeldUp has a disk that makes no tables, so that memtables fill.
 func TestWritesThatAreHeldUp(t *testing.T) {
 	t.Parallel()
@@ -158,10 +153,10 @@ func TestWritesThatAreHeldUp(t *testing.T) {
 		}
 		return nil
 	})
-	clock := &shiftedClock{}
+	clock := &fakeClock{now: time.Now()}
 	m := startManaged(t, t.TempDir(), func(c *Config) {
 		c.Dev = true
-		c.Disturb = func(o *store.Options) { o.FS, o.Now, o.MemTableBytes, o.BallastBytes = disk, clock.now, 256<<10, -1 }
+		c.Disturb = func(o *store.Options) { o.FS, o.Now, o.MemTableBytes, o.BallastBytes = disk, clock.Now, 256<<10, -1 }
 	})
 	held.Store(true)
 	filling, stop := context.WithCancel(t.Context())
@@ -174,7 +169,7 @@ func TestWritesThatAreHeldUp(t *testing.T) {
 	if status, state := m.check("writes"); status != 200 || state != "ok" {
 		t.Errorf("readiness at the start of a stall is %d with writes=%s, want 200 and ok", status, state)
 	}
-	clock.shift.Store(int64(6 * time.Second))
+	clock.Add(6 * time.Second)
 	m.waitCheck(503, "writes", "stalled")
 	m.wantRefused(503, "PUT", "/new.json", `1`, "does not keep up")
 	m.wantData(200, "GET", "/fill/0.json", "", "")
@@ -208,11 +203,11 @@ func fill(ctx context.Context, m *managed) {
 func TestSyncThatHangs(t *testing.T) {
 	t.Parallel()
 	var hang atomic.Bool
-	release, clock := make(chan struct{}), &shiftedClock{}
+	release, clock := make(chan struct{}), &fakeClock{now: time.Now()}
 	m := startManaged(t, t.TempDir(), func(c *Config) {
 		c.Dev = true
 		c.Disturb = func(o *store.Options) {
-			o.Now = clock.now
+			o.Now = clock.Now
 			o.SlowSync = func() {
 				if hang.Load() {
 					<-release
@@ -235,7 +230,7 @@ func TestSyncThatHangs(t *testing.T) {
 		failed <- err
 	}()
 	wait(t, "the sync to hang", func() bool {
-		clock.shift.Add(int64(time.Second))
+		clock.Add(time.Second)
 		_, state := m.check("sync")
 		return state == "waiting"
 	})
@@ -375,7 +370,10 @@ func TestDiskThatFails(t *testing.T) {
 					t.Fatalf("PUT before the fault: %d", status)
 				}
 			}
-			writeFile(t, p.faultFile, fault)
+			writeFile(t, p.faultFile+".new", fault) // so that it is seen as a whole
+			if err := os.Rename(p.faultFile+".new", p.faultFile); err != nil {
+				t.Fatal(err)
+			}
 			failed := time.Now()
 			if status := p.put("/a/later.json", "1"); status != 0 {
 				t.Errorf("PUT on a disk that fails: %d, want that the connection is cut", status)

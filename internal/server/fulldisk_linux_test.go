@@ -137,13 +137,13 @@ func (w *writers) count(status int) int64 { return w.statuses[status].Load() }
 // waitFor waits longer than a write that is not confirmed.
 func (w *writers) waitFor(what string, holds func() bool) {
 	w.t.Helper()
-	deadline, tick := time.After(time.Minute), time.NewTicker(10*time.Millisecond)
+	deadline, tick := time.After(patience), time.NewTicker(10*time.Millisecond)
 	defer tick.Stop()
 	for !holds() {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			w.t.Fatalf("waited a minute for %s: 200 x %d, 507 x %d, 503 x %d, none x %d", what, w.count(200), w.count(507), w.count(503), w.count(0))
+			w.t.Fatalf("waited %v for %s: 200 x %d, 507 x %d, 503 x %d, none x %d", patience, what, w.count(200), w.count(507), w.count(503), w.count(0))
 		}
 	}
 }

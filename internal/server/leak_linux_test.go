@@ -41,7 +41,7 @@ func TestStartAndStopLeaveNothing(t *testing.T) {
 	for round := range 3 {
 		t.Run(fmt.Sprint(round), func(t *testing.T) { useServer(t, data, socketsBefore) })
 		http.DefaultClient.CloseIdleConnections()
-		goleak.VerifyNone(t, ignore)
+		verifyNone(t, ignore)
 		if files, _ := openFiles(t, data); len(files) > 0 {
 			t.Errorf("round %d leaves open: %q", round, files)
 		}

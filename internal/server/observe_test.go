@@ -71,7 +71,7 @@ func next(t *testing.T, seen <-chan Observation) Observation {
 	select {
 	case o := <-seen:
 		return o
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("no request was observed")
 		return Observation{}
 	}

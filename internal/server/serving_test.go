@@ -63,7 +63,7 @@ func checkGoroutines(t *testing.T) {
 	t.Helper()
 	before := runtime.NumGoroutine()
 	t.Cleanup(func() {
-		deadline := time.After(10 * time.Second)
+		deadline := time.After(patience)
 		for runtime.NumGoroutine() > before {
 			select {
 			case <-time.After(time.Millisecond):
@@ -90,7 +90,7 @@ func (s *testServing) client(t *testing.T, protocol string) *http.Client {
 		transport.TLSClientConfig.NextProtos = nil
 	}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: 20 * time.Second}
+	return &http.Client{Transport: transport, Timeout: patience}
 }
 
 // dialTLS returns a connection for HTTP/1.1 by hand.

@@ -89,7 +89,7 @@ func TestStoppingEndsStreams(t *testing.T) {
 		t.Error("a server that has stopped accepts a connection")
 	}
 	http.DefaultClient.CloseIdleConnections()
-	goleak.VerifyNone(t, ignore)
+	verifyNone(t, ignore)
 }
 
 func TestStreamsOverPlainHTTPAreRefused(t *testing.T) {
