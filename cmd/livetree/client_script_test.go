@@ -32,7 +32,7 @@ func TestClientScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			s, err := startInProcess(filepath.Join(env.WorkDir, "livetree-data"), "127.0.0.1:0")
+			s, err := startInProcess(filepath.Join(env.WorkDir, "livetree-data"))
 			if err != nil {
 				return err
 			}
@@ -74,12 +74,12 @@ func (r readyAt) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func startInProcess(dir, addr string) (*inProcess, error) {
+func startInProcess(dir string) (*inProcess, error) {
 	ready, abort, ended := make(readyAt, 1), make(chan struct{}), make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		ended <- server.Run(ctx, server.Config{
-			Data: dir, Addr: addr, DefaultDatabase: "default", Secret: scriptSecret,
+			Data: dir, Addr: ownHost() + ":0", DefaultDatabase: "default", Secret: scriptSecret,
 			Logger: slog.New(slog.DiscardHandler), Out: ready, Abort: abort,
 		})
 	}()
@@ -105,7 +105,7 @@ func startInProcess(dir, addr string) (*inProcess, error) {
 
 func anotherServer(ts *testscript.TestScript, _ bool, args []string) {
 	dir := ts.MkAbs("data-" + args[0])
-	s, err := startInProcess(dir, "127.0.0.1:0")
+	s, err := startInProcess(dir)
 	ts.Check(err)
 	ts.Defer(s.stop)
 	ts.Setenv(args[0], s.url)
@@ -125,7 +125,7 @@ func atTerminal(typed string, args ...string) (code int, stdout, stderr string) 
 // TestAtATerminal: it asks before it deletes, and prints for people.
 func TestAtATerminal(t *testing.T) {
 	dir := t.TempDir()
-	s, err := startInProcess(filepath.Join(dir, "livetree-data"), "127.0.0.1:0")
+	s, err := startInProcess(filepath.Join(dir, "livetree-data"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,13 +181,14 @@ func TestProgressLine(t *testing.T) {
 func TestWatch(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "livetree-data")
-	s, err := startInProcess(data, "127.0.0.1:0")
+	s, err := startInProcess(data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { s.stop() }()
+	front := newRelay(t, strings.TrimPrefix(s.url, "https://"))
 	t.Chdir(dir)
-	t.Setenv("LIVETREE_URL", s.url)
+	t.Setenv("LIVETREE_URL", "https://"+front.Addr().String())
 	t.Setenv("LIVETREE_AUTH", scriptSecret)
 	set := func(path, text string) {
 		t.Helper()
@@ -210,7 +211,7 @@ func TestWatch(t *testing.T) {
 			}
 		case code := <-done:
 			t.Fatalf("watch ends with %d before it prints %q", code, want)
-		case <-time.After(30 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("watch does not print %q", want)
 		}
 	}
@@ -222,11 +223,11 @@ func TestWatch(t *testing.T) {
 	}
 	expect("patch / {\"x\":null,\"z\":[3]}\n")
 
-	addr := strings.TrimPrefix(s.url, "https://")
 	s.stop()
-	if s, err = startInProcess(data, addr); err != nil {
+	if s, err = startInProcess(data); err != nil {
 		t.Fatal(err)
 	}
+	front.lead(strings.TrimPrefix(s.url, "https://"))
 	set("/a/w", "4") // what is missed, if the watch is not back yet, is told then
 	expect("put /w 4\n")
 	signals <- os.Interrupt

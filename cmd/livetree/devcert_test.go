@@ -14,7 +14,7 @@ var cLine = regexp.MustCompile(`(?m)^    (".*");?$`)
 
 func TestCStringIsTheCertificate(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "it's data")
-	s, err := startInProcess(data, "127.0.0.1:0")
+	s, err := startInProcess(data)
 	if err != nil {
 		t.Fatal(err)
 	}

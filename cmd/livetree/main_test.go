@@ -17,7 +17,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
@@ -159,7 +158,7 @@ func TestWrongEnvironment(t *testing.T) {
 
 // serving are the flags of a server that gets in nobody's way.
 func serving(dir string, more ...string) []string {
-	return append([]string{"serve", "--data", dir, "--addr", "127.0.0.1:0", "--admin-addr", ""}, more...)
+	return append([]string{"serve", "--data", dir, "--addr", ownHost() + ":0", "--admin-addr", ""}, more...)
 }
 
 func TestEnvironmentAndFlags(t *testing.T) {
@@ -283,7 +282,7 @@ type process struct {
 // before.
 func start(t *testing.T, args ...string) *process {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	t.Cleanup(cancel)
 	p := &process{t: t, Cmd: exec.CommandContext(ctx, os.Args[0], args...)}
 	p.Env = append(os.Environ(), commandVariable+"=1")
@@ -371,13 +370,13 @@ func TestStopAndStart(t *testing.T) {
 
 	second := start(t, flags...)
 	second.expect("GET", "/a.json", "", `"first"`)
-	counts := replayed.FindAllStringSubmatch(second.stderr.String(), -1)
-	if len(counts) == 0 || slices.ContainsFunc(counts, func(m []string) bool { return m[1] != "0" }) {
-		t.Errorf("the log of a start after a stop says %q, want that no key was replayed", counts)
-	}
 	second.expect("PUT", "/b.json", `"second"`, `"second"`)
 	if code := second.stop(syscall.SIGKILL); code == 0 {
 		t.Errorf("SIGKILL: exit %d", code)
+	}
+	counts := replayed.FindAllStringSubmatch(second.stderr.String(), -1) // all of it is here now
+	if len(counts) == 0 || slices.ContainsFunc(counts, func(m []string) bool { return m[1] != "0" }) {
+		t.Errorf("the log of a start after a stop says %q, want that no key was replayed", counts)
 	}
 
 	third := start(t, flags...)

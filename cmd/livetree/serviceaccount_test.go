@@ -72,6 +72,7 @@ func TestServiceAccounts(t *testing.T) {
 	if out := done(t, in("list")...); strings.Contains(out, "backend") {
 		t.Errorf("after revoking, list prints %q", out)
 	}
+	p.end() // so that its log is complete, and no file comes or goes
 	private := strings.Split(key.PrivateKey, "\n")[1]
 	if strings.Contains(p.stderr.String(), private) || strings.Contains(out, private) {
 		t.Error("the private key is shown")

@@ -54,7 +54,7 @@ func (s *screen) press(key string) { s.do("send-keys", key) }
 // shows waits until the screen shows a text, and returns all that is on it.
 func (s *screen) shows(want string) string {
 	s.t.Helper()
-	deadline, tick := time.After(3*time.Minute), time.NewTicker(10*time.Millisecond)
+	deadline, tick := time.After(patience), time.NewTicker(10*time.Millisecond)
 	defer tick.Stop()
 	for {
 		text := s.do("capture-pane", "-p")
@@ -86,7 +86,9 @@ func TestImportOnATerminal(t *testing.T) {
 	if err := os.WriteFile(file, text.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	url, ca := "https://"+p.addr, filepath.Join(data, "tls", "ca.pem")
+	front := newRelay(t, p.addr)
+	front.slowDown(1 << 20) // it must not be done before it is interrupted
+	url, ca := "https://"+front.Addr().String(), filepath.Join(data, "tls", "ca.pem")
 	args := []string{"import", file, "/people", "--url", url, "--ca", ca, "--parallel", "1", "--request-size", "4KiB"}
 	terminal.run(args...)
 	terminal.shows("importing  [#")
@@ -94,6 +96,7 @@ func TestImportOnATerminal(t *testing.T) {
 	if said := terminal.shows("ended with 75"); !strings.Contains(said, "same command") {
 		t.Errorf("an import that was interrupted says\n%s", said)
 	}
+	close(front.fast)
 	terminal = newScreen(t)
 	terminal.run(args...)
 	terminal.shows("ended with 0")
