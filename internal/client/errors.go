@@ -95,6 +95,15 @@ func (interrupted) Error() string { return "interrupted" }
 
 func (interrupted) Is(target error) bool { return target == context.Canceled }
 
+// inWords returns an error for people: of a context that was cancelled they know
+// only that they have interrupted the command.
+func inWords(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return ErrInterrupted
+	}
+	return err
+}
+
 // failure turns an error of the transport into one of this package. The URL, which
 // may carry the credential, is not in it.
 func (c *Client) failure(err error) error {

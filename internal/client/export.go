@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -29,27 +31,35 @@ type Export struct {
 }
 
 // Export reads a node into a file. The file appears only when it is whole: until
-// then it has .tmp behind its name, and that is removed on failure. It returns the
+// then it has .tmp behind its name, and that is removed on failure. A device or a
+// pipe is written to, and a link is followed: neither is replaced. It returns the
 // bytes of JSON.
 func (c *Client) Export(ctx context.Context, opts Export) (int64, error) {
 	if opts.Output != nil {
 		n, err := c.exportTo(ctx, opts, opts.Output)
 		if err != nil && n > 0 {
-			err = fmt.Errorf("what was printed is not whole: %w", err)
+			err = fmt.Errorf("what was printed is not whole: %w", inWords(err))
 		}
 		return n, err
 	}
-	part := opts.File + ".tmp"
+	name, replace, err := destination(opts.File)
+	if err != nil {
+		return 0, &FileError{err}
+	}
+	if !replace {
+		return c.exportInto(ctx, opts)
+	}
+	part := name + ".tmp"
 	f, err := os.OpenFile(part, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return 0, &FileError{err}
 	}
-	n, err := c.exportFile(ctx, opts, f)
+	n, err := c.exportFile(ctx, opts, f, f.Sync)
 	if closeErr := f.Close(); err == nil && closeErr != nil {
 		err = &FileError{closeErr}
 	}
 	if err == nil {
-		if err = os.Rename(part, opts.File); err != nil {
+		if err = os.Rename(part, name); err != nil {
 			err = &FileError{err}
 		}
 	}
@@ -62,8 +72,42 @@ func (c *Client) Export(ctx context.Context, opts Export) (int64, error) {
 	return n, nil
 }
 
-// exportFile writes and syncs a file.
-func (c *Client) exportFile(ctx context.Context, opts Export, f *os.File) (int64, error) {
+// destination returns the file that a name stands for, behind all links, and
+// whether it is one to be replaced: a regular file, or none yet.
+func destination(name string) (file string, replace bool, err error) {
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return name, true, nil
+	case err != nil:
+		return "", false, err
+	case info.IsDir():
+		return "", false, fmt.Errorf("%s is a directory: name a file in it", name)
+	case !info.Mode().IsRegular():
+		return name, false, nil
+	}
+	file, err = filepath.EvalSymlinks(name)
+	return file, true, err
+}
+
+// exportInto writes to what is no file that could be replaced: a pipe, a terminal.
+func (c *Client) exportInto(ctx context.Context, opts Export) (int64, error) {
+	f, err := os.OpenFile(opts.File, os.O_WRONLY, 0)
+	if err != nil {
+		return 0, &FileError{err}
+	}
+	n, err := c.exportFile(ctx, opts, f, func() error { return nil })
+	if closeErr := f.Close(); err == nil && closeErr != nil {
+		err = &FileError{closeErr}
+	}
+	if err != nil {
+		return n, fmt.Errorf("what %s got is not whole: %w", opts.File, err)
+	}
+	return n, nil
+}
+
+// exportFile writes a file and syncs it.
+func (c *Client) exportFile(ctx context.Context, opts Export, f io.Writer, sync func() error) (int64, error) {
 	buffer := bufio.NewWriterSize(f, 256<<10)
 	out, err := compressor(opts.File, buffer)
 	if err != nil {
@@ -71,9 +115,9 @@ func (c *Client) exportFile(ctx context.Context, opts Export, f *os.File) (int64
 	}
 	n, err := c.exportTo(ctx, opts, out)
 	if err != nil {
-		return n, err
+		return n, inWords(err)
 	}
-	for _, step := range []func() error{out.Close, buffer.Flush, f.Sync} {
+	for _, step := range []func() error{out.Close, buffer.Flush, sync} {
 		if err := step(); err != nil {
 			return n, &FileError{err}
 		}

@@ -1,8 +1,6 @@
 package client
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -74,9 +72,7 @@ func (e *PartialError) Unwrap() error { return e.err }
 func (i *importer) leave(err error) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if errors.Is(err, context.Canceled) {
-		err = ErrInterrupted
-	}
+	err = inWords(err)
 	written := fmt.Sprintf("the first %d bytes of the text are written", i.journal.Bytes)
 	if i.name == "" {
 		return &PartialError{err, written + "; run the import again from the start, with --replace or --merge"}
