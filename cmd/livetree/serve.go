@@ -130,10 +130,12 @@ func (s *serveSettings) declare(flags *pflag.FlagSet) {
 	flags.Lookup(printConfigFlag).NoOptDefVal = "text"
 }
 
-// declareLimits declares the flags that bound what clients can take.
+// declareLimits declares the flags that bound what clients, and the server itself,
+// can take.
 func (s *serveSettings) declareLimits(flags *pflag.FlagSet) {
 	c := &s.config
 	c.MaxBody, c.MaxBodies, c.CacheBytes = server.DefaultMaxBody, server.DefaultMaxBodies, store.DefaultCacheBytes
+	c.Scrub = store.Scrub{Every: server.DefaultScrubEvery, BytesPerSecond: server.DefaultScrubRate}
 	c.Limits = server.Limits{
 		MaxConnections: server.DefaultMaxConnections,
 		MaxStreams:     server.DefaultMaxStreams,
@@ -148,6 +150,8 @@ func (s *serveSettings) declareLimits(flags *pflag.FlagSet) {
 	flags.Var((*byteSize)(&c.MaxBodies), "max-bodies", "the memory that all bodies may take at a time, a `size`")
 	flags.Var((*byteSize)(&c.CacheBytes), "cache", "the `size` of the block cache; 0B for the default")
 	flags.Var((*byteSize)(&c.MemoryLimit), "memory-limit", "the `size` that the garbage collector tries to keep to; 0B for that of GOMEMLIMIT or, without it, what the other limits add up to")
+	flags.Var((*interval)(&c.Scrub.Every), "scrub-every", "the `time` from one reading of all tables to the next, in which they are compared with their checksums in the background; 0 for never")
+	flags.Var((*byteSize)(&c.Scrub.BytesPerSecond), "scrub-rate", "the `size` that is read for that in a second at most; 0B for never")
 	flags.Var((*logKeep)(&c.LogKeep), "log-keep", "how long and how large the change log of a database may get, a `time,size`")
 	flags.Var((*count)(&c.MaxConnections), "max-connections", "the `number` of connections at a time; more are cut")
 	flags.Var((*count)(&c.MaxStreams), "max-streams", "the `number` of streams at a time")

@@ -107,6 +107,22 @@ func (s *span) Set(text string) error {
 	return nil
 }
 
+// interval is a time after which something comes again; 0 for never.
+type interval time.Duration
+
+func (i *interval) String() string { return shortDuration(time.Duration(*i)) }
+
+func (i *interval) Type() string { return "time" }
+
+func (i *interval) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return errors.New("it must be a time such as 24h or 168h, or 0 for never")
+	}
+	*i = interval(d)
+	return nil
+}
+
 // shortDuration is Duration.String without the units that are zero at its end.
 func shortDuration(d time.Duration) string {
 	text := d.String()

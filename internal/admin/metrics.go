@@ -81,6 +81,14 @@ func split(labels []string) (names, values []string) {
 	return names, values
 }
 
+// age returns how many seconds ago something was, +Inf for never.
+func (c *collector) age(at time.Time) float64 {
+	if at.IsZero() {
+		return math.Inf(1)
+	}
+	return max(0, c.opts.Now().Sub(at).Seconds())
+}
+
 func (c *collector) collectStore(p page, s store.Stats) {
 	p.histogram("fsync_seconds", "How long syncs of the write-ahead log took.", s.Syncs)
 	p.counter("fsync_slow_total", "Syncs of the write-ahead log that took more than a second.", float64(s.SlowSyncs))
@@ -99,13 +107,9 @@ func (c *collector) collectStore(p page, s store.Stats) {
 	p.counter("write_stalls_total", "How often Pebble held writes up.", float64(s.Stalls))
 	p.counter("write_stall_seconds_total", "How long Pebble held writes up.", s.StallTime.Seconds())
 	p.gauge("views", "Views of the store that are open.", float64(s.Views))
-	age := math.Inf(1)
-	if c.opts.LastBackup != nil {
-		if at := c.opts.LastBackup(); !at.IsZero() {
-			age = max(0, c.opts.Now().Sub(at).Seconds())
-		}
-	}
-	p.gauge("backup_age_seconds", "Age of the newest backup that was made through the admin listener; +Inf for none.", age)
+	p.gauge("scrub_progress", "How much of its round the scrub has read, from 0 to 1.", s.ScrubProgress)
+	p.gauge("scrub_age_seconds", "Time since the scrub has last read all tables; +Inf for never.", c.age(s.Scrubbed))
+	p.gauge("backup_age_seconds", "Age of the newest backup that was made through the admin listener; +Inf for none.", c.age(read(c.opts.LastBackup)))
 }
 
 func boolean(b bool) float64 {

@@ -8,8 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/livetree/livetree/internal/store"
 )
 
 // openFiles returns what the process has open below a directory, and how many
@@ -54,7 +57,10 @@ func TestStartAndStopLeaveNothing(t *testing.T) {
 
 // useServer starts a server, has it do a bit of everything, and stops it.
 func useServer(t *testing.T, data string, socketsBefore int) {
-	m := startManaged(t, data, func(c *Config) { c.Dev, c.HTTPAddr, c.AllowHTTP = true, "127.0.0.1:0", true })
+	m := startManaged(t, data, func(c *Config) {
+		c.Dev, c.HTTPAddr, c.AllowHTTP = true, "127.0.0.1:0", true
+		c.Scrub = store.Scrub{Every: time.Hour, BytesPerSecond: 1 << 10}
+	})
 	if files, sockets := openFiles(t, data); len(files) == 0 || sockets <= socketsBefore {
 		t.Fatalf("a server has %d files and %d sockets open: the test sees nothing", len(files), sockets)
 	}

@@ -36,6 +36,9 @@ const (
 	DefaultAddr      = "127.0.0.1:9000"
 	DefaultMaxBody   = 256 << 20
 	DefaultMaxBodies = 512 << 20
+	// DefaultScrubEvery and DefaultScrubRate are those of the command.
+	DefaultScrubEvery = 7 * 24 * time.Hour
+	DefaultScrubRate  = 5 << 20
 )
 
 // A Config is all that a server can be told. Fields that are zero get their
@@ -78,6 +81,9 @@ type Config struct {
 	MaxBody, MaxBodies int64
 	// CacheBytes is the size of the block cache.
 	CacheBytes int64
+	// Scrub says how the tables are read again in the background; not at all by
+	// default.
+	Scrub store.Scrub
 	Limits
 
 	// AccessLog logs every request. Observers are told of it, too.
@@ -104,8 +110,8 @@ func (c *Config) check() error {
 	setDefault(&c.Addr, DefaultAddr)
 	setDefault(&c.MaxBody, DefaultMaxBody)
 	setDefault(&c.MaxBodies, DefaultMaxBodies)
-	if c.MaxBody < 0 || c.MaxBodies < 0 {
-		return errors.New("a limit for bodies cannot be negative")
+	if min(c.MaxBody, c.MaxBodies, c.Scrub.BytesPerSecond, int64(c.Scrub.Every)) < 0 {
+		return errors.New("a limit for bodies, or for the scrub, cannot be negative")
 	}
 	if err := c.Limits.check(); err != nil {
 		return err
@@ -167,7 +173,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	options := store.Options{Logger: c.Logger, CacheBytes: c.CacheBytes, LogKeep: c.LogKeep}
+	options := store.Options{Logger: c.Logger, CacheBytes: c.CacheBytes, LogKeep: c.LogKeep, Scrub: c.Scrub}
 	if c.Disturb != nil {
 		c.Disturb(&options)
 	}

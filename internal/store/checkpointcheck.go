@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,10 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	manifestrecord "github.com/cockroachdb/pebble/v2/record"
-	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"github.com/livetree/livetree/internal/tree"
 )
 
 // A Flaw is something in a store that no store writes.
@@ -28,100 +24,11 @@ type Flaw struct {
 
 // flawAt says that a row is wrong, and where it belongs as far as its key tells.
 func flawAt(key []byte, err error) Flaw {
-	var p tree.Path
-	for rest := key[min(len(key), len(dataPrefix(0))):]; ; {
-		n := componentLen(rest)
-		if n < 0 {
-			break
-		}
-		name, _, err := cutComponent(rest[:n])
-		if err != nil {
-			break
-		}
-		p, rest = p.Child(name), rest[n:]
-	}
 	if !errors.Is(err, ErrDamaged) {
 		err = rowError(key, err)
 	}
-	return Flaw{Path: p.String(), Err: err}
+	return Flaw{Path: pathOf(key).String(), Err: err}
 }
-
-// CheckFiles reads every block of every table that the store uses, and every
-// record of its manifest, and holds them against their checksums. It reports
-// each file, with its size, and what is wrong with it if something is.
-func (a *Archive) CheckFiles(ctx context.Context, report func(bytes int64, f Flaw)) error {
-	levels, err := a.store.db.SSTables()
-	if err != nil {
-		return damaged(err)
-	}
-	seen := map[string]bool{}
-	for _, level := range levels {
-		for _, table := range level {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			name := fmt.Sprintf("%s.sst", table.BackingSSTNum)
-			if seen[name] {
-				continue // two parts of one file
-			}
-			seen[name] = true
-			bytes, err := a.checkFile(name, a.checkTable)
-			report(bytes, Flaw{File: pebbleDir + "/" + name, Err: err})
-		}
-	}
-	name, err := a.manifest()
-	if err != nil {
-		return err
-	}
-	bytes, err := a.checkFile(name, checkRecords)
-	report(bytes, Flaw{File: pebbleDir + "/" + name, Err: err})
-	return nil
-}
-
-// manifest returns the name of the manifest in use.
-func (a *Archive) manifest() (string, error) {
-	found, err := pebble.Peek(a.store.dir.pebblePath(), a.store.opts.FS)
-	if err != nil {
-		return "", err
-	}
-	return a.store.opts.FS.PathBase(found.ManifestFilename), nil
-}
-
-func (a *Archive) checkFile(name string, check func(vfs.File) error) (bytes int64, err error) {
-	fs := a.store.opts.FS
-	f, err := fs.Open(fs.PathJoin(a.store.dir.pebblePath(), name))
-	if err != nil {
-		return 0, openError(err)
-	}
-	defer func() { _ = f.Close() }()
-	if stat, err := f.Stat(); err == nil {
-		bytes = stat.Size()
-	}
-	if err := check(f); err != nil {
-		return bytes, openError(err)
-	}
-	return bytes, nil
-}
-
-// checkTable reads all blocks of a table.
-func (a *Archive) checkTable(f vfs.File) error {
-	readable, err := sstable.NewSimpleReadable(keepOpen{f})
-	if err != nil {
-		return err
-	}
-	options := a.store.pebbleOptions(a.store.opts.FS)
-	options.EnsureDefaults()
-	r, err := sstable.NewReader(context.Background(), readable, options.MakeReaderOptions())
-	if err != nil {
-		return errors.Join(err, readable.Close())
-	}
-	return errors.Join(r.ValidateBlockChecksums(), r.Close())
-}
-
-// keepOpen leaves closing a file to whoever opened it.
-type keepOpen struct{ vfs.File }
-
-func (keepOpen) Close() error { return nil }
 
 // checkRecords reads a manifest to its end. Pebble takes a bad record for the end,
 // as a power cut may leave one there.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,6 +39,7 @@ const (
 type health struct {
 	disk         atomic.Int32
 	damage       atomic.Pointer[error] // the first damage met
+	damagedFiles sync.Map              // those that were logged, by name
 	stalledSince atomic.Int64          // in Unix milliseconds, 0 if writes flow
 	views        atomic.Int64          // open snapshots
 	flushAsked   atomic.Bool           // until the keeper's next round
@@ -70,7 +72,7 @@ func (s *Store) eventListener() *pebble.EventListener {
 	return &pebble.EventListener{
 		// Without a handler Pebble ends the process at the first bad block.
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
-			s.noteDamage(fmt.Errorf("%w: %s: %w", ErrDamaged, info.Path, info.Details))
+			s.noteDamage(damage{s.dir.fileName(info.Path), span{info.Bounds.Start, info.Bounds.End.Key}, info.Details})
 		},
 		BackgroundError: s.backgroundError,
 		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
@@ -88,25 +90,10 @@ func (s *Store) backgroundError(err error) {
 	case isNoSpace(err):
 		s.diskFull()
 	case errors.Is(damaged(err), ErrDamaged) || s.Damage() != nil:
-		s.noteDamage(damaged(err))
+		s.noteDamage(damage{err: err})
 	default:
 		s.fail("flush or compact", err)
 	}
-}
-
-func (s *Store) noteDamage(err error) {
-	s.counters.damages.Add(1)
-	if s.health.damage.CompareAndSwap(nil, &err) {
-		s.opts.Logger.Error("stored data is damaged: writes are refused until a backup is restored", "error", err)
-	}
-}
-
-// Damage returns the first damage that was met since the store was opened.
-func (s *Store) Damage() error {
-	if err := s.health.damage.Load(); err != nil {
-		return *err
-	}
-	return nil
 }
 
 // Admit reports whether the disk can take a write: ErrDamaged, ErrNoSpace or

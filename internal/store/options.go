@@ -52,6 +52,9 @@ type Options struct {
 	CacheBytes int64
 	// LogKeep bounds the log of changes.
 	LogKeep LogKeep
+	// Scrub says how tables are read again in the background; not at all by
+	// default.
+	Scrub Scrub
 
 	// The rest is for tests.
 

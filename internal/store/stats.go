@@ -29,6 +29,10 @@ type Stats struct {
 	Disk                  string // ok, low or full
 	FreeBytes, TotalBytes uint64 // of the disk, at most a second old
 	Damages               uint64 // how often damage was met
+	// ScrubProgress is how much of its round the scrub has read, from 0 to 1;
+	// Scrubbed is when its last complete round ended, zero if none did.
+	ScrubProgress float64
+	Scrubbed      time.Time
 	// Stalls is how often writes were held up, StallTime how long altogether,
 	// Stalled for how long they are now.
 	Stalls             uint64
@@ -84,6 +88,7 @@ func (s *Store) Stats() Stats {
 	stats := s.Health()
 	stats.FreeBytes, stats.TotalBytes = c.freeBytes.Load(), c.totalBytes.Load()
 	stats.Damages = c.damages.Load()
+	stats.ScrubProgress, stats.Scrubbed = s.scrubStats()
 	stats.Stalls = c.stalls.Load()
 	stats.StallTime = time.Duration(c.stallMillis.Load())*time.Millisecond + stats.Stalled
 	stats.Syncs, stats.SlowSyncs = c.syncs.Counts(), c.slowSyncs.Load()

@@ -29,6 +29,7 @@ type Store struct {
 	health   health
 	counters counters
 	log      logKeeper
+	scrub    scrubber
 	// checkpoint is true while there is one.
 	checkpoint atomic.Bool
 
@@ -37,7 +38,7 @@ type Store struct {
 		next ID
 	}
 
-	stop chan struct{} // closed to stop the keeper
+	stop chan struct{} // closed to stop the keeper and the scrub
 	done sync.WaitGroup
 }
 
@@ -137,12 +138,19 @@ func (s *Store) start() error {
 	if err := s.Names(func(_ string, id ID) bool { s.log.touch(id); return true }); err != nil {
 		return err
 	}
+	if err := s.loadScrub(); err != nil {
+		return err
+	}
 	s.pipeline.init(s.meta.group+1, s.meta.millis)
 	s.view.Store(s.newView(s.meta.group))
 	s.checkSpace()
 	s.done.Add(2)
 	go s.runSyncer()
 	go s.runKeeper()
+	if s.opts.Scrub.isOn() {
+		s.done.Add(1)
+		go s.runScrub()
+	}
 	return nil
 }
 
