@@ -2,7 +2,6 @@ package server
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -80,16 +79,6 @@ func wantRefused(t *testing.T, addr string) {
 	}
 }
 
-// awaitOpened waits until the port has handed on all connections that it was
-// opening: a client sees the end of its handshake before the server does.
-func (s *testServing) awaitOpened() {
-	s.t.Helper()
-	wait(s.t, "connections to be handed on", func() bool {
-		stacks := make([]byte, 1<<20)
-		return !bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*port).open("))
-	})
-}
-
 func TestDrainAnswersWhatIsRunning(t *testing.T) {
 	for _, protocol := range []string{"http", "https", "h2"} {
 		t.Run(protocol, func(t *testing.T) {
@@ -147,7 +136,6 @@ func TestDrainAnswersFirstRequests(t *testing.T) {
 	}
 	fresh := []net.Conn{s.dialTLS(t), s.dialTLS(t), dial(s.httpAddr().String()), dial(s.httpAddr().String())}
 	exchange(dial(s.httpAddr().String()), ordinary) // so that those before it are accepted
-	s.awaitOpened()
 	drained := make(chan error, 1)
 	go func() { drained <- s.drain(t.Context()) }()
 	for _, conn := range idle {
