@@ -29,13 +29,11 @@ func TestLargeAnswersThatNobodyReads(t *testing.T) {
 		}
 		idle = append(idle, w)
 	}
-	got, _ := s.do("GET /long.json")
-	for range 100 { // until those that came before have their turn
-		if strings.HasPrefix(got, "503") {
-			break
-		}
+	got := ""
+	await(t, "those that came before to have their turn", func() bool {
 		got, _ = s.do("GET /long.json")
-	}
+		return strings.HasPrefix(got, "503")
+	})
 	if want := "503 {\n  \"error\" : \"too many large answers are under way, try again\"\n}"; got != want {
 		t.Errorf("with 6 answers that nobody reads, another is answered %.80s, want %s", got, want)
 	}
@@ -43,11 +41,10 @@ func TestLargeAnswersThatNobodyReads(t *testing.T) {
 	for _, w := range idle {
 		w.Close()
 	}
-	for range 1000 {
-		if got, _ = s.do("GET /long.json"); strings.HasPrefix(got, "200") {
-			break
-		}
-	}
+	await(t, "them to be gone", func() bool {
+		got, _ = s.do("GET /long.json")
+		return strings.HasPrefix(got, "200")
+	})
 	if want := fmt.Sprintf(`200 "%s"`, long); got != want {
 		t.Errorf("when they are gone the answer is %.80s", got)
 	}
@@ -72,7 +69,7 @@ func TestClientThatLeavesIsNoError(t *testing.T) {
 		if cause := recover(); cause != http.ErrAbortHandler { //nolint:errorlint // net/http compares it so
 			t.Errorf("the handler ended with %v, want it to cut the answer", cause)
 		}
-		if log.Len() > 0 {
+		if log.String() != "" {
 			t.Errorf("the log says %s", log)
 		}
 	}()
@@ -102,10 +99,8 @@ func TestLongAnswersThatNobodyReads(t *testing.T) {
 	for _, w := range idle {
 		w.Close()
 	}
-	for range 1000 {
-		if got, _ := s.do("GET /long.json"); strings.HasPrefix(got, "200") {
-			return
-		}
-	}
-	t.Error("when they are gone, there is still no answer")
+	await(t, "an answer when they are gone", func() bool {
+		got, _ := s.do("GET /long.json")
+		return strings.HasPrefix(got, "200")
+	})
 }

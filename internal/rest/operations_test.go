@@ -47,6 +47,7 @@ func serveOperations(t *testing.T, opts rest.StreamOptions) *profiled {
 		}
 	}
 	opts.Logger = slog.New(slog.DiscardHandler)
+	opts.Blocked = patience
 	s.streams = rest.NewStreams(opts)
 	s.secure = httptest.NewUnstartedServer(rest.New(rest.Options{Catalog: s.catalog, Logger: opts.Logger, Now: time.Now,
 		DefaultDatabase: "default", MaxBody: 1 << 20, MaxBodies: 4 << 20, Streams: s.streams, Operations: s.operations}))
@@ -190,7 +191,7 @@ func TestOperationsEndWithTheSecretUnasked(t *testing.T) {
 // TestOperationsAreBounded: a client that takes nothing misses some, and is told
 // again what comes when it does.
 func TestOperationsAreBounded(t *testing.T) {
-	s := serveOperations(t, rest.StreamOptions{Blocked: time.Minute})
+	s := serveOperations(t, rest.StreamOptions{})
 	c := s.listen("http/1.1", profileTarget)
 	const count, size = 2000, 16 << 10 // 32 MiB, more than is kept and in the connection
 	long := strings.Repeat("x", size)
@@ -211,7 +212,7 @@ func TestOperationsAreBounded(t *testing.T) {
 			}
 		}
 	}()
-	s.await("the client to be told again", func() bool {
+	await(t, "the client to be told again", func() bool {
 		s.operations.Record(rest.Operation{Database: "default", Name: rest.OperationRead, Path: "/end.json"})
 		return len(told) > 0
 	})
