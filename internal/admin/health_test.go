@@ -87,7 +87,7 @@ func TestReadinessSeesADiskThatFills(t *testing.T) {
 		metric string
 	}{{1 << 20, 503, "nospace", "low"}, {1 << 40, 200, "ok", "ok"}} {
 		s.disk.free.Store(step.free)
-		deadline, tick := time.After(30*time.Second), time.NewTicker(10*time.Millisecond)
+		deadline, tick := time.After(patience), time.NewTicker(10*time.Millisecond)
 		for { // the store looks every second
 			status, state, _ := s.state("disk")
 			if status == step.status && state == step.state {

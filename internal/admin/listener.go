@@ -171,7 +171,9 @@ func (l *Listener) Close() error {
 		select {
 		case <-l.left:
 		case <-timeout.C:
-			return errors.Join(err, ErrRunning)
+			if l.running.Load() > 0 { // after a pause of the machine, both may be so
+				return errors.Join(err, ErrRunning)
+			}
 		}
 	}
 	return err
