@@ -99,9 +99,10 @@ func (s step) what() string {
 
 // do does one step and returns what is wrong.
 func (r *runner) do(s step, kept texts) string {
+	r.moment.await(s)
 	switch s.action {
 	case request:
-		kept.mint(s)
+		r.moment.mint(s, kept)
 		if s.stream != "" {
 			return r.open(s, kept)
 		}
@@ -138,7 +139,9 @@ func (r *runner) restart() string {
 	r.drain()
 	r.https.CloseIdleConnections()
 	r.plain.CloseIdleConnections()
-	r.instance.run(r.t)
+	if err := r.instance.run(r.t); err != nil {
+		return err.Error()
+	}
 	return ""
 }
 
@@ -181,18 +184,46 @@ func poll(most time.Duration, isSo func() bool) bool {
 	return true
 }
 
-// lifetime is how long a token <soon> is good: enough to open a stream with it.
-const lifetime = 4 * time.Second
+// A moment is when something is over that a case begins with: a token, or what a
+// rule allows.
+type moment struct {
+	lifetime time.Duration // how long it is until then, from the first use on
+	at       time.Time     // zero if there was no use yet
+	// isMissed says that it was over before everything was done that comes first:
+	// the case proves nothing then.
+	isMissed bool
+	isOver   bool // it was waited for
+}
 
-// mint keeps a token of ann's under soon, which expires in a moment, if a request
-// uses one.
-func (t texts) mint(s step) {
-	if !strings.Contains(s.target, "<soon>") || t["soon"] != "" {
+// shortest and longest are the lifetimes that are tried. The first is enough to
+// open a stream, but on a busy machine not always.
+const (
+	shortest = 4 * time.Second
+	longest  = time.Minute
+)
+
+// mint keeps what a request uses that is good for a moment only: under soon a token
+// of ann's, under moment the time of its end in milliseconds.
+func (m *moment) mint(s step, kept texts) {
+	if !m.at.IsZero() || !strings.Contains(s.target, "<soon>") && !strings.Contains(s.body, "<moment>") {
 		return
 	}
+	now := time.Now()
+	m.at = now.Add(m.lifetime).Truncate(time.Second)
+	kept["moment"] = fmt.Sprint(m.at.UnixMilli())
 	text := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." +
-		base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"v":0,"iat":%d,"exp":%d,"d":{"uid":"ann"}}`, time.Now().Unix(), time.Now().Add(lifetime).Unix()))
+		base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"v":0,"iat":%d,"exp":%d,"d":{"uid":"ann"}}`, now.Unix(), m.at.Unix()))
 	signature := hmac.New(sha256.New, []byte(secret))
 	signature.Write([]byte(text))
-	t["soon"] = text + "." + base64.RawURLEncoding.EncodeToString(signature.Sum(nil))
+	kept["soon"] = text + "." + base64.RawURLEncoding.EncodeToString(signature.Sum(nil))
+}
+
+// await is told of a step before it is done. The first that waits for the end of a
+// stream is what the moment brings; all before it must have come in time.
+func (m *moment) await(s step) {
+	waits := s.action == expectEnd || s.action == expectFrame && (strings.Contains(s.words[1], "event: auth_revoked\n") || strings.Contains(s.words[1], "event: cancel\n"))
+	if m.at.IsZero() || !waits || m.isOver {
+		return
+	}
+	m.isOver, m.isMissed = true, !time.Now().Before(m.at)
 }

@@ -3,6 +3,7 @@ package conformance_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -39,7 +40,7 @@ func TestStreamsOutside(t *testing.T) {
 	// A trial at a time, so that a run which is stopped counts as far as it came. On
 	// a busy machine little happens in a short one: then another follows.
 	var all trialResult
-	for trials := 0; left > 0 || all.isLittle() && trials < 10; trials++ {
+	for trials := 0; left > 0 || all.isLittle() && trials < 50; trials++ {
 		c := trial{server: startProcess(t), writers: 3, duration: min(max(left, 4*time.Second), trialTime), kills: true, cuts: true, patience: patience}
 		left -= c.duration
 		result := c.run(t)
@@ -48,16 +49,16 @@ func TestStreamsOutside(t *testing.T) {
 			t.Error(problem)
 		}
 		all.writes, all.resumed, all.kills = all.writes+result.writes, all.resumed+result.resumed, all.kills+result.kills
-		// A build of the index may end in between, which counts as other rules.
-		if result.renewed > result.resumed/10 {
-			t.Errorf("streams are told everything anew too often: %s", result.summary)
-		}
+		all.renewed += result.renewed
 		t.Log(result.summary)
 		figures.Report(t, "streams", proof.Count("seconds", int(c.duration.Seconds())), proof.Count("writes", result.writes), proof.Count("kills", result.kills),
 			proof.Count("resumed", result.resumed), proof.Count("renewed", result.renewed), proof.Count("problems", len(result.problems)))
 	}
 	if all.isLittle() {
 		t.Errorf("too little happened to prove anything: %d writes, resumed %d times, killed %d times", all.writes, all.resumed, all.kills)
+	}
+	if all.renewed > all.resumed/10 {
+		t.Errorf("streams are told everything anew too often: %d times, and resumed %d times", all.renewed, all.resumed)
 	}
 }
 
@@ -74,20 +75,27 @@ func TestCheckerFails(t *testing.T) {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			server := startProcess(t)
-			proxy := httptest.NewServer(&lossyProxy{server: "https://" + server.addr, client: server.client(1), fault: fault})
+			proxy := httptest.NewServer(&lossyProxy{server: server.base, client: server.client(1), fault: fault})
 			defer proxy.Close()
 			defer proxy.CloseClientConnections()
 			c := trial{server: server, writers: 2, duration: time.Second, through: proxy.URL, patience: time.Second}
 			if fault == "none" {
 				c.patience = patience
+				if problems := c.run(t).problems; len(problems) > 0 {
+					t.Errorf("the checker complains without a reason:\n%s", strings.Join(problems, "\n"))
+				}
+				return
 			}
-			result := c.run(t)
-			switch problems := strings.Join(result.problems, "\n"); {
-			case want == "" && problems != "":
-				t.Errorf("the checker complains without a reason:\n%s", problems)
-			case !strings.Contains(problems, want):
-				t.Errorf("the checker says:\n%s\nwant something that %s; %s", problems, want, result.summary)
+			// On a busy machine little happens in a second: then another follows.
+			var said string
+			for range 60 {
+				result := c.run(t)
+				said += strings.Join(result.problems, "\n") + "\n" + result.summary + "\n"
+				if strings.Contains(said, want) {
+					return
+				}
 			}
+			t.Errorf("the checker says:\n%s\nwant something that %s", said, want)
 		})
 	}
 }
@@ -102,11 +110,12 @@ type trialResult struct {
 func (c *trial) run(t *testing.T) trialResult {
 	t.Helper()
 	client := c.server.client(1)
-	base := "https://" + c.server.addr
+	base := c.server.base
 	rules := `{"rules":{".read":true,".write":true,"d":{".indexOn":["n"]}}}`
 	if status, err := send(client, "PUT", base+"/.settings/rules.json?auth="+secret, []byte(rules)); status != http.StatusOK {
 		t.Fatalf("the rules: %d, %v", status, err)
 	}
+	c.awaitIndex(t, client)
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	watchers := c.watchers(base)
@@ -135,6 +144,23 @@ func (c *trial) run(t *testing.T) trialResult {
 	result.summary = fmt.Sprintf("%d writes, %d streams, resumed %d times, the server was killed %d times, told everything anew %d times",
 		result.writes, len(watchers), result.resumed, kills, result.renewed)
 	return result
+}
+
+// awaitIndex waits until the index is built: its end counts as other rules, and
+// streams that come back are told everything anew then.
+func (c *trial) awaitIndex(t *testing.T, client *http.Client) {
+	t.Helper()
+	if !poll(patience, func() bool {
+		answer, err := client.Get(c.server.base + `/d.json?orderBy="n"&explain=true&auth=` + secret)
+		if err != nil {
+			return false
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		return err == nil && strings.Contains(string(text), `"state":"ready"`)
+	}) {
+		t.Fatal("the index is not built")
+	}
 }
 
 // watchers returns watchers at several depths, by both versions of HTTP.

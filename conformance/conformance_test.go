@@ -61,6 +61,7 @@ type runner struct {
 	https   *http.Transport
 	plain   *http.Transport
 	streams map[string]*stream // of the current case
+	moment  moment             // of the current case
 }
 
 func newRunner(t *testing.T, i *instance, major int) *runner {
@@ -75,17 +76,30 @@ func (r *runner) run(s script) []string {
 	if err != nil {
 		return []string{fmt.Sprintf("%s: %v", s.file, err)}
 	}
-	for i, c := range s.cases {
-		err := r.empty()
-		if err == nil && i > 0 && s.cases[i-1].changesRules() {
-			err = r.setRules(rules)
+	isRuled := true
+	for _, c := range s.cases {
+		var found []string
+		for life := shortest; life <= longest && (life == shortest || r.moment.isMissed); life *= 4 {
+			if err := r.clean(rules, isRuled); err != nil {
+				return append(problems, fmt.Sprintf("%s:%d: %v", s.file, c.line, err))
+			}
+			r.moment = moment{lifetime: life}
+			found = r.runCase(s.file, c)
+			isRuled = !c.changesRules()
 		}
-		if err != nil {
-			return append(problems, fmt.Sprintf("%s:%d: %v", s.file, c.line, err))
-		}
-		problems = append(problems, r.runCase(s.file, c)...)
+		problems = append(problems, found...)
 	}
 	return problems
+}
+
+// clean takes everything out of the default database and puts its rules back,
+// unless they are there.
+func (r *runner) clean(rules string, isRuled bool) error {
+	err := r.empty()
+	if err == nil && !isRuled {
+		err = r.setRules(rules)
+	}
+	return err
 }
 
 // runCase does what stands below a heading.

@@ -1,14 +1,17 @@
 package conformance_test
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,13 +22,15 @@ var command = proof.NewCommand()
 
 func TestMain(m *testing.M) { os.Exit(command.Run(m)) }
 
-// A process is a server of its own, which can be killed. It keeps its address and
-// its data.
+// A process is a server of its own, which can be killed. It keeps its data.
 type process struct {
 	t       *testing.T
-	addr    string
+	base    string // the URL at which its clients find it, wherever it is
 	dir     string
 	trusted *x509.CertPool
+	// addr is where it is, a string: somewhere else after each start, since
+	// somebody may have taken the old address.
+	addr atomic.Value
 
 	mu      sync.Mutex
 	command *exec.Cmd
@@ -33,15 +38,12 @@ type process struct {
 
 func startProcess(t *testing.T) *process {
 	t.Helper()
-	addr, err := freeAddr()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &process{t: t, addr: addr, dir: t.TempDir()}
+	p := &process{t: t, dir: t.TempDir()}
 	t.Cleanup(p.kill)
 	if err := p.start(); err != nil {
 		t.Fatal(err)
 	}
+	p.base = "https://" + p.addr.Load().(string)
 	pem, err := os.ReadFile(filepath.Join(p.dir, "tls", "ca.pem"))
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +60,7 @@ func (p *process) start() error {
 		return err
 	}
 	ready := &announced{addr: make(chan string, 1)}
-	c := exec.Command(file, "serve", "--dev", "--data", p.dir, "--addr", p.addr, "--admin-addr", "", "--log-level", "ERROR")
+	c := exec.Command(file, "serve", "--dev", "--data", p.dir, "--addr", "127.0.0.1:0", "--admin-addr", "", "--log-level", "ERROR")
 	c.Env = append(os.Environ(), "LIVETREE_SECRET="+secret)
 	c.Stdout, c.Stderr = ready, os.Stderr
 	if err := c.Start(); err != nil {
@@ -68,9 +70,10 @@ func (p *process) start() error {
 	p.command = c
 	p.mu.Unlock()
 	select {
-	case <-ready.addr:
+	case addr := <-ready.addr:
+		p.addr.Store(addr)
 		return nil
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		return errors.New("the server does not start")
 	}
 }
@@ -92,5 +95,11 @@ func (p *process) client(major int) *http.Client {
 	transport := i.transport(p.t, major)
 	transport.TLSClientConfig = &tls.Config{RootCAs: p.trusted}
 	transport.ResponseHeaderTimeout = patience
+	transport.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if "https://"+addr == p.base {
+			addr = p.addr.Load().(string)
+		}
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}
 	return &http.Client{Transport: transport}
 }

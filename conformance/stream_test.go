@@ -90,8 +90,9 @@ func (s *stream) read(ctx context.Context, body io.Reader) {
 	}
 }
 
-// patience is how long an event, or the end, is waited for.
-const patience = 10 * time.Second
+// patience is how long anything is waited for that should come at once. It is no
+// measure of speed: the machine may be busy.
+const patience = 2 * time.Minute
 
 // next returns the next frame; ok is false if the stream has ended.
 func (s *stream) next() (frame string, ok bool, problem string) {
