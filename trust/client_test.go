@@ -6,11 +6,13 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // A request is what a client sends.
@@ -45,7 +47,12 @@ type client struct {
 // newClient returns a client by one version of HTTP.
 func newClient(t *testing.T, p *process, major int) *client {
 	t.Helper()
-	return dialClient(t, p.dir, p.addr, major)
+	c := dialClient(t, p.dir, p.address(), major)
+	// A process that was started again is somewhere else.
+	c.http.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, p.address())
+	}
+	return c
 }
 
 // dialClient returns a client of the server with this data directory and address.
@@ -69,29 +76,43 @@ func dialClient(t *testing.T, dir, addr string, major int) *client {
 	return &client{base: "https://" + addr, http: &http.Client{Transport: transport}}
 }
 
-// send sends a request and reads the answer. If there is none, isSent says whether
-// the server may have seen the request.
-func (c *client) send(r request) (a answer, isSent bool, err error) {
-	var wrote atomic.Bool
+// A sending is how far a request came.
+type sending struct {
+	isSent bool      // the server may have seen it
+	all    time.Time // when all of it was on its way; zero if it may not have been
+}
+
+// send sends a request and reads the answer. If there is none, it returns how far
+// the request came.
+func (c *client) send(r request) (a answer, s sending, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	var last atomic.Pointer[sending]
 	// The transport gets a connection again only when it knows that nobody has
 	// seen the request.
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn:      func(string) { wrote.Store(false) },
-		WroteHeaders: func() { wrote.Store(true) },
+		GetConn:      func(string) { last.Store(&sending{}) },
+		WroteHeaders: func() { last.Store(&sending{isSent: true}) },
+		WroteRequest: func(info httptrace.WroteRequestInfo) {
+			if info.Err == nil {
+				last.Store(&sending{isSent: true, all: time.Now()})
+			}
+		},
 	})
 	req, err := r.build(ctx, c.base)
 	if err != nil {
-		return answer{}, false, err
+		return answer{}, sending{}, err
 	}
 	got, err := c.http.Do(req)
+	if last := last.Load(); last != nil {
+		s = *last
+	}
 	if err != nil {
-		return answer{}, wrote.Load(), err
+		return answer{}, s, err
 	}
 	defer got.Body.Close()
 	body, err := io.ReadAll(got.Body)
-	return answer{got.StatusCode, got.Header, string(body)}, true, err
+	return answer{got.StatusCode, got.Header, string(body)}, s, err
 }
 
 func (r request) build(ctx context.Context, base string) (*http.Request, error) {

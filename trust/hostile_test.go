@@ -98,7 +98,7 @@ func TestHostileClients(t *testing.T) {
 	t.Parallel()
 	connections, peak := length(60, 500, 5000), 0
 	limit := memoryLimit(connections)
-	p := startProcess(t, "--dev", "--cache", "16MiB", "--max-bodies", "64MiB", "--max-connections", "6000", "--head-timeout", "2s",
+	p := startProcess(t, "--dev", "--cache", "16MiB", "--max-bodies", "64MiB", "--max-connections", "6000", "--head-timeout", fmt.Sprint(length(30, 2, 2), "s"),
 		"--memory-limit", fmt.Sprintf("%dMiB", limit>>20))
 	c := newClient(t, p, 1)
 	c.must(t, request{method: "PUT", target: "/long.json", body: `"` + strings.Repeat("long", 1<<18) + `"`})
@@ -113,7 +113,7 @@ func TestHostileClients(t *testing.T) {
 	}
 	slowdown, all := 0, slices.Concat(attacks, attacksOverHTTP2)
 	for _, a := range all {
-		resident, times, problem := a.run(&hostile{p.addr, trusted}, c, p, connections)
+		resident, times, problem := a.run(&hostile{p.address(), trusted}, c, p, connections)
 		peak = max(peak, resident)
 		if problem != "" {
 			t.Errorf("%s: %s", a.name, problem)

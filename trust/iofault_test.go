@@ -17,7 +17,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/livetree/livetree/internal/model"
 	"github.com/livetree/livetree/internal/proof"
@@ -172,7 +171,7 @@ func (r *faultRun) run() error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
 	r.command = exec.CommandContext(ctx, os.Args[0])
 	r.command.Env = append(os.Environ(), faultVariable+"="+string(text))

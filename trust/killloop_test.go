@@ -104,7 +104,7 @@ func (l *killLoop) create() error {
 func (l *killLoop) round() error {
 	l.books.enough = l.books.acknowledged + 1 + l.rng.IntN(400)
 	l.books.isEnough = make(chan struct{})
-	unanswered := l.books.unanswered
+	l.books.unanswered = nil
 	stop := make(chan struct{})
 	var working sync.WaitGroup
 	for _, w := range l.witnesses {
@@ -117,6 +117,7 @@ func (l *killLoop) round() error {
 		working.Wait()
 		return fmt.Errorf("no %d writes were acknowledged in %v", l.books.enough, patience)
 	}
+	asked := time.Now()
 	isInOrder, err := l.endServer()
 	close(stop)
 	working.Wait()
@@ -124,7 +125,11 @@ func (l *killLoop) round() error {
 		return err
 	}
 	if isInOrder {
-		l.unansweredAtEnd += l.books.unanswered - unanswered
+		for _, sent := range l.books.unanswered {
+			if sent.Before(asked.Add(drainTime)) {
+				l.unansweredAtEnd++
+			}
+		}
 	}
 	if err := l.restart(); err != nil {
 		return err

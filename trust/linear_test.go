@@ -162,7 +162,7 @@ func (h *historian) act() {
 	h.count++
 	a, r := h.next()
 	call := time.Since(h.start).Nanoseconds()
-	got, isSent, err := h.client.send(r)
+	got, sent, err := h.client.send(r)
 	back := time.Since(h.start).Nanoseconds()
 	isDecided := err == nil && got.status < 500
 	if !isDecided {
@@ -170,7 +170,7 @@ func (h *historian) act() {
 	}
 	result := outcome{status: got.status, body: got.body}
 	switch {
-	case !isDecided && (a.view != "" || err != nil && !isSent):
+	case !isDecided && (a.view != "" || err != nil && !sent.isSent):
 		return // it has no effect
 	case !isDecided:
 		h.unknown++

@@ -118,10 +118,11 @@ func (m *machine) end() error {
 		return nil
 	}
 	close(m.abort)
-	if err := m.drain(); !errors.Is(err, context.Canceled) {
-		return err
+	err := m.drain()
+	if errors.Is(err, context.Canceled) || err != nil && strings.Contains(err.Error(), "handlers did not return") {
+		return nil // somebody was not waited for
 	}
-	return nil // somebody was not waited for
+	return err
 }
 
 // drain ends the server in order.

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/livetree/livetree/internal/proof"
 )
@@ -29,14 +30,9 @@ func TestNoOutgoingConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	caught := make(chan string, 1)
-	go func() {
-		if conn, err := trap.Accept(); err == nil {
-			caught <- conn.RemoteAddr().String()
-			conn.Close()
-		}
-	}()
+	go trapConnections(trap, caught)
 	defer trap.Close()
-	p := &process{dir: t.TempDir(), addr: "127.0.0.1:0", flags: []string{"--dev"}, env: []string{
+	p := &process{dir: t.TempDir(), flags: []string{"--dev"}, env: []string{
 		"HTTP_PROXY=http://" + trap.Addr().String(), "HTTPS_PROXY=http://" + trap.Addr().String(), "SENTRY_DSN=http://key@" + trap.Addr().String() + "/1",
 	}}
 	t.Cleanup(p.kill)
@@ -72,6 +68,27 @@ func TestNoOutgoingConnection(t *testing.T) {
 	default:
 	}
 	figures.Report(t, "outgoing", proof.Count("looks", looks), proof.Count("connections", 0))
+}
+
+// trapConnections tells of the first connection by which somebody asks a proxy for
+// something. A TLS hello is no such thing: it is of a client of another test, whose
+// server had this port before.
+func trapConnections(trap net.Listener, caught chan<- string) {
+	for {
+		conn, err := trap.Accept()
+		if err != nil {
+			return
+		}
+		head := make([]byte, 1)
+		_ = conn.SetReadDeadline(time.Now().Add(patience))
+		_, err = conn.Read(head)
+		if isHello := err == nil && head[0] == 22; !isHello {
+			caught <- conn.RemoteAddr().String()
+			conn.Close()
+			return
+		}
+		conn.Close()
+	}
 }
 
 // outgoing returns the sockets of a process by which it talks to others of its own

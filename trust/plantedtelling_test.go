@@ -150,7 +150,7 @@ func TestHostileClientsFindBugs(t *testing.T) {
 		if a.name != "idle connections" {
 			continue
 		}
-		if _, _, problem := a.run(&hostile{p.addr, trusted}, newClient(t, p, 1), p, 60); problem == "" {
+		if _, _, problem := a.run(&hostile{p.address(), trusted}, newClient(t, p, 1), p, 60); problem == "" {
 			t.Error("an ordinary client was shut out, and nothing was found")
 		}
 		return

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -26,7 +27,15 @@ const secret = "tRuStTrUsTtRuStTrUsTtRuStTrUsTtRuStTrUsT"
 
 // patience is how long anything is waited for that should come at once. It is no
 // measure of speed: the machine may be busy.
-const patience = time.Minute
+const patience = 3 * time.Minute
+
+// A server that is asked to end takes connections for drainAccept. It answers what
+// is sent within drainTime for certain: only then does it close connections that
+// wait for a request, and one may be on its way.
+const (
+	drainAccept = 100 * time.Millisecond
+	drainTime   = drainAccept + 250*time.Millisecond
+)
 
 var command = proof.NewCommand()
 
@@ -38,15 +47,17 @@ func TestMain(m *testing.M) {
 	os.Exit(command.Run(m))
 }
 
-// A process is a server that can be killed. It keeps its address and its data.
+// A process is a server that can be killed. It keeps its data.
 type process struct {
 	dir   string
 	flags []string
 	env   []string
 	log   text // what it says on the standard error, over all its lives
+	// addr is where it serves HTTPS, a string: another one after each start, since
+	// somebody may have taken the old one.
+	addr atomic.Value
 
 	mu      sync.Mutex
-	addr    string // of HTTPS, from the first start on
 	command *exec.Cmd
 	ended   chan error // gets how the process ended
 }
@@ -60,7 +71,7 @@ func startProcess(t *testing.T, flags ...string) *process {
 // startProcessOn runs a server on a data directory.
 func startProcessOn(t *testing.T, dir string, flags ...string) *process {
 	t.Helper()
-	p := &process{dir: dir, flags: flags, addr: "127.0.0.1:0"}
+	p := &process{dir: dir, flags: flags}
 	t.Cleanup(func() {
 		p.kill()
 		for _, alarm := range []string{"DATA RACE", "panic", "fatal error"} {
@@ -86,7 +97,7 @@ func (p *process) launch() (out io.Reader, err error) {
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"serve", "--data", p.dir, "--addr", p.addr, "--drain-accept", "100ms"}
+	args := []string{"serve", "--data", p.dir, "--addr", "127.0.0.1:0", "--drain-accept", drainAccept.String(), "--drain-requests", patience.String()}
 	// A flag that comes later wins, so that a test can have it otherwise.
 	c := exec.Command(file, append(append(args, "--admin-addr", "", "--log-level", "WARN"), p.flags...)...)
 	c.Env = append(append(os.Environ(), "LIVETREE_SECRET="+secret), p.env...)
@@ -104,21 +115,8 @@ func (p *process) launch() (out io.Reader, err error) {
 	return pipe, nil
 }
 
-// start starts the process and returns when it serves. Some client may have been
-// given its port while it was down: then it is waited for.
+// start starts the process and returns when it serves.
 func (p *process) start() error {
-	for began := time.Now(); ; <-time.After(100 * time.Millisecond) {
-		taken := p.countTaken()
-		if err := p.attempt(); err == nil || p.countTaken() == taken || time.Since(began) > patience {
-			return err
-		}
-	}
-}
-
-// countTaken returns how often the process found its port taken.
-func (p *process) countTaken() int { return strings.Count(p.log.String(), "the port is in use") }
-
-func (p *process) attempt() error {
 	out, err := p.launch()
 	if err != nil {
 		return err
@@ -128,15 +126,19 @@ func (p *process) attempt() error {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if found := listening.FindStringSubmatch(lines.Text()); found != nil {
-			p.mu.Lock()
-			p.addr = found[1]
-			p.mu.Unlock()
+			p.addr.Store(found[1])
 			go func() { _, _ = io.Copy(io.Discard, out) }() // it ends with the process
 			return nil
 		}
 	}
 	p.kill()
 	return fmt.Errorf("the server does not start:\n%s", p.log.String())
+}
+
+// address returns where the process serves, or did last.
+func (p *process) address() string {
+	addr, _ := p.addr.Load().(string) // none before the first start
+	return addr
 }
 
 // kill ends the process as a power failure would, but for the disk.

@@ -34,7 +34,7 @@ func (c *tally) step(w *witness) bool {
 		method: "PUT", target: target(c.database, []string{"tally"}, false),
 		body: strconv.Itoa(value + 1), header: []string{"If-Match", etag},
 	}
-	a, isSent, err := w.client.send(r)
+	a, sent, err := w.client.send(r)
 	switch {
 	case err == nil && a.status == http.StatusOK && w.books.acknowledge():
 		if problem := c.won(value + 1); problem != "" {
@@ -47,10 +47,10 @@ func (c *tally) step(w *witness) bool {
 	case err == nil && a.status < 500 && a.status != http.StatusOK:
 		w.books.problem("%s = %d %s, want 200 or 412", r, a.status, a.body)
 		return true
-	case err != nil && !isSent:
+	case err != nil && !sent.isSent:
 		return false
 	case err != nil:
-		w.books.add(&w.books.unanswered)
+		w.books.miss(sent)
 	}
 	w.books.add(&w.books.unknown)
 	return false
@@ -62,10 +62,10 @@ func (c *tally) read(w *witness) (value int, etag string, goesOn bool) {
 	known := c.most
 	c.mu.Unlock()
 	r := request{method: "GET", target: target(c.database, []string{"tally"}, false), header: []string{"X-Firebase-ETag", "true"}}
-	a, isSent, err := w.client.send(r)
+	a, sent, err := w.client.send(r)
 	if err != nil || a.status >= 500 {
-		if err != nil && isSent {
-			w.books.add(&w.books.unanswered)
+		if err != nil {
+			w.books.miss(sent)
 		}
 		return 0, "", false
 	}

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/livetree/livetree/internal/model"
 )
@@ -38,9 +39,9 @@ type witness struct {
 type account struct {
 	mu           sync.Mutex
 	acknowledged int
-	refused      int // answered with 4xx
-	unknown      int // sent, and no answer that decides
-	unanswered   int // sent, and no answer at all
+	refused      int         // answered with 4xx
+	unknown      int         // sent, and no answer that decides
+	unanswered   []time.Time // when each was sent, all of it, to which no answer came
 	problems     []string
 	enough       int           // as many acknowledged writes end a round
 	isEnough     chan struct{} // closed then
@@ -116,6 +117,15 @@ func (a *account) wasSeen(witness string, count int) bool {
 	return a.seen[witness] >= count
 }
 
+// miss enters that a request was not answered.
+func (a *account) miss(s sending) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !s.all.IsZero() {
+		a.unanswered = append(a.unanswered, s.all)
+	}
+}
+
 func (a *account) add(n *int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -169,7 +179,7 @@ func (w *witness) settle(o write, r request) bool {
 	if w.isHasty {
 		w.books.saw(r.body)
 	}
-	a, isSent, err := w.client.send(r)
+	a, sent, err := w.client.send(r)
 	switch {
 	case err == nil && a.status == http.StatusOK && w.books.acknowledge():
 		if problem := w.enter(o, a); problem != "" {
@@ -179,10 +189,10 @@ func (w *witness) settle(o write, r request) bool {
 	case err == nil && a.status < 500 && a.status != http.StatusOK:
 		w.books.problem("%s = %d %s, want 200", r, a.status, a.body)
 		return true
-	case err != nil && !isSent:
+	case err != nil && !sent.isSent:
 		return false // nobody has seen it
 	case err != nil:
-		w.books.add(&w.books.unanswered)
+		w.books.miss(sent)
 	}
 	w.books.add(&w.books.unknown)
 	w.doubt = &o
@@ -217,7 +227,7 @@ func (w *witness) refusedWrite() bool {
 		request{method: "PUT", target: target(w.database, path, false), body: `"refused"`, header: []string{"If-Match", "nonsense"}},
 		request{method: "POST", target: target(w.database, path, false), body: `{"refused":`},
 	)
-	a, isSent, err := w.client.send(r)
+	a, sent, err := w.client.send(r)
 	switch {
 	case err == nil && a.status >= 400 && a.status < 500:
 		w.books.add(&w.books.refused)
@@ -225,8 +235,8 @@ func (w *witness) refusedWrite() bool {
 	case err == nil && a.status < 500:
 		w.books.problem("%s = %d %s, want it refused", r, a.status, a.body)
 		return true
-	case err != nil && isSent:
-		w.books.add(&w.books.unanswered)
+	case err != nil:
+		w.books.miss(sent)
 	}
 	return false
 }
@@ -236,10 +246,10 @@ func (w *witness) refusedWrite() bool {
 func (w *witness) transaction() bool {
 	path := append(slices.Clone(w.place), pick(w.rng, "a", "b", "c"))
 	read := request{method: "GET", target: target(w.database, path, false, "format=export"), header: []string{"X-Firebase-ETag", "true"}}
-	a, isSent, err := w.client.send(read)
+	a, sent, err := w.client.send(read)
 	if err != nil || a.status >= 500 {
-		if err != nil && isSent {
-			w.books.add(&w.books.unanswered)
+		if err != nil {
+			w.books.miss(sent)
 		}
 		return false
 	}
