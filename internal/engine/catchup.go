@@ -24,7 +24,7 @@ func (w *Watch) catchUp() {
 	}
 	if err != nil {
 		// What was published meanwhile must not be told behind a gap.
-		w.subscription.Cut(&Event{Kind: Cancel})
+		w.subscription.Cut(ending(err))
 	}
 }
 

@@ -114,7 +114,7 @@ func (w *watches) rejudge(watch *Watch, del *delivery, settings bool) {
 		_, err = s.settings.indexFor(watch.key.query, watch.key.path.String(), s.settings.indexes.At(watch.key.path))
 	}
 	if err != nil {
-		watch.subscription.Finish(&Event{Kind: Cancel})
+		watch.subscription.Finish(ending(err))
 		return
 	}
 	watch.judged = del.published.settings

@@ -34,6 +34,13 @@ func (s *Snapshot) IndexState() map[string]int {
 	return states
 }
 
+// HoldIndexes has no index built from now on.
+func (d *Database) HoldIndexes() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.maintaining = true
+}
+
 // StepStands reports whether what is prepared for a write before a step of the first
 // index still stands behind it.
 func (d *Database) StepStands() bool {

@@ -24,7 +24,8 @@ const (
 	Cancel
 	// Revoked: the credential is no longer good. It is over.
 	Revoked
-	// End: the database is closed, or the watch is too far behind. It is over.
+	// End: the database is closed, the watch is too far behind, or what it shows
+	// cannot be read now. It is over.
 	End
 
 	// silent says nothing; but see Watch.Next.
@@ -310,8 +311,19 @@ func (w *Watch) Recheck() {
 	s := w.database.Snapshot()
 	defer s.Close()
 	if _, err := s.judgeRead(w.who, w.key.path, w.key.filter()); err != nil {
-		w.subscription.Cut(&Event{Kind: Cancel})
+		w.subscription.Cut(ending(err))
 	}
+}
+
+// ending returns the last event of a watch that cannot go on. It is cancelled if the
+// rules do not allow it any more, or lack its index. What only cannot be read now,
+// because an index is being built perhaps, its client may ask for again.
+func ending(err error) *Event {
+	switch fault.KindOf(err) {
+	case fault.Denied, fault.Invalid:
+		return &Event{Kind: Cancel}
+	}
+	return &Event{Kind: End}
 }
 
 // Epoch returns the epoch of the database's positions. No other database has the

@@ -2,9 +2,12 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
+	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/store"
 )
@@ -95,6 +98,28 @@ func TestWindowNeedsItsIndex(t *testing.T) {
 	if watches, places := f.WatchCounts(); watches != 1 || places != 1 {
 		t.Errorf("%d watches at %d places, want the one that is to be closed", watches, places)
 	}
+}
+
+// TestWindowWhoseIndexIsBuilt: rules that leave the location as it was may still make
+// another index of its own. Until that is built the window cannot be kept, but
+// nobody has forbidden it.
+func TestWindowWhoseIndexIsBuilt(t *testing.T) {
+	f := open(t, store.Options{})
+	f.rules(`{"rules": {"$list": {".read": true, ".indexOn": "a"}}}`)
+	if err := f.WaitForIndexes(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	var children []string
+	for i := range 2000 {
+		children = append(children, fmt.Sprintf(`"k%d":{"a":%d}`, i, i))
+	}
+	f.do(`PUT /l {` + strings.Join(children, ",") + `}`)
+	w := f.watch(as(auth.Identity{}, filtered(t, "/l", `orderBy="a"&limitToFirst=2`)))
+	f.HoldIndexes()
+	f.rules(`{"rules": {"$list": {".read": true, ".indexOn": "a"}, "other": {}}}`)
+	w.expect()
+	f.do(`DELETE /l/k0`)
+	w.expect("end")
 }
 
 // TestWindowsOfSeveralCommits: the dispatcher takes several commits at once. What
