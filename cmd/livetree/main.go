@@ -179,8 +179,8 @@ func report(stderr io.Writer, err error) int {
 	}
 	line := strings.Join(strings.Fields(err.Error()), " ")
 	say(stderr, "livetree: "+line+"\n")
-	if errors.Is(err, store.ErrDamaged) {
-		return store.ExitDamaged
+	if code := store.ExitCode(err); code != client.ExitOther {
+		return code
 	}
 	return client.ExitCode(err)
 }

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -45,4 +48,16 @@ func TestServeLimits(t *testing.T) {
 func isTimeout(err error) bool {
 	timeout, ok := err.(net.Error) //nolint:errorlint // io.Copy does not wrap it
 	return ok && timeout.Timeout()
+}
+
+// TestDiskThatFailsAtTheStart: a disk has an exit code of its own, also where
+// it is not the store that meets it.
+func TestDiskThatFailsAtTheStart(t *testing.T) {
+	for errno, want := range map[syscall.Errno]int{syscall.EIO: 74, syscall.ENOSPC: 74, syscall.EACCES: 1} {
+		var errs strings.Builder
+		code := report(&errs, fmt.Errorf("write the secret of default: %w", &os.PathError{Op: "write", Path: "/data/secrets/default", Err: errno}))
+		if text := errs.String(); code != want || !oneLine(text) || !strings.Contains(text, "/data/secrets/default: "+errno.Error()) {
+			t.Errorf("%v: exit %d, %q; want exit %d and one line with the file and the reason", errno, code, text, want)
+		}
+	}
 }

@@ -46,14 +46,10 @@ func runChild(data, faultFile string) int {
 		c.Disturb = func(o *store.Options) { o.FS = newFaultyDisk(failFrom(faultFile)) }
 	}
 	err := Run(ctx, c)
-	switch {
-	case err == nil:
-		return 0
-	case errors.Is(err, store.ErrDamaged):
-		return store.ExitDamaged
+	if err != nil {
+		logger.Error("the server ended", "error", err)
 	}
-	logger.Error("the server ended", "error", err)
-	return 1
+	return store.ExitCode(err)
 }
 
 // A childServer is a server in a process of its own.

@@ -291,10 +291,13 @@ func (f *founder) foundDefault(ctx context.Context, c Config) error {
 		return nil
 	}
 	database, err := f.found(ctx, c.DefaultDatabase, c.Secret)
-	if err == nil && database.IsOpen() && !c.Dev {
+	if err != nil {
+		return fmt.Errorf("open the database %s in %s: %w", c.DefaultDatabase, c.Data, err)
+	}
+	if database.IsOpen() && !c.Dev {
 		c.Logger.Warn("the rules let everybody read and write everything", "database", c.DefaultDatabase)
 	}
-	return err
+	return nil
 }
 
 func newHandler(c Config, f *founder) http.Handler {

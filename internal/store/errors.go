@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -20,6 +21,27 @@ var (
 	ErrTooLarge = errors.New("the node is larger than the limit")
 	ErrExists   = errors.New("the database exists already")
 )
+
+// The exit codes of a process that cannot go on; they are those of sysexits.h.
+const (
+	ExitDamaged = 65 // what is on disk is damaged
+	ExitIO      = 74 // the disk refused a write or a sync
+)
+
+// ExitCode returns the exit code of a process that ends because of an error: one
+// of those above, 1 for any other error, and 0 for none. Errors that are not the
+// store's are judged as well: a server has more files on its disk.
+func ExitCode(err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, ErrDamaged):
+		return ExitDamaged
+	case errors.Is(err, ErrNoSpace) || isDiskFailure(err):
+		return ExitIO
+	}
+	return 1
+}
 
 // damaged marks an error as damage if it comes from a failed checksum, a file
 // that is missing or bytes that no store writes; it leaves other errors alone.
@@ -40,6 +62,26 @@ var errMalformedRow = errors.New("malformed row")
 func rowError(key []byte, err error) error {
 	return damaged(fmt.Errorf("row %x: %w: %w", key, errMalformedRow, err))
 }
+
+// failed says of the error of a disk that it is one, and leaves other errors
+// alone.
+func failed(err error) error {
+	if !isDiskFailure(err) {
+		return err
+	}
+	return fmt.Errorf("the disk failed, check it and start again: %w", err)
+}
+
+// isDiskFailure reports whether an error is that of a disk that fails or takes
+// nothing more, rather than one of how a data directory was set up: its name, its
+// owner, its rights.
+func isDiskFailure(err error) bool {
+	return isNoSpace(err) || slices.ContainsFunc(diskFailures, func(errno syscall.Errno) bool { return errors.Is(err, errno) })
+}
+
+// diskFailures are what systems say of a disk that is broken or gone, was made
+// read-only because of an error, or is behind a network that is.
+var diskFailures = []syscall.Errno{syscall.EIO, syscall.EROFS, syscall.ENXIO, syscall.ENODEV, syscall.ESTALE}
 
 func isNoSpace(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)

@@ -14,12 +14,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// The exit codes of a process that cannot go on; they are those of sysexits.h.
-const (
-	ExitDamaged = 65 // what is on disk is damaged
-	ExitIO      = 74 // the disk refused a write or a sync
-)
-
 // Defaults and limits of Options.
 const (
 	DefaultChunkBytes = 2 << 10

@@ -45,7 +45,8 @@ type Store struct {
 // Open opens the store in a directory, which it makes if there is none. The
 // errors ErrInUse, ErrForeign, ErrNewer and ErrDamaged say why a directory
 // cannot be served. Nothing that was stored is changed then, though Pebble may
-// have written its log into tables before the damage was met.
+// have written its log into tables before the damage was met. ExitCode tells a
+// directory that cannot be used from a disk that fails.
 func Open(path string, opts Options) (*Store, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -54,10 +55,10 @@ func Open(path string, opts Options) (*Store, error) {
 	s := &Store{opts: opts, stop: make(chan struct{})}
 	s.memos.init(opts.CacheBytes)
 	if s.dir, err = openDirectory(opts.FS, path); err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, err)
+		return nil, fmt.Errorf("open %s: %w", path, failed(err))
 	}
 	if err := s.open(); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", path, damaged(err)), s.dir.close())
+		return nil, errors.Join(fmt.Errorf("open %s: %w", path, failed(damaged(err))), s.dir.close())
 	}
 	return s, nil
 }
@@ -165,7 +166,7 @@ func (s *Store) Close() error {
 	s.view.Load().Release()
 	err := s.flush()
 	if err == nil {
-		err = s.noteDurable()
+		err = failed(s.noteDurable())
 	}
 	return errors.Join(err, s.db.Close(), s.dir.close())
 }
