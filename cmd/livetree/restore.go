@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -24,7 +25,7 @@ empty or not exist. A backup that is damaged is not restored: exit code 65.`,
 		Args:    takes("BACKUP", "DATA"),
 		RunE: func(c *cobra.Command, args []string) error {
 			p := newProgress(a, false)
-			opts.Progress = p.backup
+			opts.Progress, opts.Logger = p.backup, newLogger(a.stderr, slog.LevelError, true)
 			r, err := backup.Restore(c.Context(), args[0], args[1], opts)
 			p.end()
 			if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 
 	"github.com/livetree/livetree/internal/store"
@@ -14,6 +15,8 @@ type RestoreOptions struct {
 	// SkipContent leaves the rows and trees unread. The hashes of the files are
 	// compared in any case.
 	SkipContent bool
+	// Logger is told why, if the disk ends the process; nothing by default.
+	Logger *slog.Logger
 	// Progress is told how far it has come, if it is set.
 	Progress func(Progress)
 }
@@ -53,7 +56,7 @@ func restore(ctx context.Context, dir string, place *site, opts RestoreOptions) 
 		}
 	}
 	// Opening it also shows that a server can.
-	if err := store.RenewEpoch(place.path, store.Options{BallastBytes: -1}); err != nil {
+	if err := store.RenewEpoch(place.path, store.Options{Logger: opts.Logger, BallastBytes: -1}); err != nil {
 		return r, err
 	}
 	return r, place.open()

@@ -201,7 +201,7 @@ func (s *Store) syncGroup() int {
 }
 
 // syncLog returns when everything applied before is on disk. It does not return
-// when that fails: Pebble calls Fatalf. (ApplyNoSyncWait and SyncWait would be
+// when that fails: the strictFS ends the process. (ApplyNoSyncWait and SyncWait would be
 // a little faster, but Pebble reserves them for CockroachDB.)
 func (s *Store) syncLog() {
 	if s.opts.SlowSync != nil {

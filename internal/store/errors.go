@@ -66,7 +66,7 @@ func rowError(key []byte, err error) error {
 // failed says of the error of a disk that it is one, and leaves other errors
 // alone.
 func failed(err error) error {
-	if !isDiskFailure(err) {
+	if !isDiskFailure(err) || errors.Is(err, ErrDamaged) {
 		return err
 	}
 	return fmt.Errorf("the disk failed, check it and start again: %w", err)

@@ -43,13 +43,19 @@ type health struct {
 	stalledSince atomic.Int64          // in Unix milliseconds, 0 if writes flow
 	views        atomic.Int64          // open snapshots
 	flushAsked   atomic.Bool           // until the keeper's next round
+	failed       atomic.Bool           // the process is ending
 }
 
-// fail ends the process because the disk did not take a write.
+// fail ends the process because the disk did not take a write. It does not
+// return. Only the first failure is logged: a disk that fails rarely does so once.
 func (s *Store) fail(what string, err error) {
+	if s.health.failed.Swap(true) {
+		select {} // until the first has ended the process
+	}
 	s.opts.Logger.Error("the disk failed: stopping, so that nothing is acknowledged that is not stored; check the disk, then start again",
 		"while", what, "error", err, "exit", ExitIO)
 	s.opts.Fatal(ExitIO)
+	s.health.failed.Store(false)           // what is deferred may fail again, and must not wait
 	panic("store: Options.Fatal returned") // going on could lose acknowledged writes
 }
 

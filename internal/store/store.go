@@ -46,7 +46,8 @@ type Store struct {
 // errors ErrInUse, ErrForeign, ErrNewer and ErrDamaged say why a directory
 // cannot be served. Nothing that was stored is changed then, though Pebble may
 // have written its log into tables before the damage was met. ExitCode tells a
-// directory that cannot be used from a disk that fails.
+// directory that cannot be used from a disk that fails. A disk that fails inside
+// of Pebble ends the process here already, through Options.Fatal.
 func Open(path string, opts Options) (*Store, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -68,10 +69,11 @@ func (s *Store) open() error {
 	if err := s.dir.dropCheckpoint(); err != nil {
 		return err
 	}
-	fs := vfs.OnDiskFull(s.opts.FS, s.diskFull)
+	fs := &strictFS{FS: vfs.OnDiskFull(s.opts.FS, s.diskFull), dir: s.dir.pebblePath(), fail: s.fail}
 	if err := s.openPebble(fs); err != nil {
 		return err
 	}
+	fs.isOpen.Store(true)
 	if err := s.start(); err != nil {
 		return errors.Join(err, s.db.Close())
 	}
