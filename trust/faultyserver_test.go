@@ -4,11 +4,11 @@ package trust_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -70,15 +70,16 @@ func runFaultyServer(text string) {
 	}
 	s.adminAddr = "127.0.0.1:0"
 	s.disk.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: 1 << 40, AvailBytes: 1 << 39})
-	switch err := s.live(); {
-	case errors.Is(err, store.ErrDamaged):
-		s.exit(store.ExitDamaged)
-	case err != nil:
-		fmt.Fprintln(os.Stderr, err)
-		s.exit(1)
+	err = s.live()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, saidAtEnd, strings.Join(strings.Fields(err.Error()), " "))
 	}
-	s.exit(0)
+	s.exit(store.ExitCode(err))
 }
+
+// saidAtEnd is what a line on the standard error begins with that says why the
+// process ends, as in the command.
+const saidAtEnd = "livetree:"
 
 func (s *faultyServer) live() error {
 	asked := make(chan os.Signal, 1)
@@ -120,12 +121,13 @@ func (s *faultyServer) MaybeError(op errorfs.Op) error {
 		return nil
 	}
 	if s.operations == s.Operation {
-		// Pebble may panic, and then nobody saves the disk later.
-		s.save()
-		s.leave(s.faultFile(), fmt.Sprintf("operation %d on %s", op.Kind, op.Path))
+		s.leave(s.faultFile(), fmt.Sprintf("operation %d%s%s", op.Kind, onFile, op.Path))
 	}
 	return &os.PathError{Op: "write", Path: op.Path, Err: s.Errno}
 }
+
+// onFile stands before the file in the note of what failed.
+const onFile = " on "
 
 func (s *faultyServer) leave(file, text string) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
