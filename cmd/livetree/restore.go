@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -14,16 +15,21 @@ import (
 
 func newRestoreCommand(a *app) *cobra.Command {
 	var opts backup.RestoreOptions
+	t := &telling{}
 	c := &cobra.Command{
 		Use:   "restore BACKUP DATA [flags]",
 		Short: "make a data directory from a backup",
 		Long: `livetree restore verifies a backup and copies it into a data directory, which must be
-empty or not exist. A backup that is damaged is not restored: exit code 65.`,
+empty or not exist. A backup that is damaged is not restored: exit code 65.` + tellingLong,
 		Example: `  livetree restore /mnt/backups/monday ./livetree-data
-  livetree serve --data ./livetree-data`,
+  livetree serve --data ./livetree-data
+  livetree restore /mnt/backups/monday /tmp/drill --data /var/lib/livetree`,
 		GroupID: groupCare,
 		Args:    takes("BACKUP", "DATA"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if opts.SkipContent && t.wanted(c.Flags()) {
+				return errors.New("--skip-content proves too little for a server to be told of it: leave that out, or --data and --admin-url")
+			}
 			p := newProgress(a, false)
 			opts.Progress, opts.Logger = p.backup, newLogger(a.stderr, slog.LevelError, true)
 			r, err := backup.Restore(c.Context(), args[0], args[1], opts)
@@ -40,29 +46,36 @@ empty or not exist. A backup that is damaged is not restored: exit code 65.`,
 			}
 			say(a.stdout, fmt.Sprintf("restored group %d, %d databases, %d bytes into %s\nserve it: livetree serve --data %s\n",
 				r.Group, len(r.Databases), r.Bytes, data, data))
-			return nil
+			return t.tell(c, args[0])
 		},
 	}
+	t.declare(a, c.Flags())
 	c.Flags().BoolVar(&opts.SkipContent, "skip-content", false, "compare only the files of the backup with their hashes, which is faster")
 	return c
 }
 
 func newBackupVerifyCommand(a *app) *cobra.Command {
 	var asJSON bool
+	t := &telling{}
 	c := &cobra.Command{
 		Use:   "verify BACKUP [flags]",
 		Short: "say whether a backup is whole",
 		Long: `livetree backup verify reads a backup and compares all of it with its manifest: every
 file, every block and row, every tree. It needs no server and changes nothing. Exit
-code 65 if something is damaged.`,
-		Example: "  livetree backup verify /mnt/backups/monday",
+code 65 if something is damaged.` + tellingLong,
+		Example: "  livetree backup verify /mnt/backups/monday\n  livetree backup verify /mnt/backups/monday --data /var/lib/livetree",
 		Args:    takes("BACKUP"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.report(c.Context(), asJSON, func(ctx context.Context, p func(backup.Progress)) (*backup.Report, error) {
+			err := a.report(c.Context(), asJSON, func(ctx context.Context, p func(backup.Progress)) (*backup.Report, error) {
 				return backup.Verify(ctx, args[0], p)
 			})
+			if err != nil {
+				return err
+			}
+			return t.tell(c, args[0])
 		},
 	}
+	t.declare(a, c.Flags())
 	c.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
 	return c
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,4 +73,70 @@ func TestDamageIsTold(t *testing.T) {
 	if _, err := os.Stat(target); err == nil {
 		t.Error("livetree restore has made a data directory of a damaged backup")
 	}
+}
+
+// TestServerIsToldOfVerifiedBackups: by backup verify and by a drill, if it is its
+// own backup, and it remembers over a restart.
+func TestServerIsToldOfVerifiedBackups(t *testing.T) {
+	p, data := operated(t, "--dev")
+	dir := filepath.Join(t.TempDir(), "monday")
+	done(t, "backup", dir, "--data", data)
+	verified := filepath.Join(data, "admin", "last-verified")
+	// Without being asked to, nothing tells.
+	done(t, "backup", "verify", dir)
+	if _, err := os.Stat(verified); err == nil {
+		t.Error("the server was told of a backup without a flag")
+	}
+	wantAge := func(never bool) {
+		t.Helper()
+		page := p.metrics(data)
+		if got := strings.Contains(page, "livetree_restore_verified_age_seconds +Inf\n"); got != never {
+			t.Errorf("restore_verified_age_seconds is infinite: %v, want %v", got, never)
+		}
+	}
+	wantAge(true)
+	done(t, "backup", "verify", dir, "--data", data)
+	wantAge(false)
+	if err := os.Remove(verified); err != nil {
+		t.Fatal(err)
+	}
+	drill := filepath.Join(t.TempDir(), "drill")
+	done(t, "restore", dir, drill, "--data", data)
+	wantAge(false)
+	p.end()
+	code, out, errs := command("backup", "verify", dir, "--data", data)
+	if code != 1 || !strings.Contains(out, ": ok: ") || !oneLine(errs) || !strings.Contains(errs, "the backup is good, but the server was not told of it") {
+		t.Errorf("backup verify for a server that is stopped: exit %d, %q, %q", code, out, errs)
+	}
+	p = start(t, serving(data, "--dev", "--admin-addr", "127.0.0.1:0")...)
+	wantAge(false)
+	p.end()
+
+	// A restored server is another one, whose backups are others.
+	p = start(t, serving(drill, "--dev", "--admin-addr", "127.0.0.1:0")...)
+	code, _, errs = command("backup", "verify", dir, "--data", drill)
+	if code != 1 || !oneLine(errs) || !strings.Contains(errs, "not of this server") {
+		t.Errorf("backup verify for another server: exit %d, %q", code, errs)
+	}
+	p.end()
+}
+
+// metrics returns the metrics of a server.
+func (p *process) metrics(data string) string {
+	p.t.Helper()
+	r, err := http.NewRequest("GET", read(p.t, filepath.Join(data, "admin", "addr"))+"/metrics", http.NoBody)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+read(p.t, filepath.Join(data, "admin", "token")))
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	page, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != 200 {
+		p.t.Fatalf("/metrics: %d, %v", answer.StatusCode, err)
+	}
+	return string(page)
 }

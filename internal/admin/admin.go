@@ -77,6 +77,9 @@ type Actions struct {
 	// Backup makes a backup in a directory of the server's machine. What it
 	// returns is answered as JSON.
 	Backup func(ctx context.Context, target string) (any, error)
+	// Verified notes that a backup was verified just now, of the store with an
+	// epoch; a fault.Conflict error if that is another store.
+	Verified func(epoch string) error
 }
 
 // Sources are where metrics come from that the server counts. Those that are
@@ -88,6 +91,7 @@ type Sources struct {
 	Panics       func() uint64
 	BodyBytes    func() int64     // that all bodies take in memory
 	LastBackup   func() time.Time // zero if there was none
+	LastVerified func() time.Time // when one was verified, likewise
 	OpenRequests func() int64
 }
 
@@ -129,6 +133,7 @@ func New(opts Options) *Handler {
 		"POST /v1/databases/{name}/accounts":        h.addAccount,
 		"DELETE /v1/databases/{name}/accounts/{id}": h.revokeAccount,
 		"POST /v1/backup":                           h.makeBackup,
+		"POST /v1/verified":                         h.noteVerified,
 		"GET /v1/operations":                        h.operations,
 		"GET /v1/status":                            h.status,
 		// Not /debug/pprof/cmdline, which shows the arguments of the process.

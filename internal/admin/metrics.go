@@ -109,6 +109,7 @@ func (c *collector) collectStore(p page, s store.Stats) {
 	p.gauge("views", "Views of the store that are open.", float64(s.Views))
 	p.gauge("scrub_progress", "How much of its round the scrub has read, from 0 to 1.", s.ScrubProgress)
 	p.gauge("scrub_age_seconds", "Time since the scrub has last read all tables; +Inf for never.", c.age(s.Scrubbed))
+	p.gauge("restore_verified_age_seconds", "Time since a backup of this server was last verified and the server was told; +Inf for never.", c.age(read(c.opts.LastVerified)))
 	p.gauge("backup_age_seconds", "Age of the newest backup that was made through the admin listener; +Inf for none.", c.age(read(c.opts.LastBackup)))
 }
 

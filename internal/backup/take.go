@@ -149,7 +149,7 @@ func (t *taking) describe(ctx context.Context) (err error) {
 	if a.Group != t.Group {
 		return fmt.Errorf("the copy ends at group %d instead of %d: try again, and look after the disk", a.Group, t.Group)
 	}
-	t.Epoch = formatEpoch(a.Epoch)
+	t.Epoch = FormatEpoch(a.Epoch)
 	databases, err := listDatabases(a)
 	if err != nil {
 		return err
@@ -164,4 +164,5 @@ func (t *taking) describe(ctx context.Context) (err error) {
 	return nil
 }
 
-func formatEpoch(epoch uint64) string { return fmt.Sprintf("%016x", epoch) }
+// FormatEpoch writes an epoch as manifests do.
+func FormatEpoch(epoch uint64) string { return fmt.Sprintf("%016x", epoch) }

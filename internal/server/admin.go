@@ -16,6 +16,7 @@ import (
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/backup"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/hub"
 	"github.com/livetree/livetree/internal/store"
 )
@@ -151,11 +152,30 @@ func (p adminParts) actions(dir string) admin.Actions {
 			}
 			return manifest, err
 		},
+		Verified: func(epoch string) error {
+			if own := backup.FormatEpoch(p.store.Epoch()); epoch != own {
+				return fault.New(fault.Conflict, "that backup is not of this server: its epoch is %.20q, that of the server %q", epoch, own)
+			}
+			return writeSynced(filepath.Join(dir, verifiedFile), 0o600, []byte(epoch+"\n"))
+		},
 	}
 }
 
-// backupFile tells by its time when the newest backup was made.
-const backupFile = "last-backup"
+// backupFile tells by its time when the newest backup was made, and verifiedFile
+// when one was last verified.
+const (
+	backupFile   = "last-backup"
+	verifiedFile = "last-verified"
+)
+
+// modified returns when a file was written, zero if there is none.
+func modified(name string) time.Time {
+	info, err := os.Stat(name)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
 
 func (a *adminSide) sources(parts adminParts, dir string) admin.Sources {
 	return admin.Sources{
@@ -165,13 +185,8 @@ func (a *adminSide) sources(parts adminParts, dir string) admin.Sources {
 		Panics:       parts.serving.guard.panics.Load,
 		BodyBytes:    a.bodyBytes.Load,
 		OpenRequests: parts.serving.guard.running.Load,
-		LastBackup: func() time.Time {
-			info, err := os.Stat(filepath.Join(dir, backupFile))
-			if err != nil {
-				return time.Time{}
-			}
-			return info.ModTime()
-		},
+		LastBackup:   func() time.Time { return modified(filepath.Join(dir, backupFile)) },
+		LastVerified: func() time.Time { return modified(filepath.Join(dir, verifiedFile)) },
 	}
 }
 

@@ -212,6 +212,8 @@ var adminEndpoints = []struct {
 	{"GET", "/v1/operations?for=1h", "", 400},
 	{"GET", "/v1/operations?lines=many", "", 400},
 	{"POST", "/v1/backup", `{}`, 400},
+	{"POST", "/v1/verified", `{}`, 400},
+	{"POST", "/v1/verified", `{"epoch":"0123456789abcdef"}`, 409},
 	{"GET", "/debug/pprof/", "", 200},
 	{"GET", "/debug/pprof/goroutine?debug=1", "", 200},
 	{"GET", "/debug/pprof/heap", "", 200},
@@ -522,6 +524,9 @@ func TestBackupOfTheOperator(t *testing.T) {
 	request, err := json.Marshal(map[string]string{"target": target})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if page := m.want(200, "GET", "/metrics", ""); !strings.Contains(page, "livetree_restore_verified_age_seconds +Inf\n") {
+		t.Error("restore_verified_age_seconds is not infinite before a backup was verified")
 	}
 	if page := m.want(200, "GET", "/metrics", ""); !strings.Contains(page, "livetree_backup_age_seconds +Inf\n") {
 		t.Error("backup_age_seconds is not infinite before the first backup")
