@@ -173,3 +173,17 @@ func TestCheckFindsFlaws(t *testing.T) {
 		})
 	}
 }
+
+// A check must change nothing: the data of a backup is as good afterwards.
+func TestCheckLeavesABackupWhole(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	s.fill()
+	dir, _ := s.take()
+	if r, err := backup.Check(t.Context(), filepath.Join(dir, "data"), nil); err != nil || !r.OK {
+		t.Fatalf("Check of the data of a backup = %v, %v", r, err)
+	}
+	if r, err := backup.Verify(t.Context(), dir, nil); err != nil || !r.OK {
+		t.Errorf("Verify after it = %v, %v", r, err)
+	}
+}

@@ -101,7 +101,8 @@ func (a *Archive) Close() error {
 
 // LockDirectory keeps servers from opening a data directory until the closer is
 // closed. It fails with ErrInUse while one has it open, and with ErrForeign where
-// there is no data directory.
+// there is no data directory. One that no server has ever opened, as in a backup,
+// has no file to lock and gets none: nothing is changed there.
 func LockDirectory(path string, opts Options) (io.Closer, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -110,7 +111,11 @@ func LockDirectory(path string, opts Options) (io.Closer, error) {
 	if _, err := opts.FS.Stat(opts.FS.PathJoin(path, markerFile)); errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("open %s: %w: it holds no %s", path, ErrForeign, markerFile)
 	}
-	lock, err := opts.FS.Lock(opts.FS.PathJoin(path, lockFile))
+	name := opts.FS.PathJoin(path, lockFile)
+	if _, err := opts.FS.Stat(name); errors.Is(err, os.ErrNotExist) {
+		return io.NopCloser(nil), nil
+	}
+	lock, err := opts.FS.Lock(name)
 	if errors.Is(err, syscall.EROFS) {
 		return io.NopCloser(nil), nil // no server can write there either
 	}
