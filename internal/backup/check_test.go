@@ -187,3 +187,44 @@ func TestCheckLeavesABackupWhole(t *testing.T) {
 		t.Errorf("Verify after it = %v, %v", r, err)
 	}
 }
+
+// Findings are read by people: one line for each, told once, without what a layer
+// below says to programs.
+func TestFindingsAreReadable(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	s.fill()
+	s.close()
+	tables, err := filepath.Glob(filepath.Join(s.data, "store", "*.sst"))
+	if err != nil || len(tables) == 0 {
+		t.Fatalf("no tables: %v", err)
+	}
+	for _, name := range tables {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text[10] ^= 0xff
+		if err := os.WriteFile(name, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := backup.Check(t.Context(), s.data, nil)
+	if err != nil || r.OK {
+		t.Fatalf("Check of a damaged store = %v, %v", r, err)
+	}
+	seen := map[string]bool{}
+	for _, f := range r.Findings {
+		if strings.ContainsAny(f.What, "\n<") || strings.Contains(f.What, "damaged") || strings.Contains(f.What, "restore") {
+			t.Errorf("a finding says %q", f.What)
+		}
+		if line := f.String(); seen[line] {
+			t.Errorf("told twice: %s", line)
+		} else {
+			seen[line] = true
+		}
+	}
+	if text := r.Err().Error(); strings.Count(text, "damaged") != 1 {
+		t.Errorf("the verdict says %q", text)
+	}
+}

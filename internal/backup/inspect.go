@@ -72,7 +72,7 @@ func (i *inspection) tell(p Progress) {
 func (i *inspection) failed(database string, err error) error {
 	for _, kind := range []error{store.ErrDamaged, store.ErrForeign} {
 		if errors.Is(err, kind) {
-			i.report.add(Finding{Database: database, What: err.Error(), Advice: i.advice})
+			i.report.add(Finding{Database: database, What: what(err), Advice: i.advice})
 			return nil
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/livetree/livetree/internal/store"
@@ -58,13 +59,16 @@ type Report struct {
 // maxFindings bounds a report. What is wrong with so many rows has one cause.
 const maxFindings = 200
 
-func newReport(dir string) *Report { return &Report{Dir: dir, OK: true} }
+func newReport(dir string) *Report { return &Report{Dir: dir, OK: true, Findings: []Finding{}} }
 
 // add notes a finding. It reports false when there are so many that there is no
 // need to look for more.
 func (r *Report) add(f Finding) bool {
 	if !f.Note {
 		r.OK = false
+	}
+	if slices.Contains(r.Findings, f) {
+		return true // a step that read the same block has told
 	}
 	if len(r.Findings) >= maxFindings {
 		r.Omitted++
@@ -74,9 +78,17 @@ func (r *Report) add(f Finding) bool {
 	return true
 }
 
+// what returns what an error of the store says, without what a finding says anyway:
+// that something is damaged, and what to do.
+func what(err error) string {
+	text := strings.ReplaceAll(err.Error(), store.ErrDamaged.Error()+": ", "")
+	text, _, _ = strings.Cut(text, "; restore a backup into")
+	return text
+}
+
 // addFlaw notes what the store has found.
 func (r *Report) addFlaw(database string, f store.Flaw, advice string) bool {
-	finding := Finding{Database: database, File: f.File, Path: f.Path, What: f.Err.Error(), Advice: advice}
+	finding := Finding{Database: database, File: f.File, Path: f.Path, What: what(f.Err), Advice: advice}
 	if errors.Is(f.Err, store.ErrUnfinished) {
 		finding.Note = true
 		finding.Advice = "a power cut leaves this behind and does no harm; if there was none, take it for damage"
@@ -92,7 +104,7 @@ func (r *Report) Err() error {
 	}
 	for _, f := range r.Findings {
 		if !f.Note {
-			return fmt.Errorf("%s: %w: %s (%d findings)", r.Dir, store.ErrDamaged, f.What, len(r.Findings)+r.Omitted)
+			return fmt.Errorf("%s: %w: %s (%s)", r.Dir, store.ErrDamaged, f.What, counted(len(r.Findings)+r.Omitted, "finding"))
 		}
 	}
 	return fmt.Errorf("%s: %w", r.Dir, store.ErrDamaged)
@@ -117,6 +129,15 @@ func (r *Report) String() string {
 	if !r.OK {
 		verdict = "DAMAGED"
 	}
-	fmt.Fprintf(&b, "%s: %s: group %d, %d databases, %d files, %d bytes\n", r.Dir, verdict, r.Group, len(r.Databases), r.Files, r.Bytes)
+	fmt.Fprintf(&b, "%s: %s: group %d, %s, %s, %s\n", r.Dir, verdict, r.Group,
+		counted(len(r.Databases), "database"), counted(r.Files, "file"), counted(int(r.Bytes), "byte"))
 	return b.String()
+}
+
+// counted returns a number with its noun: 1 file, 2 files.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -50,10 +51,27 @@ func damaged(err error) error {
 		return err
 	}
 	if pebble.IsCorruptionError(err) || errors.Is(err, errMalformedKey) || errors.Is(err, errMalformedRow) {
-		return fmt.Errorf("%w: %w", ErrDamaged, err)
+		return &corruption{err}
 	}
 	return err
 }
+
+// corruption is an error of Pebble that means ErrDamaged. It is told in one line:
+// Pebble joins to it, once for each layer that it passes, an error that carries
+// details for programs and whose text says nothing.
+type corruption struct{ err error }
+
+func (c *corruption) Error() string {
+	var lines []string
+	for line := range strings.SplitSeq(c.err.Error(), "\n") {
+		if !strings.HasSuffix(line, "<corruption detail carrier>") && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return ErrDamaged.Error() + ": " + strings.Join(lines, "; ")
+}
+
+func (c *corruption) Unwrap() []error { return []error{ErrDamaged, c.err} }
 
 // errMalformedRow is wrapped by every decoder of row values.
 var errMalformedRow = errors.New("malformed row")

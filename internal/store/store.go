@@ -124,7 +124,7 @@ func openError(err error) error {
 	if ok && errno != syscall.ENOENT && !pebble.IsCorruptionError(err) {
 		return err
 	}
-	return fmt.Errorf("%w: %w; restore a backup into an empty directory with livetree restore", ErrDamaged, err)
+	return fmt.Errorf("%w; restore a backup into an empty directory with livetree restore", &corruption{err})
 }
 
 // start reads the metadata, publishes the first view and starts the
