@@ -3,12 +3,15 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -69,14 +72,17 @@ func (c *Client) Import(ctx context.Context, opts Import) (ImportReport, error) 
 		return ImportReport{}, err
 	}
 	defer i.close()
-	resuming, err := i.load()
-	if err != nil {
+	if err := i.load(); err != nil {
 		return i.report, err
 	}
 	if opts.Input == nil {
 		if err := i.check(ctx); err != nil {
 			return i.report, err
 		}
+	}
+	resuming, err := i.resume()
+	if err != nil {
+		return i.report, err
 	}
 	if !resuming {
 		if err := i.prepare(ctx); err != nil {
@@ -109,7 +115,9 @@ type importer struct {
 	at      tree.Path
 	target  string
 	file    *os.File
-	size    int64 // of the file, -1 if that is not known
+	size    int64  // of the file, -1 if that is not known
+	hash    string // of the file, when it was checked
+	old     *journal
 	journal journal
 	name    string // of the journal, empty if there is none
 	whole   bool   // the text is one PUT
@@ -160,8 +168,9 @@ func (i *importer) close() {
 	}
 }
 
-// open returns the text of the file from its start.
-func (i *importer) open() (text io.Reader, closeText func(), err error) {
+// open returns the text of the file from its start. What is read of the file is
+// written to read, too.
+func (i *importer) open(read io.Writer) (text io.Reader, closeText func(), err error) {
 	raw := i.Input
 	if raw == nil {
 		if _, err := i.file.Seek(0, io.SeekStart); err != nil {
@@ -169,7 +178,7 @@ func (i *importer) open() (text io.Reader, closeText func(), err error) {
 		}
 		raw = i.file
 	}
-	plain, err := Decompress(&reporting{raw, 0, i.Done})
+	plain, err := Decompress(io.TeeReader(&reporting{raw, 0, i.Done}, read))
 	if err != nil {
 		return nil, nil, i.locate(err)
 	}
@@ -199,7 +208,11 @@ func (i *importer) locate(err error) error {
 		name = "standard input"
 	}
 	if bad, ok := errors.AsType[*DataError](err); ok {
-		return badData("%s:%s", name, bad.text)
+		separator := ": "
+		if strings.ContainsAny(bad.text[:1], "0123456789") { // a line and a column
+			separator = ":"
+		}
+		return badData("%s%s%s", name, separator, bad.text)
 	}
 	return err
 }
@@ -232,7 +245,8 @@ func (i *importer) problems() error {
 // check reads the whole file before anything is written.
 func (i *importer) check(ctx context.Context) error {
 	i.phase("checking")
-	text, closeText, err := i.open()
+	hash := sha256.New()
+	text, closeText, err := i.open(hash)
 	if err != nil {
 		return err
 	}
@@ -248,6 +262,10 @@ func (i *importer) check(ctx context.Context) error {
 	if err != nil {
 		return i.locate(err)
 	}
+	if _, err := io.Copy(hash, i.file); err != nil { // what follows the compressed text
+		return &FileError{err}
+	}
+	i.hash = hex.EncodeToString(hash.Sum(nil))
 	return i.problems()
 }
 
@@ -292,7 +310,7 @@ func (i *importer) write(ctx context.Context) error {
 		}
 	}
 	i.phase("importing")
-	text, closeText, err := i.open()
+	text, closeText, err := i.open(io.Discard)
 	if err != nil {
 		return err
 	}

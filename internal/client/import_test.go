@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -162,7 +163,7 @@ func TestImportOfBadFiles(t *testing.T) {
 	}{
 		{"empty.json", nil, "empty.json:1:1: there is no JSON text"},
 		{"cut.json", []byte(text[:len(text)-10]), "it was cut off"},
-		{"cut.json.gz", packed[:len(packed)-20], "cut off"},
+		{"cut.json.gz", packed[:len(packed)-20], "cut.json.gz: the compressed file is damaged or cut off: unexpected EOF"},
 		{"bad.json", []byte("{\"a\":1,\n\"b$c\":2,\n\"d#e\":3}"), `bad.json:2:1: invalid child name: "b$c" holds "$" (and 1 more`},
 		{"text.json", []byte("hello"), "text.json:1:1: not valid JSON"},
 		{"gzip.json", []byte("\x1f\x8bnot really"), "damaged"},
@@ -273,17 +274,68 @@ func TestImportOfAChangedFile(t *testing.T) {
 		t.Fatal("the import was not interrupted")
 	}
 	broken.left.Store(1 << 30)
-	if err := os.WriteFile(source, []byte(rooms(501)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Import(t.Context(), opts); err == nil || !strings.Contains(err.Error(), "journal") || client.ExitCode(err) != client.ExitOther {
-		t.Errorf("the import of a file that changed: %v", err)
+	// One that is longer, and one that differs in a single byte near its end.
+	text := []byte(rooms(500))
+	text[bytes.LastIndexByte(text, '1')] = '2'
+	for _, changed := range [][]byte{[]byte(rooms(501)), text} {
+		if err := os.WriteFile(source, changed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Import(t.Context(), opts); err == nil || !strings.Contains(err.Error(), "with --merge, of a file") || client.ExitCode(err) != client.ExitOther {
+			t.Errorf("the import of a file that changed: %v", err)
+		}
 	}
 	if err := os.WriteFile(source+client.JournalSuffix, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Import(t.Context(), opts); err == nil || !strings.Contains(err.Error(), "delete it to start anew") {
 		t.Errorf("an import with a damaged journal: %v", err)
+	}
+}
+
+// TestImportWithoutFlagsIsNamed: the journal of an import without --merge and
+// --replace names no flag, for there is none.
+func TestImportWithoutFlagsIsNamed(t *testing.T) {
+	server := startServer(t, "127.0.0.1:0")
+	c := clientOf(t, plainServer(t, newFlaky(t, server, 10)))
+	source := file(t, "rooms.json", []byte(rooms(500)))
+	opts := client.Import{File: source, Path: "/", Mode: client.ModeFill, RequestBytes: 1 << 10}
+	if _, err := c.Import(t.Context(), opts); err == nil {
+		t.Fatal("the import was not interrupted")
+	}
+	opts.Path = "/other"
+	_, err := c.Import(t.Context(), opts)
+	if err == nil || strings.Contains(err.Error(), "--") || !strings.Contains(err.Error(), "an import to / of http://") {
+		t.Errorf("the journal is told as: %v", err)
+	}
+}
+
+// TestJournalThatCannotBeWritten: what could not be written whole does not stay.
+func TestJournalThatCannotBeWritten(t *testing.T) {
+	c := startServer(t, "127.0.0.1:0").client(t)
+	source := file(t, "rooms.json", []byte(rooms(500)))
+	journal := source + client.JournalSuffix
+	if err := os.WriteFile(journal+".tmp", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// A directory in its place keeps the journal from its name.
+	warned := ""
+	opts := client.Import{
+		File: source, Path: "/", Mode: client.ModeFill, RequestBytes: 1 << 10,
+		Warn: func(text string) { warned = text },
+		Phase: func(name string, _ int64) {
+			if name == "checking" {
+				if err := os.Mkdir(journal, 0o700); err != nil {
+					t.Error(err)
+				}
+			}
+		},
+	}
+	if _, err := c.Import(t.Context(), opts); err != nil || warned == "" {
+		t.Errorf("import = %v, warned %q", err, warned)
+	}
+	if _, err := os.Stat(journal + ".tmp"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s.tmp stays: %v", journal, err)
 	}
 }
 

@@ -1,12 +1,9 @@
 package client
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 )
@@ -20,7 +17,7 @@ type journal struct {
 	Version int `json:"version"`
 	// These must be the same for the import to go on.
 	SourceBytes  int64  `json:"source_bytes"`
-	SourceHead   string `json:"source_head_sha256"`
+	SourceHash   string `json:"source_sha256"`
 	Server       string `json:"server"`
 	Path         string `json:"path"`
 	Mode         string `json:"mode"`
@@ -31,21 +28,7 @@ type journal struct {
 	Bytes    int64 `json:"bytes"`
 }
 
-const (
-	journalVersion = 1
-	// headBytes of a file tell it from others.
-	headBytes = 64 << 10
-)
-
-// head returns the hash of the start of a file, and goes back to it.
-func head(f io.ReadSeeker) (string, error) {
-	h := sha256.New()
-	if _, err := io.CopyN(h, f, headBytes); err != nil && !errors.Is(err, io.EOF) {
-		return "", err
-	}
-	_, err := f.Seek(0, io.SeekStart)
-	return hex.EncodeToString(h.Sum(nil)), err
-}
+const journalVersion = 2
 
 // readJournal returns the journal of a file, nil if there is none.
 func readJournal(name string) (*journal, error) {
@@ -69,21 +52,33 @@ func (j journal) same(other journal) bool {
 	return j == other
 }
 
+// foreign returns the error for a journal that belongs to another import.
+func (j journal) foreign(name string) error {
+	return usage("%s is the journal of %s, of a file with %d bytes: run that command again to finish it, or delete the journal", name, j, j.SourceBytes)
+}
+
 // write replaces the file, so that it is whole at any time.
 func (j journal) write(name string) error {
 	text, err := json.Marshal(j)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(name+".tmp", append(text, '\n'), 0o600); err != nil {
-		return &FileError{err}
+	part := name + ".tmp"
+	err = os.WriteFile(part, append(text, '\n'), 0o600)
+	if err == nil {
+		err = os.Rename(part, name)
 	}
-	if err := os.Rename(name+".tmp", name); err != nil {
+	if err != nil {
+		_ = os.Remove(part) // as far as it came; it may not be there at all
 		return &FileError{err}
 	}
 	return nil
 }
 
 func (j journal) String() string {
-	return fmt.Sprintf("an import to %s of %s, --%s", j.Path, j.Server, j.Mode)
+	text := fmt.Sprintf("an import to %s of %s", j.Path, j.Server)
+	if j.Mode != ModeFill { // which has no flag
+		text += " with --" + j.Mode
+	}
+	return text
 }

@@ -1,34 +1,49 @@
 package client
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 )
 
-// load finds out whether an earlier run of this import was interrupted.
-func (i *importer) load() (resuming bool, err error) {
+// load reads the journal of an earlier run that was interrupted, if there is one.
+func (i *importer) load() error {
 	if i.file == nil {
-		return false, nil
-	}
-	hash, err := head(i.file)
-	if err != nil {
-		return false, &FileError{err}
+		return nil
 	}
 	i.name = i.File + JournalSuffix
 	i.journal = journal{
-		Version: journalVersion, SourceBytes: i.size, SourceHead: hash,
+		Version: journalVersion, SourceBytes: i.size,
 		Server: i.client.String(), Path: i.at.String(), Mode: i.Mode, RequestBytes: i.RequestBytes,
 	}
-	old, err := readJournal(i.name)
-	if err != nil || old == nil {
-		return false, err
+	var err error
+	if i.old, err = readJournal(i.name); err != nil || i.old == nil {
+		return err
 	}
-	if !i.journal.same(*old) {
-		return false, usage("%s is the journal of %s, of a file with %d bytes: run that command again to finish it, or delete the journal", i.name, old, old.SourceBytes)
+	i.journal.SourceHash = i.old.SourceHash // which is compared when the file was read
+	if !i.journal.same(*i.old) {
+		return i.old.foreign(i.name)
 	}
-	i.journal = *old
-	i.report.Resumed = old.Requests
+	return nil
+}
+
+// resume goes on where that run was, if the file that was read meanwhile is still
+// the same, to the last byte: requests of two files would make a third.
+func (i *importer) resume() (resuming bool, err error) {
+	if i.file == nil {
+		return false, nil
+	}
+	i.journal.SourceHash = i.hash
+	if i.old == nil {
+		return false, nil
+	}
+	if i.old.SourceHash != i.hash {
+		return false, fmt.Errorf("the file has changed since: %w", i.old.foreign(i.name))
+	}
+	i.journal = *i.old
+	i.report.Resumed = i.old.Requests
 	return true, nil
 }
 
@@ -88,7 +103,7 @@ func (i *importer) finish() error {
 	if i.name == "" {
 		return nil
 	}
-	if err := os.Remove(i.name); err != nil {
+	if err := os.Remove(i.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return &FileError{fmt.Errorf("everything is written, but the journal stays: %w", err)}
 	}
 	return nil

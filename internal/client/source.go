@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -115,7 +116,7 @@ func (t *text) syntaxError(err error) error {
 		return badData("%d:%d: not valid JSON: %v", line, column, bad.Err)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader),
 		errors.Is(err, zstd.ErrMagicMismatch), errors.Is(err, zstd.ErrCRCMismatch):
-		return badData("the compressed file is damaged or cut off: %v", err)
+		return badData("the compressed file is damaged or cut off: %v", cmp.Or(errors.Unwrap(err), err))
 	case errors.Is(err, io.EOF):
 		return badData("1:1: there is no JSON text")
 	}

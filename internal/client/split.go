@@ -28,8 +28,9 @@ type Piece struct {
 
 // A Problem is what is wrong at one place of a text.
 type Problem struct {
-	Line, Column int64
-	Text         string
+	Line   int64  `json:"line"`
+	Column int64  `json:"column"`
+	Text   string `json:"text"`
 }
 
 func (p Problem) String() string { return fmt.Sprintf("%d:%d: %s", p.Line, p.Column, p.Text) }
