@@ -31,7 +31,7 @@ LIVETREE_FROM_AUTH is the secret of the source, LIVETREE_AUTH that of the target
 	}
 	to := remoteFlags(c.Flags())
 	to.jsonFlag(c.Flags())
-	var from remote
+	from := remote{Options: client.Options{Source: true}}
 	c.Flags().StringVar(&from.URL, "from", "", "the `URL` of the server to copy from")
 	c.Flags().StringVar(&from.Database, "from-db", "", "the `name` of the database to copy from")
 	c.Flags().StringVar(&from.Auth, "from-auth", "", "its `secret`; better in LIVETREE_FROM_AUTH")

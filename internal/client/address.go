@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"net/url"
@@ -57,6 +58,23 @@ func (a address) target(path string, query url.Values) *url.URL {
 	return &u
 }
 
+// same reports whether two addresses are surely the same database. All names of
+// this machine are one.
+func (a address) same(b address) bool {
+	return a.database == b.database && a.endpoint() == b.endpoint()
+}
+
+func (a address) endpoint() string {
+	host, port := strings.ToLower(a.url.Hostname()), a.url.Port()
+	if isLoopback(host) {
+		host = "localhost"
+	}
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[a.url.Scheme]
+	}
+	return net.JoinHostPort(host, port)
+}
+
 // String returns the address for people.
 func (a address) String() string {
 	if a.database == "" {
@@ -91,7 +109,7 @@ func trusted(ca string) (*x509.CertPool, error) {
 	case ca == "" && errors.Is(err, fs.ErrNotExist):
 		return pool, nil
 	case err != nil:
-		return nil, err
+		return nil, &FileError{fmt.Errorf("a certificate to trust: %w", err)}
 	case !pool.AppendCertsFromPEM(pem):
 		return nil, usage("%s holds no certificate", name)
 	}

@@ -57,6 +57,9 @@ type Options struct {
 	CA string
 	// Attempts bounds how often a request is sent; 0 for DefaultAttempts.
 	Attempts int
+	// Source is set for the server that a migration copies from: hints name the
+	// flags that belong to it.
+	Source bool
 	// Now is the clock; nil for that of the system.
 	Now func() time.Time
 }
@@ -68,6 +71,7 @@ const DefaultAttempts = 3
 type Client struct {
 	address address
 	auth    string
+	source  bool
 	http    *http.Client
 	retry   backoff
 	now     func() time.Time
@@ -95,6 +99,7 @@ func New(opts Options) (*Client, error) {
 	return &Client{
 		address: a,
 		auth:    opts.Auth,
+		source:  opts.Source,
 		http: &http.Client{
 			Transport: &http.Transport{
 				Proxy:                 http.ProxyFromEnvironment,
@@ -255,6 +260,7 @@ func (c *Client) refusal(resp *http.Response) error {
 		Text:       c.hide(errorText(resp, answer)),
 		Anonymous:  c.auth == "",
 		RetryAfter: retryAfter(resp.Header, c.now()),
+		source:     c.source,
 	}
 	if resp.StatusCode/100 == 3 {
 		if to, err := resp.Location(); err == nil {

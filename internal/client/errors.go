@@ -43,10 +43,15 @@ type StatusError struct {
 	Anonymous bool
 	// RetryAfter is how long the server asks to wait, 0 if it does not.
 	RetryAfter time.Duration
+	source     bool
 }
 
 func (e *StatusError) Error() string {
-	return fmt.Sprintf("the server answered %d: %s", e.Status, e.Text)
+	who := "the server"
+	if e.source {
+		who = "the source"
+	}
+	return fmt.Sprintf("%s answered %d: %s", who, e.Status, strings.TrimSuffix(e.Text, "."))
 }
 
 // A ConnectionError says that a server was not reached, or that the connection to
@@ -54,8 +59,9 @@ func (e *StatusError) Error() string {
 type ConnectionError struct {
 	Server string
 	// Sent says that the server may have got the request.
-	Sent bool
-	err  error
+	Sent   bool
+	source bool
+	err    error
 }
 
 func (e *ConnectionError) Error() string {
@@ -70,6 +76,7 @@ func (e *ConnectionError) Unwrap() error { return e.err }
 // A CertificateError says that the server's certificate is not trusted.
 type CertificateError struct {
 	Server string
+	source bool
 	err    error
 }
 
@@ -116,7 +123,7 @@ func (c *Client) failure(err error) error {
 	}
 	server := c.address.url.String()
 	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return &CertificateError{server, bad.Err}
+		return &CertificateError{server, c.source, bad.Err}
 	}
 	if text := err.Error(); c.hide(text) != text {
 		err = errors.New(c.hide(text))
@@ -124,7 +131,7 @@ func (c *Client) failure(err error) error {
 	_, isTLS := errors.AsType[tls.RecordHeaderError](err)
 	op, isOp := errors.AsType[*net.OpError](err)
 	unsent := isOp && op.Op == "dial" || isTLS
-	return &ConnectionError{Server: server, Sent: !unsent, err: err}
+	return &ConnectionError{Server: server, Sent: !unsent, source: c.source, err: err}
 }
 
 // hide takes the credential out of a text.
@@ -153,21 +160,32 @@ func errorText(resp *http.Response, answer []byte) string {
 // Hint returns what to do about an error, or "".
 func Hint(err error) string {
 	if status, ok := errors.AsType[*StatusError](err); ok {
-		return status.hint()
+		return named(status.hint(), status.source)
 	}
-	if _, ok := errors.AsType[*CertificateError](err); ok {
-		return "name the authority's certificate with --ca; a Livetree keeps it in its data directory as tls/ca.pem"
+	if refused, ok := errors.AsType[*CertificateError](err); ok {
+		return named("name the authority's certificate with --ca; a Livetree keeps it in its data directory as tls/ca.pem", refused.source)
 	}
-	if _, ok := errors.AsType[*ConnectionError](err); ok {
+	if broken, ok := errors.AsType[*ConnectionError](err); ok {
 		if strings.Contains(err.Error(), "HTTP response to HTTPS client") {
 			return "the server speaks plain HTTP there: use http:// if that is meant"
 		}
-		return "is the server running, and is --url right? livetree doctor looks into it"
+		return named("is the server running, and is --url right? livetree doctor looks into it", broken.source)
 	}
 	if isFull(err) {
 		return "the disk is full: make room and run the command again"
 	}
 	return ""
+}
+
+// sourceFlags are what the flags and variables of a server are called if it is the
+// source of a migration.
+var sourceFlags = strings.NewReplacer("LIVETREE_AUTH", "LIVETREE_FROM_AUTH", "--url", "--from", "--ca", "--from-ca", "--db", "--from-db")
+
+func named(hint string, source bool) string {
+	if source {
+		return sourceFlags.Replace(hint)
+	}
+	return hint
 }
 
 func (e *StatusError) hint() string {
@@ -180,10 +198,14 @@ func (e *StatusError) hint() string {
 		return "the rules of the database do not allow this with the credential in LIVETREE_AUTH"
 	case e.Status == http.StatusExpectationFailed:
 		return "name the database with --db"
+	case e.Status == http.StatusNotFound && strings.HasPrefix(e.Text, "use HTTPS"):
+		return "begin --url with https://"
 	case e.Status == http.StatusNotFound:
 		return "is there a database of this name, and is --url the server's address?"
 	case e.Status/100 == 3:
 		return "give that address as --url if it is to be trusted"
+	case strings.HasPrefix(e.Text, "Invalid data; couldn't parse JSON object, array, or value. (1:1:"):
+		return `the data must be JSON: a text stands in quotes, '"hello"'`
 	case strings.Contains(e.Text, ".indexOn"):
 		return "add the index to the rules; livetree rules set uploads them"
 	case e.Status == http.StatusServiceUnavailable || e.Status == http.StatusTooManyRequests:

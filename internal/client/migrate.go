@@ -80,6 +80,9 @@ func (m Migration) Run(ctx context.Context) error {
 	if m.Quiet == 0 {
 		m.Quiet = DefaultQuiet
 	}
+	if m.From.address.same(m.To.address) {
+		return usage("--from and --url are the same database: a copy onto itself would never end, or delete it")
+	}
 	if err := m.makeRoom(ctx); err != nil {
 		return err
 	}
@@ -98,10 +101,10 @@ func (m Migration) Run(ctx context.Context) error {
 	if r.verified && errors.Is(err, context.Canceled) {
 		return nil
 	}
-	if errors.Is(err, context.Canceled) {
-		return &PartialError{ErrInterrupted, "the copy was not verified: run the command again with --replace to start anew"}
+	if err != nil && r.stale.lag().Events > 0 { // something may have been written
+		return &PartialError{inWords(err), "the copy was not verified: run the command again with --replace to start anew"}
 	}
-	return err
+	return inWords(err)
 }
 
 func (m Migration) makeRoom(ctx context.Context) error {
@@ -288,7 +291,7 @@ func (r *migrating) copyOne(ctx context.Context, path string) error {
 // off.
 func (c *Client) broken(err error) error {
 	if bad, ok := errors.AsType[*DataError](err); ok && strings.Contains(bad.text, "cut off") {
-		return &ConnectionError{Server: c.address.url.String(), Sent: true, err: io.ErrUnexpectedEOF}
+		return &ConnectionError{Server: c.address.url.String(), Sent: true, source: c.source, err: io.ErrUnexpectedEOF}
 	}
 	return err
 }

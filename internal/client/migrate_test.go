@@ -137,6 +137,51 @@ func TestMigrateOnceAndRefusals(t *testing.T) {
 	}
 }
 
+// TestMigrateOntoItself: it would delete what it reads, or copy its own copies.
+func TestMigrateOntoItself(t *testing.T) {
+	server := startServer(t, "127.0.0.1:0")
+	from := server.client(t)
+	put(t, from, "/a", `1`)
+	to, err := client.New(client.Options{URL: strings.Replace(server.url, "127.0.0.1", "localhost", 1), Auth: secret, CA: server.ca})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer to.Close()
+	err = client.Migration{From: from, To: to, Path: "/", Once: true, Replace: true, Quiet: time.Millisecond}.Run(t.Context())
+	if _, ok := errors.AsType[*client.UsageError](err); !ok || !strings.Contains(err.Error(), "the same database") {
+		t.Errorf("a migration onto itself: %v", err)
+	}
+}
+
+// TestMigrateThatEnds: a source that refuses to go on in the middle leaves a copy
+// that is not whole, which is said.
+func TestMigrateThatEnds(t *testing.T) {
+	source := plainServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept") != "text/event-stream" {
+			http.Error(w, `{"error":"Permission denied"}`, http.StatusForbidden)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = w.Write([]byte("event: put\ndata: {\"path\":\"/\",\"data\":1}\n\n"))
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	from, err := client.New(client.Options{URL: source, Source: true, Auth: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	to := startServer(t, "127.0.0.1:0").client(t)
+	err = client.Migration{From: from, To: to, Path: "/", Once: true, Quiet: time.Millisecond}.Run(t.Context())
+	if client.ExitCode(err) != client.ExitDenied || !strings.Contains(err.Error(), "the source answered 403") ||
+		!strings.Contains(err.Error(), "run the command again with --replace") {
+		t.Errorf("a migration whose source refuses: %v", err)
+	}
+	if hint := client.Hint(err); !strings.Contains(hint, "LIVETREE_FROM_AUTH") {
+		t.Errorf("its hint is %q", hint)
+	}
+}
+
 // TestMigrateNoticesDifferences: somebody writes to the target.
 func TestMigrateNoticesDifferences(t *testing.T) {
 	source, target := startServer(t, "127.0.0.1:0"), startServer(t, "127.0.0.1:0")
