@@ -52,7 +52,10 @@ type process struct {
 	dir   string
 	flags []string
 	env   []string
-	log   text // what it says on the standard error, over all its lives
+	// openFiles, if set, is how many files it may have open.
+	openFiles int
+
+	log text // what it says on the standard error, over all its lives
 	// addr is where it serves HTTPS, a string: another one after each start, since
 	// somebody may have taken the old one.
 	addr atomic.Value
@@ -72,6 +75,17 @@ func startProcess(t *testing.T, flags ...string) *process {
 func startProcessOn(t *testing.T, dir string, flags ...string) *process {
 	t.Helper()
 	p := &process{dir: dir, flags: flags}
+	p.watchOver(t)
+	if err := p.start(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// watchOver ends the process with the test, and fails that if the server has told of
+// a defect.
+func (p *process) watchOver(t *testing.T) {
+	t.Helper()
 	t.Cleanup(func() {
 		p.kill()
 		for _, alarm := range []string{"DATA RACE", "panic", "fatal error"} {
@@ -83,10 +97,6 @@ func startProcessOn(t *testing.T, dir string, flags ...string) *process {
 			t.Logf("the server said:\n%.4000s", p.log.String())
 		}
 	})
-	if err := p.start(); err != nil {
-		t.Fatal(err)
-	}
-	return p
 }
 
 var listening = regexp.MustCompile(`listening on https://(\S+)`)
@@ -99,7 +109,12 @@ func (p *process) launch() (out io.Reader, err error) {
 	}
 	args := []string{"serve", "--data", p.dir, "--addr", "127.0.0.1:0", "--drain-accept", drainAccept.String(), "--drain-requests", patience.String()}
 	// A flag that comes later wins, so that a test can have it otherwise.
-	c := exec.Command(file, append(append(args, "--admin-addr", "", "--log-level", "WARN"), p.flags...)...)
+	args = append(append(args, "--admin-addr", "", "--log-level", "WARN"), p.flags...)
+	c := exec.Command(file, args...)
+	if p.openFiles > 0 {
+		limited := fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, p.openFiles)
+		c = exec.Command("sh", append([]string{"-c", limited, file}, args...)...)
+	}
 	c.Env = append(append(os.Environ(), "LIVETREE_SECRET="+secret), p.env...)
 	c.Stderr = &p.log
 	pipe, err := c.StdoutPipe()

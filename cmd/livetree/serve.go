@@ -95,6 +95,7 @@ func serve(a *app, c *cobra.Command, s *serveSettings) error {
 	s.config.Logger = newLogger(a.stderr, s.logLevel, asText)
 	s.config.Secret, s.config.Version = secret, buildVersion()
 	s.config.Out, s.config.Abort = a.stdout, a.abort
+	s.config.OpenFiles, _ = openFiles() // 0 where it is not known
 	return server.Run(c.Context(), s.config)
 }
 

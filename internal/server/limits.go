@@ -25,6 +25,9 @@ const (
 type Limits struct {
 	// MaxConnections is how many connections are open at a time; more are cut.
 	MaxConnections int
+	// OpenFiles is how many files the process may have open, 0 if that is not known.
+	// If they are too few, there are fewer connections.
+	OpenFiles uint64
 	// MaxStreams is how many streams are open at a time. KeepAlive is the time
 	// between two signs of life of a stream.
 	MaxStreams int

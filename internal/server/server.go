@@ -173,7 +173,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	options := store.Options{Logger: c.Logger, CacheBytes: c.CacheBytes, LogKeep: c.LogKeep, Scrub: c.Scrub}
+	options := store.Options{Logger: c.Logger, CacheBytes: c.CacheBytes, MaxTables: c.divideFiles(), LogKeep: c.LogKeep, Scrub: c.Scrub}
 	if c.Disturb != nil {
 		c.Disturb(&options)
 	}

@@ -44,6 +44,8 @@ type Options struct {
 	// CacheBytes is the size of the block cache, memos included. Memtables come on
 	// top of it.
 	CacheBytes int64
+	// MaxTables is how many tables are open at a time, 4096 by default.
+	MaxTables int
 	// LogKeep bounds the log of changes.
 	LogKeep LogKeep
 	// Scrub says how tables are read again in the background; not at all by
@@ -91,6 +93,7 @@ func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.ChunkBytes, DefaultChunkBytes)
 	o.ChunkBytes = max(o.ChunkBytes, 0)
 	setDefault(&o.CacheBytes, DefaultCacheBytes)
+	setDefault(&o.MaxTables, 4096)
 	setDefault(&o.MemTableBytes, defaultMemTableBytes)
 	setDefault(&o.BallastBytes, defaultBallastBytes)
 	setDefault(&o.LogKeep.Age, time.Hour)
@@ -129,7 +132,7 @@ func (s *Store) pebbleOptions(fs vfs.FS) *pebble.Options {
 		FlushDelayDeleteRange:       10 * time.Second,
 		BytesPerSync:                1 << 20,
 		WALBytesPerSync:             1 << 20,
-		MaxOpenFiles:                4096,
+		MaxOpenFiles:                s.opts.MaxTables,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, max(1, runtime.GOMAXPROCS(0)/2) },
 		Logger:                      pebbleLogger{s},
 		EventListener:               s.eventListener(),

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -21,8 +22,8 @@ import (
 //
 // Failures that do the store no harm are passed on:
 //
-//   - No space for a table. Pebble throws away what there is of it, and makes it
-//     again when there is space.
+//   - No space for a table, or too many open files. Pebble throws away what there is
+//     of it, and makes it again later.
 //   - Removing a file. It is one that nobody needs any more.
 //   - A checkpoint, but for the sync of its directory, on which Pebble panics. The
 //     backup fails and says so.
@@ -73,7 +74,12 @@ func (fs *strictFS) end(what, path string, err error) error {
 
 func (fs *strictFS) isHarmless(path string, err error) bool {
 	isTable := strings.HasSuffix(path, ".sst") || strings.HasSuffix(path, ".blob")
-	return fs.isSetUp(err) || fs.PathDir(path) != fs.dir || isTable && isNoSpace(err)
+	return fs.isSetUp(err) || fs.PathDir(path) != fs.dir || isTable && (isNoSpace(err) || isCrowded(err))
+}
+
+// isCrowded reports whether too many files are open in the process or the system.
+func isCrowded(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // isSetUp reports whether Open can say what is wrong with the directory.
