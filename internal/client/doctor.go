@@ -120,12 +120,13 @@ func certificateAdvice(err error) string {
 func (c *Client) checkAnswer(ctx context.Context) []Check {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
+	sent := c.now()
 	resp, err := c.send(ctx, c.address.target("/.json", url.Values{"shallow": {"true"}}), Request{Method: http.MethodHead})
 	if err != nil {
 		return []Check{{"database", CheckFailed, err.Error(), Hint(err)}}
 	}
 	resp.Body.Close()
-	checks := []Check{c.checkClock(resp.Header.Get("Date"))}
+	checks := []Check{checkClock(resp.Header.Get("Date"), sent, c.now())}
 	status := &StatusError{Status: resp.StatusCode, Text: http.StatusText(resp.StatusCode), Anonymous: c.auth == ""}
 	switch {
 	case resp.StatusCode == http.StatusOK && c.auth == "":
@@ -138,12 +139,14 @@ func (c *Client) checkAnswer(ctx context.Context) []Check {
 	return append(checks, Check{"database", CheckFailed, status.Error(), Hint(status)})
 }
 
-func (c *Client) checkClock(date string) Check {
-	theirs, err := http.ParseTime(date)
+// checkClock compares the date of an answer with our time before and after it: a slow
+// server, or a slow way to it, is not a wrong clock.
+func checkClock(date string, sent, received time.Time) Check {
+	theirs, err := http.ParseTime(date) // without the part of a second that has passed
 	if err != nil {
 		return Check{"clock", CheckSkipped, "the server does not tell its time", ""}
 	}
-	difference := c.now().Sub(theirs).Round(time.Second).Abs()
+	difference := max(sent.Sub(theirs.Add(time.Second)), theirs.Sub(received), 0).Round(time.Second)
 	text := fmt.Sprintf("the clocks differ by %s", difference)
 	switch {
 	case difference >= clockLimit:
