@@ -3,13 +3,10 @@ package server
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -29,15 +26,10 @@ func issuer(t *testing.T, addr, name string) string {
 	return conn.ConnectionState().PeerCertificates[0].Issuer.CommonName
 }
 
-// freePort returns an address that nobody listens on. Where a machine has more than
-// one address of its own, it is one that nobody else will choose by chance.
+// freePort returns an address that nobody listens on.
 func freePort(t *testing.T) string {
 	t.Helper()
-	host := "127.0.0.1"
-	if runtime.GOOS == "linux" {
-		host = fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
-	}
-	listener, err := net.Listen("tcp", host+":0")
+	listener, err := net.Listen("tcp", ownHost()+":0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ func startManaged(t *testing.T, data string, change func(*Config)) *managed {
 	m := &managed{t: t, data: data, out: &lockedBuffer{}, log: &lockedBuffer{}, result: make(chan error, 1)}
 	c := Config{
 		Data:            data,
-		Addr:            "127.0.0.1:0",
+		Addr:            ownHost() + ":0",
 		AdminAddr:       "127.0.0.1:0",
 		Version:         "v0.0.0-test",
 		DefaultDatabase: "default",

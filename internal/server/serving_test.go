@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -43,13 +44,24 @@ func startServing(t *testing.T, options servingOptions) *testServing {
 		options.plain = echo("plain")
 	}
 	s := &testServing{serving: newServing(options), certificates: c, log: log, t: t}
-	if err := s.listen("127.0.0.1:0", "127.0.0.1:0"); err != nil {
+	host := ownHost()
+	if err := s.listen(host+":0", host+":0"); err != nil {
 		t.Fatal(err)
 	}
 	s.addr = s.serving.addr().String()
 	s.serve()
 	t.Cleanup(s.close)
 	return s
+}
+
+// ownHost returns an address of this machine for a server. Where a machine has more
+// than one for itself, it is one that nobody else uses: when the server has stopped,
+// its port is not taken by another that starts.
+func ownHost() string {
+	if runtime.GOOS != "linux" {
+		return "127.0.0.1"
+	}
+	return fmt.Sprintf("127.%d.%d.%d", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
 }
 
 func echo(name string) http.Handler {
