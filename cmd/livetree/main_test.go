@@ -69,7 +69,8 @@ func commandWith(stdin string, args ...string) (code int, stdout, stderr string)
 	out, errs := &terminal{ready: signals}, &terminal{}
 	a := newApp()
 	a.stdin, a.stdout, a.stderr = strings.NewReader(stdin), out, errs
-	code = run(signals, a, args)
+	// Without a list, cobra would take the arguments of the test binary.
+	code = run(signals, a, append([]string{}, args...))
 	return code, out.String(), errs.String()
 }
 
