@@ -66,7 +66,7 @@ func startManaged(t *testing.T, data string, change func(*Config)) *managed {
 		AdminAddr:       "127.0.0.1:0",
 		Version:         "v0.0.0-test",
 		DefaultDatabase: "default",
-		Limits:          Limits{DrainAccept: time.Millisecond, DrainRequests: patience},
+		Limits:          Limits{DrainAccept: time.Millisecond, DrainRequests: patience, HeadTimeout: patience},
 		Logger:          slog.New(slog.NewTextHandler(m.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Out:             m.out,
 	}

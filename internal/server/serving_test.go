@@ -37,6 +37,8 @@ func startServing(t *testing.T, options servingOptions) *testServing {
 	}
 	setDefault(&options.logger, log.logger())
 	setDefault(&options.tls, c.tlsConfig())
+	setDefault(&options.limits.opening, patience)
+	setDefault(&options.limits.head, patience)
 	if options.secure == nil {
 		options.secure = echo("secure")
 	}
