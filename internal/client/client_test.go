@@ -159,9 +159,12 @@ func TestRetries(t *testing.T) {
 func TestStalledAnswer(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
-	body := client.IdleBody(clientOf(t, "http://127.0.0.1:1"), r, 10*time.Millisecond)
+	begun := struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(strings.NewReader("some"), r), r}
+	body := client.IdleBody(clientOf(t, "http://127.0.0.1:1"), begun, 10*time.Millisecond)
 	defer body.Close()
-	go func() { _, _ = io.WriteString(w, "some") }()
 	text, err := io.ReadAll(body)
 	if _, ok := errors.AsType[*client.ConnectionError](err); !ok || string(text) != "some" || !strings.Contains(err.Error(), "nothing came for too long") {
 		t.Errorf("an answer that stalls: %q, %v", text, err)

@@ -70,7 +70,7 @@ func watch(t *testing.T, url string, want int) (string, error) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	var events []client.Event
 	err = c.Watch(ctx, client.Watch{Path: "a"}, func(e client.Event) error {
