@@ -85,7 +85,7 @@ func TestPowerLossIsNoticed(t *testing.T) {
 	for planted, want := range plants {
 		t.Run(string(planted), func(t *testing.T) {
 			t.Parallel()
-			const maxCuts = 120
+			const maxCuts = 3000 // most are noticed within a few
 			var done tally
 			for seed := rand.Uint64(); done.cuts < maxCuts; seed++ {
 				err := runMachine(seed, planted, livesPerMachine, &done)
