@@ -256,7 +256,12 @@ func TestIdleDatabasesCostLittle(t *testing.T) {
 		if more > 10 {
 			t.Errorf("%d goroutines more after %d databases were %s", more, count, what)
 		}
-		if each := (heapBytes() - bytes) / int64(count); each > maxBytes {
+		each := (heapBytes() - bytes) / int64(count)
+		for tries := 0; each > maxBytes && tries < 100; tries++ {
+			<-time.After(100 * time.Millisecond) // a compaction takes memory while it runs
+			each = (heapBytes() - bytes) / int64(count)
+		}
+		if each > maxBytes {
 			t.Errorf("each database that was %s takes %d bytes, want at most %d", what, each, maxBytes)
 		} else {
 			t.Logf("each database that was %s takes %d bytes", what, each)

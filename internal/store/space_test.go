@@ -222,7 +222,7 @@ func TestCloseOnAFullDisk(t *testing.T) {
 		if err != nil {
 			t.Errorf("Close = %v", err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(5 * time.Minute):
 		t.Fatal("Close does not return")
 	}
 	disk.full.Store(false)
