@@ -41,7 +41,7 @@ func openStand(t testing.TB, data string, opts store.Options) *stand {
 		t.Fatal(err)
 	}
 	clock := engine.NewClock(time.Now, rand.Reader, s.LastMillis())
-	f := &stand{TB: t, Store: s, Catalog: catalog.New(s, engine.Options{Clock: clock}), data: data, people: 300, open: true}
+	f := &stand{TB: t, Store: s, Catalog: catalog.New(s, engine.Options{Clock: clock, Deadline: 10 * time.Minute}), data: data, people: 300, open: true}
 	if raceEnabled {
 		f.people = 60
 	}

@@ -28,7 +28,7 @@ func open(t testing.TB, fs vfs.FS) (*catalog.Catalog, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := catalog.New(s, engine.Options{Clock: engine.NewClock(time.Now, rand.Reader, s.LastMillis())})
+	c := catalog.New(s, engine.Options{Clock: engine.NewClock(time.Now, rand.Reader, s.LastMillis()), Deadline: 10 * time.Minute})
 	return c, func() {
 		c.Close()
 		if err := s.Close(); err != nil {

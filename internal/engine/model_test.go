@@ -113,7 +113,7 @@ func (h *history) open() {
 
 func (h *history) openDatabases() {
 	for i := range h.dbs {
-		db, err := engine.Open(h.store, h.dbs[i].id, engine.Options{Clock: h.clock})
+		db, err := engine.Open(h.store, h.dbs[i].id, engine.Options{Clock: h.clock, Deadline: unhurried})
 		if err != nil {
 			h.t.Fatalf("seed %d: %v", h.seed, err)
 		}

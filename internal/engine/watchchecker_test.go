@@ -131,7 +131,7 @@ func newChecker(t *testing.T, seed uint64, p bug) *checker {
 	if !c.calm {
 		budget = hub.NewBudget(400<<10, 16<<10)
 	}
-	if c.Database, err = engine.Open(s, id, engine.Options{Clock: clock, Streams: budget}); err != nil {
+	if c.Database, err = engine.Open(s, id, engine.Options{Clock: clock, Streams: budget, Deadline: unhurried}); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.SetRules(context.Background(), checkerRules(0)); err != nil {

@@ -43,7 +43,7 @@ func storm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := engine.Open(s, id, engine.Options{Clock: engine.NewClock(time.Now, rand.Reader, 0)})
+	d, err := engine.Open(s, id, engine.Options{Clock: engine.NewClock(time.Now, rand.Reader, 0), Deadline: unhurried})
 	if err != nil {
 		t.Fatal(err)
 	}
