@@ -140,36 +140,51 @@ func median(times []time.Duration) time.Duration {
 
 // run attacks with many connections and lets an ordinary client work meanwhile.
 func (a attack) run(h *hostile, ordinary *client, p *process, connections int) (resident int, times []time.Duration, problem string) {
-	var mu sync.Mutex
-	var open []net.Conn
-	defer func() {
-		for _, conn := range open {
-			conn.Close()
-		}
-	}()
-	var opening sync.WaitGroup
-	turns := make(chan struct{}, 50) // at a time, so that the test itself is not the bottleneck
-	for range connections / max(a.share, 1) {
-		turns <- struct{}{}
-		opening.Go(func() {
-			defer func() { <-turns }()
-			conn, _ := a.open(h)
-			if conn == nil {
-				return // the server may refuse; it is the ordinary client who counts
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			open = append(open, conn)
-		})
-	}
+	s := a.besiege(h, connections)
+	defer s.end()
 	times, problem = work(ordinary, a.name)
-	opening.Wait()
+	s.opening.Wait()
 	if problem == "" {
 		var more []time.Duration
 		more, problem = work(ordinary, a.name)
 		times = append(times, more...)
 	}
 	return residentBytes(p.pid()), times, problem
+}
+
+// A siege is an attack that is under way.
+type siege struct {
+	opening sync.WaitGroup
+	mu      sync.Mutex
+	open    []net.Conn
+}
+
+// besiege begins an attack. When it returns, the last connections are being opened.
+func (a attack) besiege(h *hostile, connections int) *siege {
+	s := &siege{}
+	turns := make(chan struct{}, 50) // at a time, so that the test itself is not the bottleneck
+	for range connections / max(a.share, 1) {
+		turns <- struct{}{}
+		s.opening.Go(func() {
+			defer func() { <-turns }()
+			conn, _ := a.open(h)
+			if conn == nil {
+				return // the server may refuse; it is the ordinary client who counts
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.open = append(s.open, conn)
+		})
+	}
+	return s
+}
+
+// end closes the connections.
+func (s *siege) end() {
+	s.opening.Wait()
+	for _, conn := range s.open {
+		conn.Close()
+	}
 }
 
 // work does what an ordinary client does, and returns how long each request took.

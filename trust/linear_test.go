@@ -35,6 +35,7 @@ func TestLinear(t *testing.T) {
 			}
 		}
 		p.kill()
+		t.Logf("the slowest judgement took %v", l.slowest)
 		if l.undecided > 0 {
 			t.Errorf("%d histories are without a verdict, want 0", l.undecided)
 		}
@@ -46,6 +47,10 @@ func TestLinear(t *testing.T) {
 	}
 }
 
+// verdictTime is what the judgement of a history may take. Most take less than a
+// second, but on a busy machine with the race detector it is minutes.
+const verdictTime = 4 * patience
+
 // linear makes histories, several at a time, each in a database of its own.
 type linear struct {
 	server *process
@@ -54,6 +59,7 @@ type linear struct {
 
 	histories, kills, acts, unknown, undecided int
 	illegal                                    []string
+	slowest                                    time.Duration // judgement
 
 	down sync.RWMutex // held while the server is not there
 }
@@ -128,7 +134,9 @@ func (l *linear) judge(runs []*historian, clients int) {
 		h = h.settlePosts()
 		l.histories++
 		l.acts += len(h)
-		result, found := porcupine.CheckOperationsVerbose(linearModel, h, patience)
+		began := time.Now()
+		result, found := porcupine.CheckOperationsVerbose(linearModel, h, verdictTime)
+		l.slowest = max(l.slowest, time.Since(began))
 		switch result {
 		case porcupine.Illegal:
 			l.illegal = append(l.illegal, explain(found, h))
