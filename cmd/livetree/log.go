@@ -48,6 +48,8 @@ func redact(_ []string, a slog.Attr) slog.Attr {
 			return a
 		}
 		text = err.Error()
+		// Those of Pebble print their stacks in a log of text, if they are let.
+		a = slog.String(a.Key, text)
 	default:
 		return a
 	}

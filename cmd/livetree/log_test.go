@@ -41,6 +41,21 @@ func TestLogLeavesTheRestAlone(t *testing.T) {
 	}
 }
 
+// A talkative error prints more than its text if it is asked for details.
+type talkative struct{}
+
+func (talkative) Error() string { return "no space" }
+
+func (talkative) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "no space\nstack") }
+
+func TestLogHasNoStacksOfErrors(t *testing.T) {
+	var out bytes.Buffer
+	newLogger(&out, slog.LevelInfo, true).Info("done", "error", talkative{})
+	if text := out.String(); !strings.HasSuffix(text, "msg=done error=\"no space\"\n") {
+		t.Errorf("the log is %s", text)
+	}
+}
+
 // TestServeLogs: one line for each request, with its id, and no credential
 // anywhere.
 func TestServeLogs(t *testing.T) {

@@ -61,3 +61,23 @@ func TestDiskThatFailsAtTheStart(t *testing.T) {
 		}
 	}
 }
+
+// TestStoreThatIsTakenAway: one line says what is missing, and the exit code is
+// that of a disk that failed.
+func TestStoreThatIsTakenAway(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	p := start(t, serving(data, "--dev", "--log-format", "text")...)
+	p.expect("PUT", "/a.json", "1", "1")
+	if err := os.RemoveAll(filepath.Join(data, "store")); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.stop(syscall.SIGTERM); code != 74 {
+		t.Errorf("exit %d, want 74", code)
+	}
+	log := p.stderr.String()
+	_, line, _ := strings.Cut(log, "level=ERROR ")
+	if strings.Count(log, "level=ERROR") != 1 || !strings.HasSuffix(line, ".log: no such file or directory\" exit=74\n") {
+		t.Errorf("the log is\n%s\nwant one error with the file and the reason", log)
+	}
+}

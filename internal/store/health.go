@@ -52,8 +52,9 @@ func (s *Store) fail(what string, err error) {
 	if s.health.failed.Swap(true) {
 		select {} // until the first has ended the process
 	}
+	// The text alone: errors of Pebble print their stacks in a log of text.
 	s.opts.Logger.Error("the disk failed: stopping, so that nothing is acknowledged that is not stored; check the disk, then start again",
-		"while", what, "error", err, "exit", ExitIO)
+		"while", what, "error", err.Error(), "exit", ExitIO)
 	s.opts.Fatal(ExitIO)
 	s.health.failed.Store(false)           // what is deferred may fail again, and must not wait
 	panic("store: Options.Fatal returned") // going on could lose acknowledged writes
