@@ -74,6 +74,7 @@ type Database struct {
 	position uint64 // of the newest commit
 	settings *settings
 	recent   recent
+	frontier store.Frontier
 }
 
 // published is the part of a database's state that is not in its rows.

@@ -266,7 +266,7 @@ func (d *Database) build(op *operation) (*store.Batch, error) {
 	if op.prepared != nil {
 		rows = op.prepared.rows
 	}
-	return d.store.Build(d.id, op.commit.Change, d.settings.indexes, rows)
+	return d.store.Build(d.id, op.commit.Change, d.settings.indexes, rows, &d.frontier)
 }
 
 // A judgement is what was decided about a request, and what that rests on.

@@ -39,10 +39,12 @@ func (b *Batch) Close() {
 func (b *Batch) Bytes() int { return b.rows.Len() }
 
 // Build works out what a change does to the live tree of a database. The change
-// must be resolved; indexes are those that are kept, prepared may be nil.
-func (s *Store) Build(id ID, c tree.Change, indexes *Indexes, prepared *Prepared) (*Batch, error) {
+// must be resolved; indexes are those that are kept. Prepared may be nil, and so
+// may the frontier of the database, if it always is.
+func (s *Store) Build(id ID, c tree.Change, indexes *Indexes, prepared *Prepared, frontier *Frontier) (*Batch, error) {
 	b := s.newBuilder(id, indexes, prepared)
 	defer b.free()
+	b.frontier = frontier
 	err := b.change(c.Write)
 	if err == nil {
 		c.Assignments = b.marked(c.Assignments)
@@ -75,6 +77,7 @@ type builder struct {
 	limit      []byte             // of a seek
 	leaves     map[tree.Path]int  // assignments below leaves that became objects: by how much
 
+	frontier       *Frontier // may be nil
 	indexes        *Indexes
 	children       childList
 	above          map[string]bool // the keys of places above many homes
@@ -149,7 +152,10 @@ func (b *builder) change(w tree.Write) (err error) {
 	if err := b.tidy(); err != nil {
 		return err
 	}
-	return b.index()
+	if err := b.index(); err != nil {
+		return err
+	}
+	return b.advance()
 }
 
 // adopt makes the rows of the one prepared node the batch itself, instead of
@@ -166,59 +172,6 @@ func (b *builder) adopt() {
 	}
 	_ = b.rows.Close() // it is empty
 	b.rows, b.prepared[0].rows = b.prepared[0].rows, nil
-}
-
-// assign finds the home of an assignment.
-func (b *builder) assign(a tree.Assignment) error {
-	b.place.move(b.id, a.Path)
-	l := b.place
-	if h := b.homes.above(l); h != nil {
-		h.edits = append(h.edits, a)
-		return nil
-	}
-	c, err := b.cover(l)
-	if err != nil {
-		return err
-	}
-	if c != nil {
-		defer c.release()
-		return b.assignChunk(l, c, a)
-	}
-	exists, err := b.has(l.key)
-	if err != nil {
-		return err
-	}
-	if exists && a.Priority {
-		if b.priorities == nil {
-			b.priorities = make(map[tree.Path]tree.Leaf)
-		}
-		b.priorities[a.Path] = a.Node.Leaf()
-		return nil
-	}
-	if a.Priority || (a.Node.IsNull() && !exists) {
-		return nil // nothing is there and nothing comes
-	}
-	depth := l.depth()
-	if !exists {
-		if depth, err = b.vacancy(l); err != nil {
-			return err
-		}
-	}
-	h := b.homes.add(l, depth, a.Path)
-	h.split, h.edits = exists, append(h.edits, a)
-	return nil
-}
-
-// assignChunk makes a chunk the home of an assignment.
-func (b *builder) assignChunk(l location, c *cover, a tree.Assignment) error {
-	if err := checkRow(c.row); err != nil {
-		return rowError(l.at(c.depth), err)
-	}
-	start := len(b.chunks)
-	b.chunks = append(b.chunks, c.row...)
-	h := b.homes.add(l, c.depth, a.Path)
-	h.chunk, h.edits = b.chunks[start:len(b.chunks):len(b.chunks)], append(h.edits, a)
-	return nil
 }
 
 // rewrite replaces the rows of a home.

@@ -85,6 +85,75 @@ func (b *builder) splice(buf []byte, h *home) ([]byte, bool) {
 	return buf, true
 }
 
+// assign finds the home of an assignment.
+func (b *builder) assign(a tree.Assignment) error {
+	b.place.move(b.id, a.Path)
+	l := b.place
+	if h := b.homes.above(l); h != nil {
+		h.edits = append(h.edits, a)
+		return nil
+	}
+	if b.frontier.isOutside(l) {
+		if !a.Priority && !a.Node.IsNull() {
+			b.assignNew(l, l.depth(), a)
+		}
+		return nil
+	}
+	c, err := b.cover(l)
+	if err != nil {
+		return err
+	}
+	if c != nil {
+		defer c.release()
+		return b.assignChunk(l, c, a)
+	}
+	exists, outermost, err := b.occupied(l)
+	if err != nil {
+		return err
+	}
+	if exists && a.Priority {
+		if b.priorities == nil {
+			b.priorities = make(map[tree.Path]tree.Leaf)
+		}
+		b.priorities[a.Path] = a.Node.Leaf()
+		return nil
+	}
+	if a.Priority || (a.Node.IsNull() && !exists) {
+		return nil // nothing is there and nothing comes
+	}
+	if exists {
+		b.assignNew(l, l.depth(), a).split = true
+		return nil
+	}
+	depth, err := b.vacancy(l)
+	if err != nil {
+		return err
+	}
+	if depth == l.depth() {
+		b.frontier.add(l, outermost)
+	}
+	b.assignNew(l, depth, a)
+	return nil
+}
+
+// assignNew makes a new home for an assignment, at the first keys of its location.
+func (b *builder) assignNew(l location, depth int, a tree.Assignment) *home {
+	h := b.homes.add(l, depth, a.Path)
+	h.edits = append(h.edits, a)
+	return h
+}
+
+// assignChunk makes a chunk the home of an assignment.
+func (b *builder) assignChunk(l location, c *cover, a tree.Assignment) error {
+	if err := checkRow(c.row); err != nil {
+		return rowError(l.at(c.depth), err)
+	}
+	start := len(b.chunks)
+	b.chunks = append(b.chunks, c.row...)
+	b.assignNew(l, c.depth, a).chunk = b.chunks[start:len(b.chunks):len(b.chunks)]
+	return nil
+}
+
 // A homeSet holds the homes of a write.
 type homeSet struct {
 	list  []*home

@@ -262,12 +262,31 @@ func (b *builder) prioritised(parent []byte) (bool, error) {
 	if active, known := b.withPriorities[string(parent)]; known {
 		return active, nil
 	}
+	e := b.frontier.find(parent)
+	if e != nil && e.plain {
+		return false, nil
+	}
 	active, err := b.hasPriorityIndex(parent)
+	if err != nil {
+		return false, err
+	}
+	if e != nil && !active {
+		e.plain = true
+		return false, nil
+	}
+	b.notePriorities(parent, active)
+	return active, nil
+}
+
+// notePriorities remembers whether a parent keeps the index by priority.
+func (b *builder) notePriorities(parent []byte, active bool) {
 	if b.withPriorities == nil {
 		b.withPriorities = make(map[string]bool)
 	}
 	b.withPriorities[string(parent)] = active
-	return active, err
+	if e := b.frontier.find(parent); e != nil && active {
+		e.plain = false
+	}
 }
 
 // activatePriorities starts the index by priority of a parent with the first
@@ -281,7 +300,7 @@ func (b *builder) activatePriorities(c *indexedChild) error {
 	if active || err != nil {
 		return err
 	}
-	b.withPriorities[string(c.parent)] = true
+	b.notePriorities(c.parent, true)
 	if err := b.rows.Set(indexPrefix(nil, c.parent, priorityIndex), nil, nil); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ type stand struct {
 	id       ID
 	position uint64
 	indexes  *Indexes // that writes keep
+	frontier Frontier
 }
 
 func newStand(t testing.TB, opts Options) *stand {
@@ -89,7 +90,7 @@ func (forgotten) Visible()       {}
 func (s *stand) build(w tree.Write) *Batch {
 	s.Helper()
 	c := tree.Change{Write: w, Position: s.position + 1, Millis: s.opts.Now().UnixMilli()}
-	b, err := s.Build(s.id, c, s.indexes, nil)
+	b, err := s.Build(s.id, c, s.indexes, nil, &s.frontier)
 	if err != nil {
 		s.Fatalf("Build(%s): %v", w.At, err)
 	}
