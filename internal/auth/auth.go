@@ -205,7 +205,7 @@ func (v *Verifier) prove(ctx context.Context, credential string, database Databa
 // rests on is still one. Between two calls only time and a change of those can
 // alter the answer.
 func (v *Verifier) Holds(id Identity, database Database) bool {
-	if !id.Expires.IsZero() && !v.now().Before(id.Expires) {
+	if v.Expired(id) {
 		return false
 	}
 	if id.Basis == "" {
@@ -227,6 +227,12 @@ func (v *Verifier) Holds(id Identity, database Database) bool {
 		}
 	}
 	return false
+}
+
+// Expired reports whether the time of an identity is over, by the clock that
+// credentials are verified by.
+func (v *Verifier) Expired(id Identity) bool {
+	return !id.Expires.IsZero() && !v.now().Before(id.Expires)
 }
 
 func (v *Verifier) secretBasis(secret string) string { return v.basis("secret ", secret) }

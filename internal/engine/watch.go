@@ -285,10 +285,10 @@ func (w *Watch) told(e *Event) {
 	}
 }
 
-// expired reports whether the identity is not good any more.
-func (w *Watch) expired() bool {
-	return !w.who.Expires.IsZero() && w.database.opts.Clock.Millis() >= w.who.Expires.UnixMilli()
-}
+// expired reports whether the identity is not good any more. The time of commits
+// does not tell: where the machine's clock was set back, it is ahead of that for a
+// while.
+func (w *Watch) expired() bool { return w.database.opts.Verifier.Expired(w.who) }
 
 // revoke ends the watch because its credential is not good any more.
 func (w *Watch) revoke() { w.subscription.Cut(&Event{Kind: Revoked}) }

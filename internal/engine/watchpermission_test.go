@@ -136,6 +136,24 @@ func TestRevokedAtExpiry(t *testing.T) {
 	w.expect()
 }
 
+// TestExpiryWhenTheClockWasSetBack: commits have times ahead of that of the machine
+// then, but tokens are as good as in any other request.
+func TestExpiryWhenTheClockWasSetBack(t *testing.T) {
+	clock := &handClock{}
+	f := openWith(t, store.Options{}, nil, clock)
+	f.rules(`{"rules": {".read": true}}`)
+	clock.advance(24 * time.Hour)
+	f.do(`PUT /a 1`)
+	clock.advance(-24 * time.Hour)
+	who := user(t, `{"uid":"ann"}`)
+	who.Expires = clock.now().Add(time.Hour)
+	w := f.watch(as(who, whole(t, "/")))
+	f.do(`PUT /a 2`)
+	w.expect(`put {"path":"/a","data":2}`)
+	clock.advance(time.Hour)
+	w.expect("auth_revoked")
+}
+
 func TestRevokedByTheTimer(t *testing.T) {
 	// The clock of the database stands still, so that it is the timer that revokes,
 	// and the first event is told however late it is taken.
