@@ -136,6 +136,8 @@ func (w *watches) holds(who auth.Identity, p *published) bool {
 // tell publishes what changes are at a place.
 func (w *watches) tell(at *place, effects []*effect, del *delivery) {
 	switch {
+	case at.priority && at.filtered: // a priority has no children to select
+		return
 	case at.priority:
 		w.tellPriority(at, del)
 		return

@@ -239,6 +239,19 @@ func TestWatchOfAPriority(t *testing.T) {
 	}
 }
 
+// TestWindowOfAPriority: a priority is a leaf, of which a query selects nothing.
+func TestWindowOfAPriority(t *testing.T) {
+	f := open(t, store.Options{})
+	f.do(`PUT /a {".value":1,".priority":1}`)
+	req := filtered(t, "/a", `orderBy="$key"`)
+	req.Priority = true
+	w := f.begin(req)
+	w.expect(`first {"path":"/","data":null}`)
+	f.do(`PUT /a/.priority 2`)
+	f.do(`PUT /a {"b":1,".priority":3}`)
+	w.expect()
+}
+
 // TestPositions: the events of a commit carry its position, and the last of them
 // says so.
 func TestPositions(t *testing.T) {
