@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/livetree/livetree/internal/client"
 )
 
 const (
@@ -55,10 +57,12 @@ func TestRulesWrongUsage(t *testing.T) {
 		{"get --url https://horse@localhost:9000", "LIVETREE_AUTH"},
 		{"get --url https://localhost:9000/a/b", "--url must name a server and nothing else"},
 		{"get --url http://db.example.com --auth horse", "--url must be https"},
-		{"get --url https://localhost:9000 --ca nowhere.pem", "nowhere.pem: no such file"},
 		{"get --url https://localhost:9000 --ca " + document, "holds no certificate"},
 		{"set --url https://localhost:9000", "rules set takes FILE, but was given nothing"},
 		{"set nowhere.json --url https://localhost:9000", "nowhere.json: no such file"},
+	}
+	if code, _, errs := command("rules", "get", "--url", "https://localhost:9000", "--ca", "nowhere.pem"); code != client.ExitFile || !oneLine(errs) {
+		t.Errorf("livetree rules get --ca nowhere.pem: exit %d, %q", code, errs)
 	}
 	for _, test := range tests {
 		code, out, errs := command(append([]string{"rules"}, strings.Fields(test.args)...)...)
