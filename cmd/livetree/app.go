@@ -44,7 +44,8 @@ func isTerminal(stream any) bool {
 
 // usageTemplate is cobra's, shorter, and with flags that fit a screen.
 const usageTemplate = `Usage:
-  {{if .HasAvailableSubCommands}}{{.CommandPath}} COMMAND{{else}}{{.UseLine}}{{end}}
+  {{if or .DisableFlagsInUseLine (not .HasAvailableSubCommands)}}{{.UseLine}}{{else}}{{.UseLine}}
+  {{.CommandPath}} COMMAND{{end}}
 {{- if .HasExample}}
 
 Examples:

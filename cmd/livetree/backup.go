@@ -36,7 +36,7 @@ directory holds secrets: keep it as private as the data directory.` + operatorLo
 		if err := o.do(c.Context(), http.MethodPost, "/v1/backup", map[string]string{"target": target}, &made); err != nil {
 			return err
 		}
-		o.print("made a backup of %d databases, %d files, in %s\n", len(made.Databases), len(made.Files), target)
+		o.print("made a backup of %s, %s, in %s\n", counted(len(made.Databases), "database"), counted(len(made.Files), "file"), target)
 		return nil
 	}
 	c.AddCommand(newBackupVerifyCommand(a))

@@ -148,7 +148,7 @@ func TestAtATerminal(t *testing.T) {
 		{"", []string{"remove", "/a"}, 1, "", "nothing was changed"},
 		{"no\n", []string{"import", "small.json", "/a", "--replace"}, 1, "", "nothing was changed"},
 		{"", []string{"get", "/a", "--json"}, 0, "{\"x\":[1,2]}\n", ""},
-		{"y\n", []string{"import", "small.json", "/a", "--replace"}, 0, "imported 1 leaves to /a: 7 B in 1 requests\n", "importing"},
+		{"y\n", []string{"import", "small.json", "/a", "--replace"}, 0, "imported 1 leaf to /a: 7 B in 1 request\n", "importing"},
 		{"", []string{"get", "/a", "--json"}, 0, "{\"b\":2}\n", ""},
 		{"", []string{"remove", "/a", "--yes"}, 0, "removed /a\n", ""},
 		{"", []string{"get", "/a"}, 0, "null\n", ""},

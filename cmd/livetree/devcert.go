@@ -40,8 +40,10 @@ a certificate of a public authority needs none of this.`,
 	c.Flags().StringVar(&url, "url", "https://localhost:9000", "the `URL` of the server, for the lines that name it")
 	c.Flags().BoolVar(&asC, "c", false, "print the certificate as a C string")
 	c.Flags().BoolVar(&asJSON, "json", false, "print what there is to know as JSON")
-	c.MarkFlagsMutuallyExclusive("c", "json")
 	c.RunE = func(*cobra.Command, []string) error {
+		if asC && asJSON {
+			return errors.New("--c and --json exclude each other")
+		}
 		t, err := readTrust(data)
 		if err != nil {
 			return err

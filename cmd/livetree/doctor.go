@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/client"
 )
 
@@ -17,8 +19,9 @@ func newDoctorCommand(a *app) *cobra.Command {
 		Use:   "doctor [--url URL] [--data DIRECTORY] [flags]",
 		Short: "look for what is wrong with a server, and say what to do",
 		Long: `livetree doctor looks at a server from the outside: its address, certificate, clock,
-database and rules; and, where there is a data directory, from the inside: its disk,
-the protection of its secrets, the limits of this machine. For all that is wrong it
+database and rules; and, where there is a data directory, from the inside: the checks
+of the server itself, its disk, the protection of its secrets, the limits of this
+machine. For all that is wrong it
 says what to do. Exit code 1 if something is.` + remoteLong,
 		Example: `  livetree doctor
   livetree doctor --url https://db.example.com --db shop`,
@@ -28,17 +31,22 @@ says what to do. Exit code 1 if something is.` + remoteLong,
 	r := remoteFlags(c.Flags())
 	r.jsonFlag(c.Flags())
 	data := c.Flags().String("data", "./livetree-data", "the data `directory` of a server on this machine")
+	c.Flags().Lookup("ca").Usage = "a PEM `file` with a certificate to trust; default tls/ca.pem of --data if there is one"
 	c.RunE = r.runs(a, func(c *cobra.Command, _ []string) error {
 		if r.URL == "" {
 			r.URL = "https://localhost:9000"
 		}
 		r.Attempts = 1
+		if own := filepath.Join(*data, "tls", "ca.pem"); r.CA == "" && isFile(own) {
+			r.CA = own
+		}
 		server, err := r.connect()
 		if err != nil {
 			return err
 		}
 		defer server.Close()
 		checks := server.Diagnose(c.Context())
+		checks = append(checks, checkServer(c.Context(), a, *data)...)
 		checks = append(checks, checkMachine(*data)...)
 		return showChecks(a, r.json, checks)
 	})
@@ -63,6 +71,44 @@ func showChecks(a *app, asJSON bool, checks []client.Check) error {
 		return errSaid
 	}
 	return nil
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// checkServer asks the server of a data directory how it is, where it says so: on
+// its admin listener, which needs no credential for that.
+func checkServer(ctx context.Context, a *app, data string) []client.Check {
+	if !isFile(filepath.Join(data, admin.Dir, admin.AddrFile)) {
+		return nil // it is stopped, or has no such listener
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	r, err := (&operator{app: a, data: data}).readiness(ctx)
+	if err != nil {
+		return []client.Check{{Name: "server", Result: client.CheckWarning, Text: err.Error(), Do: "start the server that uses " + data}}
+	}
+	var checks []client.Check
+	for _, check := range r.Checks {
+		if check.Result == "pass" {
+			continue
+		}
+		result := client.CheckFailed
+		if check.Result == "warn" {
+			result = client.CheckWarning
+		}
+		advice := "livetree docs metrics says what this check means"
+		if check.Name == "dev" {
+			advice = "start it without --dev when others are to use it"
+		}
+		checks = append(checks, client.Check{Name: "server", Result: result, Text: fmt.Sprintf("of the server's own checks %s is %s", check.Name, check.State), Do: advice})
+	}
+	if len(checks) == 0 {
+		checks = append(checks, client.Check{Name: "server", Result: client.CheckOK, Text: "all of its own checks pass"})
+	}
+	return checks
 }
 
 const (
@@ -96,7 +142,7 @@ func checkMachine(dir string) []client.Check {
 }
 
 func checkDisk(free, total uint64) client.Check {
-	check := client.Check{Name: "disk", Result: client.CheckOK, Text: fmt.Sprintf("%s of %s are free", size(int64(free)), size(int64(total)))}
+	check := client.Check{Name: "disk", Result: client.CheckOK, Text: fmt.Sprintf("%s of %s are free", sizeText(free), sizeText(total))}
 	if free < littleRoom {
 		check.Result = client.CheckFailed
 	} else if float64(free) < float64(total)*littleShare {

@@ -100,7 +100,7 @@ func runImport(ctx context.Context, a *app, r *remote, opts client.Import) error
 	if report.Resumed > 0 {
 		resumed = fmt.Sprintf("; %d of them in an earlier run", report.Resumed)
 	}
-	say(a.stdout, fmt.Sprintf("imported %d leaves to %s: %s in %d requests%s\n", report.Leaves, tidy(opts.Path), size(report.Bytes), report.Requests, resumed))
+	say(a.stdout, fmt.Sprintf("imported %s to %s: %s in %s%s\n", counted(report.Leaves, "leaf"), tidy(opts.Path), size(report.Bytes), counted(report.Requests, "request"), resumed))
 	return nil
 }
 
@@ -122,8 +122,9 @@ func runDryRun(ctx context.Context, a *app, r *remote, opts client.Import) error
 		if more := report.Problems - int64(len(report.Found)); more > 0 {
 			say(a.stdout, fmt.Sprintf("and %d more\n", more))
 		}
-		say(a.stdout, fmt.Sprintf("%s: %s, %d leaves, %d levels deep below the root, %d requests; %d problems\n",
-			opts.File, size(report.Bytes), report.Leaves, report.Depth, report.Requests, report.Problems))
+		say(a.stdout, fmt.Sprintf("%s: %s, %s, %s deep below the root, %s; %s\n",
+			opts.File, size(report.Bytes), counted(report.Leaves, "leaf"), counted(report.Depth, "level"),
+			counted(report.Requests, "request"), counted(report.Problems, "problem")))
 	}
 	if err != nil {
 		return errors.Join(errSaid, err)

@@ -121,7 +121,8 @@ func run(signals <-chan os.Signal, a *app, args []string) int {
 	a.abort = abort
 	root := newRootCommand(a)
 	root.SetArgs(args)
-	return report(a.stderr, root.ExecuteContext(ctx))
+	ran, err := root.ExecuteContextC(ctx)
+	return report(a.stderr, wantsJSON(ran), err)
 }
 
 // newRootCommand returns the tree of all commands.
@@ -169,20 +170,31 @@ help lists.`,
 // errSaid says that the command failed and has said all there is to say.
 var errSaid = errors.New("said")
 
-// report prints an error as one line and returns its exit code.
-func report(stderr io.Writer, err error) int {
-	switch {
-	case err == nil:
+// wantsJSON reports whether a command was given --json, the switch.
+func wantsJSON(c *cobra.Command) bool {
+	f := c.Flags().Lookup("json")
+	return f != nil && f.Value.Type() == "bool" && f.Value.String() == "true"
+}
+
+// report prints an error as one line, or as JSON, and returns its exit code.
+func report(stderr io.Writer, asJSON bool, err error) int {
+	if err == nil {
 		return 0
-	case errors.Is(err, errSaid):
-		return client.ExitCode(err)
+	}
+	exit := client.ExitCode(err)
+	if code := store.ExitCode(err); code != client.ExitOther {
+		exit = code
+	}
+	if errors.Is(err, errSaid) {
+		return exit
 	}
 	line := strings.Join(strings.Fields(err.Error()), " ")
-	say(stderr, "livetree: "+line+"\n")
-	if code := store.ExitCode(err); code != client.ExitOther {
-		return code
+	if asJSON {
+		printJSON(stderr, failureJSON{Error: line, Exit: exit})
+	} else {
+		say(stderr, "livetree: "+line+"\n")
 	}
-	return client.ExitCode(err)
+	return exit
 }
 
 // say writes to the terminal, where nobody can be told of a failure.

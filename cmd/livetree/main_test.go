@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -38,6 +39,7 @@ type terminal struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
 	ready chan<- os.Signal
+	at    string // what it says then; readyText if empty
 }
 
 const readyText = "listening on https://"
@@ -45,7 +47,7 @@ const readyText = "listening on https://"
 func (t *terminal) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ready != nil && bytes.Contains(p, []byte(readyText)) {
+	if t.ready != nil && bytes.Contains(p, []byte(cmp.Or(t.at, readyText))) {
 		t.ready <- syscall.SIGTERM
 	}
 	return t.text.Write(p)

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/livetree/livetree/internal/admin"
+	"github.com/livetree/livetree/internal/client"
 )
 
 // operatorLong is what the commands that use the admin listener have in common.
@@ -50,7 +51,7 @@ func operatorFlags(a *app, flags *pflag.FlagSet) *operator {
 	dataFlag(flags, &o.data)
 	flags.StringVar(&o.adminURL, "admin-url", "", "the `URL` of the admin listener, if it is not that of --data")
 	flags.StringVar(&o.ca, "ca", "", "a PEM `file` with a certificate to trust; default tls/ca.pem of --data if there is one")
-	flags.BoolVar(&o.json, "json", false, "print JSON")
+	flags.BoolVar(&o.json, "json", false, "print JSON, errors too")
 	return o
 }
 
@@ -167,26 +168,35 @@ func (o *operator) ask(ctx context.Context, method, path string, request any) ([
 		return nil, err
 	}
 	r.Header.Set("Authorization", "Bearer "+credential)
-	client := &http.Client{
+	asker := &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	answer, err := client.Do(r)
+	answer, err := asker.Do(r)
 	if err != nil {
-		if failure, ok := errors.AsType[*url.Error](err); ok {
-			err = failure.Err
-		}
-		return nil, fmt.Errorf("the admin listener at %s does not answer, is the server running? %w", base.Host, err)
+		return nil, unanswered(ctx, base, err)
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswerBytes))
 	if err != nil {
-		return nil, err
+		return nil, unanswered(ctx, base, err)
 	}
 	if answer.StatusCode >= http.StatusMultipleChoices {
 		return nil, refusal(answer.StatusCode, text)
 	}
 	return text, nil
+}
+
+// unanswered returns why there is no answer: the user did not wait for it, or the
+// server did not give it.
+func unanswered(ctx context.Context, base *url.URL, err error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return client.ErrInterrupted
+	}
+	if failure, ok := errors.AsType[*url.Error](err); ok {
+		err = failure.Err
+	}
+	return fmt.Errorf("the admin listener at %s does not answer, is the server running? %w", base.Host, err)
 }
 
 // refusal returns the error in an answer.

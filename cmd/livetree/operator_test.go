@@ -194,7 +194,7 @@ func TestProfileCommand(t *testing.T) {
 	if strings.Contains(once, "\x1b") {
 		t.Errorf("livetree top --once draws a screen: %q", once)
 	}
-	refused(t, "10m0s", "profile", "--for", "1h", "--data", data, "--json")
+	refused(t, "10m0s", "profile", "--for", "1h", "--data", data)
 }
 
 // TestAdminListenerIsFound, or it is said what to do.

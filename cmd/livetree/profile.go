@@ -29,6 +29,9 @@ place. The server keeps nothing of it afterwards.` + operatorLong,
 	c.Flags().Var(&long, "for", "the `time` to record, at most 10m")
 	c.Flags().Var(&lines, "lines", "the `number` of lines in each list, at most 100")
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if time.Duration(long) > admin.MaxRecordingTime {
+			return fmt.Errorf("--for must be a time of at most %s, such as 30s", admin.MaxRecordingTime)
+		}
 		if !o.json {
 			say(a.stderr, fmt.Sprintf("recording for %s …\n", long.String()))
 		}

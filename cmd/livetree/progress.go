@@ -103,3 +103,14 @@ func size(bytes int64) string {
 	}
 	return fmt.Sprintf("%.1f GB", float64(bytes)/1e9)
 }
+
+// counted returns a number with its noun: 1 file, 2 files.
+func counted[N int | int64](n N, noun string) string {
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case strings.HasSuffix(noun, "f"):
+		return fmt.Sprintf("%d %sves", n, strings.TrimSuffix(noun, "f"))
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -3,11 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -15,6 +12,9 @@ import (
 
 	"github.com/livetree/livetree/internal/admin"
 )
+
+// readyTimeout is how long a server may take to say whether it is ready.
+const readyTimeout = 4 * time.Second
 
 func newReadyCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
@@ -32,7 +32,7 @@ For another machine there is --admin-url.`,
 		Args:    takes(),
 	}
 	o := operatorFlags(a, c.Flags())
-	timeout := c.Flags().Duration("timeout", 4*time.Second, "the `time` that the answer may take")
+	timeout := c.Flags().Duration("timeout", readyTimeout, "the `time` that the answer may take")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		ctx, cancel := context.WithTimeout(c.Context(), *timeout)
 		defer cancel()
@@ -63,15 +63,12 @@ func (o *operator) readiness(ctx context.Context) (admin.Readiness, error) {
 	}
 	answer, err := (&http.Client{Transport: transport}).Do(request)
 	if err != nil {
-		if failure, ok := errors.AsType[*url.Error](err); ok {
-			err = failure.Err
-		}
-		return r, fmt.Errorf("the admin listener at %s does not answer, is the server running? %w", base.Host, err)
+		return r, unanswered(ctx, base, err)
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswerBytes))
 	if err != nil {
-		return r, err
+		return r, unanswered(ctx, base, err)
 	}
 	// Not being ready is an answer like another, but for its status.
 	if json.Unmarshal(text, &r) != nil || len(r.Checks) == 0 {

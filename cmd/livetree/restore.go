@@ -16,6 +16,7 @@ import (
 func newRestoreCommand(a *app) *cobra.Command {
 	var opts backup.RestoreOptions
 	t := &telling{}
+	var asJSON bool
 	c := &cobra.Command{
 		Use:   "restore BACKUP DATA [flags]",
 		Short: "make a data directory from a backup",
@@ -30,12 +31,12 @@ empty or not exist. A backup that is damaged is not restored: exit code 65.` + t
 			if opts.SkipContent && t.wanted(c.Flags()) {
 				return errors.New("--skip-content proves too little for a server to be told of it: leave that out, or --data and --admin-url")
 			}
-			p := newProgress(a, false)
+			p := newProgress(a, asJSON)
 			opts.Progress, opts.Logger = p.backup, newLogger(a.stderr, slog.LevelError, true)
 			r, err := backup.Restore(c.Context(), args[0], args[1], opts)
 			p.end()
 			if err != nil {
-				if r != nil {
+				if r != nil && !asJSON {
 					say(a.stderr, r.String())
 				}
 				return err
@@ -44,14 +45,25 @@ empty or not exist. A backup that is damaged is not restored: exit code 65.` + t
 			if err != nil {
 				data = args[1]
 			}
-			say(a.stdout, fmt.Sprintf("restored group %d, %d databases, %d bytes into %s\nserve it: livetree serve --data %s\n",
-				r.Group, len(r.Databases), r.Bytes, data, data))
+			if asJSON {
+				printJSON(a.stdout, restored{data, r})
+			} else {
+				say(a.stdout, fmt.Sprintf("restored group %d, %s, %d bytes into %s\nserve it: livetree serve --data %s\n",
+					r.Group, counted(len(r.Databases), "database"), r.Bytes, data, data))
+			}
 			return t.tell(c, args[0])
 		},
 	}
 	t.declare(a, c.Flags())
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, errors too")
 	c.Flags().BoolVar(&opts.SkipContent, "skip-content", false, "compare only the files of the backup with their hashes, which is faster")
 	return c
+}
+
+// restored is what --json shows of a backup that was restored.
+type restored struct {
+	Data string `json:"data"`
+	*backup.Report
 }
 
 func newBackupVerifyCommand(a *app) *cobra.Command {

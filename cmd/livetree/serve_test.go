@@ -55,7 +55,7 @@ func isTimeout(err error) bool {
 func TestDiskThatFailsAtTheStart(t *testing.T) {
 	for errno, want := range map[syscall.Errno]int{syscall.EIO: 74, syscall.ENOSPC: 74, syscall.EACCES: 1} {
 		var errs strings.Builder
-		code := report(&errs, fmt.Errorf("write the secret of default: %w", &os.PathError{Op: "write", Path: "/data/secrets/default", Err: errno}))
+		code := report(&errs, false, fmt.Errorf("write the secret of default: %w", &os.PathError{Op: "write", Path: "/data/secrets/default", Err: errno}))
 		if text := errs.String(); code != want || !oneLine(text) || !strings.Contains(text, "/data/secrets/default: "+errno.Error()) {
 			t.Errorf("%v: exit %d, %q; want exit %d and one line with the file and the reason", errno, code, text, want)
 		}

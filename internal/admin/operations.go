@@ -10,7 +10,7 @@ import (
 
 // Bounds of what can be asked of /v1/operations.
 const (
-	maxRecordingTime = 10 * time.Minute
+	MaxRecordingTime = 10 * time.Minute
 	maxReportLines   = 100
 )
 
@@ -44,8 +44,8 @@ func operationsParams(r *http.Request) (span time.Duration, lines int, err error
 	query := r.URL.Query()
 	span, lines = time.Second, 20
 	if text := query.Get("for"); text != "" {
-		if span, err = time.ParseDuration(text); err != nil || span <= 0 || span > maxRecordingTime {
-			return 0, 0, fault.New(fault.Invalid, "for must be a time of at most %s, such as 30s", maxRecordingTime)
+		if span, err = time.ParseDuration(text); err != nil || span <= 0 || span > MaxRecordingTime {
+			return 0, 0, fault.New(fault.Invalid, "for must be a time of at most %s, such as 30s", MaxRecordingTime)
 		}
 	}
 	if text := query.Get("lines"); text != "" {

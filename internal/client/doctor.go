@@ -121,13 +121,13 @@ func (c *Client) checkAnswer(ctx context.Context) []Check {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	sent := c.now()
-	resp, err := c.send(ctx, c.address.target("/.json", url.Values{"shallow": {"true"}}), Request{Method: http.MethodHead})
+	// No HEAD: its answer would not say what is wrong.
+	resp, err := c.send(ctx, c.address.target("/.json", url.Values{"shallow": {"true"}}), Request{Method: http.MethodGet})
 	if err != nil {
 		return []Check{{"database", CheckFailed, err.Error(), Hint(err)}}
 	}
-	resp.Body.Close()
+	defer resp.Body.Close()
 	checks := []Check{checkClock(resp.Header.Get("Date"), sent, c.now())}
-	status := &StatusError{Status: resp.StatusCode, Text: http.StatusText(resp.StatusCode), Anonymous: c.auth == ""}
 	switch {
 	case resp.StatusCode == http.StatusOK && c.auth == "":
 		return append(checks, Check{"database", CheckWarning, "everybody can read the root", "close it in the rules, unless that is meant"})
@@ -136,7 +136,8 @@ func (c *Client) checkAnswer(ctx context.Context) []Check {
 	case resp.StatusCode == http.StatusForbidden || c.auth == "" && resp.StatusCode == http.StatusUnauthorized:
 		return append(checks, Check{"database", CheckOK, "it answers, and does not let this credential read the root", ""})
 	}
-	return append(checks, Check{"database", CheckFailed, status.Error(), Hint(status)})
+	refusal := c.refusal(resp)
+	return append(checks, Check{"database", CheckFailed, refusal.Error(), Hint(refusal)})
 }
 
 // checkClock compares the date of an answer with our time before and after it: a slow
