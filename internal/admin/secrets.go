@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/livetree/livetree/internal/fault"
 )
@@ -64,8 +65,8 @@ func (h *Handler) addSecret(w http.ResponseWriter, r *http.Request) {
 	}
 	err := h.reviseSecrets(r.Context(), r.PathValue("name"), func(secrets []string) ([]string, error) {
 		switch {
-		case len(request.Value) < minSecretLength, len(request.Value) > maxSecretLength, strings.ContainsAny(request.Value, " \t\r\n"):
-			return nil, fault.New(fault.Invalid, "a secret has %d to %d characters and no spaces", minSecretLength, maxSecretLength)
+		case len(request.Value) < minSecretLength, len(request.Value) > maxSecretLength, strings.ContainsFunc(request.Value, isUnfit):
+			return nil, fault.New(fault.Invalid, "a secret has %d to %d characters that can be printed, and no spaces", minSecretLength, maxSecretLength)
 		case slices.Contains(secrets, request.Value):
 			return nil, fault.New(fault.Conflict, "the database has this secret already")
 		case len(secrets) >= maxSecrets:
@@ -121,4 +122,11 @@ func (h *Handler) reviseSecrets(ctx context.Context, name string, change func([]
 	}
 	h.opts.Logger.Info("the secrets were replaced by the operator", "database", name, "valid", len(secrets))
 	return nil
+}
+
+// isUnfit reports whether a character cannot be in a secret: a line of its file, a
+// header and a terminal must be able to carry it. What was no UTF-8 has become
+// U+FFFD on its way.
+func isUnfit(r rune) bool {
+	return !unicode.IsGraphic(r) || unicode.IsSpace(r) || r == unicode.ReplacementChar
 }

@@ -489,6 +489,9 @@ func TestSecretsOfTheOperator(t *testing.T) {
 		t.Errorf("adding a secret is answered %s, want its id alone", text)
 	}
 	m.want(409, "POST", path, `{"value":"`+second+`"}`)
+	for _, unfit := range []string{`with a space in it`, `\u0000\u0001 of a binary file`, `bytes\ufffdthat\ufffdwere\ufffdnot\ufffdUTF-8`, `a\u00a0space\u00a0of\u00a0another\u00a0kind`, `short`} {
+		m.want(400, "POST", path, `{"value":"`+unfit+`"}`)
+	}
 	for _, secret := range []string{first, second} {
 		m.wantData(200, "GET", "/.json", secret, "")
 	}
