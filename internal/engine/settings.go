@@ -133,6 +133,11 @@ func (d *Database) HasTheseSecrets(secrets []string) bool {
 	return slices.Equal(d.published.Load().settings.secrets, secrets)
 }
 
+// HasSecret reports whether a text is one of the app secrets.
+func (d *Database) HasSecret(text string) bool {
+	return slices.Contains(d.published.Load().settings.secrets, text)
+}
+
 // IsOpen reports whether the rules let everybody read or write everything.
 func (d *Database) IsOpen() bool {
 	ruleset := d.published.Load().settings.rules

@@ -71,3 +71,22 @@ func TestSecretsAreRotatedByTheirFile(t *testing.T) {
 		t.Errorf("there are %d files", n)
 	}
 }
+
+// TestSecretThatIsNotUsed: a secret of the environment that differs from those of the
+// database opens nothing, and the operator who has changed it is told.
+func TestSecretThatIsNotUsed(t *testing.T) {
+	first, second := strings.Repeat("first", 8), strings.Repeat("second", 7)
+	const warning = "LIVETREE_SECRET is not used"
+	data := t.TempDir()
+	for _, step := range []struct {
+		secret string
+		warned bool
+	}{{first, false}, {first, false}, {second, true}, {"", false}} {
+		m := startManaged(t, data, func(c *Config) { c.Secret = step.secret })
+		m.wantData(200, "GET", "/.json", first, "")
+		m.stop()
+		if log := m.log.String(); strings.Contains(log, warning) != step.warned || strings.Contains(log, second) {
+			t.Errorf("with the secret %.6s… the log is %s", step.secret, log)
+		}
+	}
+}

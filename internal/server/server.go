@@ -297,6 +297,9 @@ func (f *founder) foundDefault(ctx context.Context, c Config) error {
 	if database.IsOpen() && !c.Dev {
 		c.Logger.Warn("the rules let everybody read and write everything", "database", c.DefaultDatabase)
 	}
+	if c.Secret != "" && !database.HasSecret(c.Secret) {
+		c.Logger.Warn("LIVETREE_SECRET is not used: it counts when the database is made, and this one has other secrets; livetree secret add and remove change them", "database", c.DefaultDatabase)
+	}
 	return nil
 }
 
