@@ -133,7 +133,7 @@ func flagError(c *cobra.Command, err error) error {
 		return unknownFlag(c, unknown)
 	}
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		return fmt.Errorf("--%s=%s: %w", invalid.GetFlag().Name, invalid.GetValue(), invalid.Unwrap())
+		return fmt.Errorf("--%s=%s: %w", invalid.GetFlag().Name, invalid.GetValue(), spelled(invalid.GetFlag(), invalid.Unwrap()))
 	}
 	if missing, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
 		return fmt.Errorf("--%s needs a value; see %s --help", missing.GetFlag().Name, c.CommandPath())

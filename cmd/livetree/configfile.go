@@ -36,7 +36,10 @@ func settleFile(flags *pflag.FlagSet, name string) error {
 	for _, key := range keysIn([]byte(text)) {
 		at := fmt.Sprintf("%s:%d", name, key.Line)
 		f := flags.Lookup(key.name)
-		if f == nil || !isSetting(f) || f.Name == configFlag {
+		if f != nil && (!isSetting(f) || f.Name == configFlag) {
+			return fmt.Errorf("%s:%d: %s is a flag that cannot be in the file", at, key.Column, key.name)
+		}
+		if f == nil {
 			return fmt.Errorf("%s:%d: unknown key %q%s", at, key.Column, key.name, suggestion(flags, key.name))
 		}
 		if err := setFrom(f, values[key.name], at); err != nil {
@@ -63,7 +66,7 @@ func setFrom(f *pflag.Flag, value any, at string) error {
 		return err
 	}
 	for _, text := range texts {
-		if err := f.Value.Set(text); err != nil {
+		if err := set(f, text); err != nil {
 			return err
 		}
 	}

@@ -103,9 +103,10 @@ func serve(a *app, c *cobra.Command, s *serveSettings) error {
 func (s *serveSettings) declare(flags *pflag.FlagSet) {
 	c, trust := &s.config, &s.trust
 	flags.StringVar(&c.Data, "data", "./livetree-data", "the data `directory`; made if there is none")
-	flags.StringVar(&c.Addr, "addr", server.DefaultAddr, "the `host:port` for HTTPS; plain HTTP there is answered 404; port 0 picks one")
-	flags.StringVar(&c.AdminAddr, "admin-addr", server.DefaultAdminAddr, "the `host:port` of the admin listener: health, metrics, and what livetree db, secret, backup, top and profile use; with TLS unless it is on this machine alone; empty for none")
-	flags.StringVar(&c.HTTPAddr, "http-addr", "", "a second `host:port` for plain HTTP: 404 unless --allow-http")
+	c.Addr, c.AdminAddr = server.DefaultAddr, server.DefaultAdminAddr
+	flags.Var((*hostPort)(&c.Addr), "addr", "the `host:port` for HTTPS; plain HTTP there is answered 404; port 0 picks one")
+	flags.Var((*hostPort)(&c.AdminAddr), "admin-addr", "the `host:port` of the admin listener: health, metrics, and what livetree db, secret, backup, top and profile use; with TLS unless it is on this machine alone; empty for none")
+	flags.Var((*hostPort)(&c.HTTPAddr), "http-addr", "a second `host:port` for plain HTTP: 404 unless --allow-http")
 	flags.BoolVar(&c.AllowHTTP, "allow-http", false, "also serve plain HTTP: behind a proxy that ends TLS, or for SDKs in emulator mode")
 	flags.StringVar(&c.TLSCert, "tls-cert", "", "a PEM `file` with the certificate, read again when it changes; without it one is made under the data directory")
 	flags.StringVar(&c.TLSKey, "tls-key", "", "a PEM `file` with its key")
@@ -113,16 +114,17 @@ func (s *serveSettings) declare(flags *pflag.FlagSet) {
 	flags.StringVar(&c.ACME.Email, "acme-email", "", "an `address` for the ACME authority to write to")
 	flags.StringVar(&c.ACME.Directory, "acme-directory", server.DefaultACMEDirectory, "the `URL` of the ACME authority")
 	flags.StringVar(&c.ACME.CAFile, "acme-ca", "", "a PEM `file` with a certificate to trust when the ACME authority is asked, if the system does not trust it")
-	flags.StringVar(&c.DefaultDatabase, "default-db", "default", "the `name` of the database for requests that name none; empty for none")
+	c.DefaultDatabase, c.Dialect = "default", rest.SpecDialect
+	flags.Var((*databaseName)(&c.DefaultDatabase), "default-db", "the `name` of the database for requests that name none; empty for none")
 	flags.StringVar(&c.Domain, "domain", "", "databases are also named by the host: NAME.`domain`")
 	flags.Var(hostMap(c.HostMap), "host-map", "a `HOST=NAME` that gives a host its database; repeatable")
 	flags.Var(&trust.issuers, "issuer", "the `URL` of an identity provider whose tokens are accepted; needs --audience; repeatable")
 	flags.Var(&trust.audiences, "audience", "a `name` for which the tokens of issuers must be; {database} in it stands for the database's name; repeatable")
 	flags.StringVar(&trust.keys, "jwks", "", "where the keys of the one issuer are, an https: or file: `URL`, if its discovery document does not tell: a key set, or certificates by key id")
-	flags.StringVar(&c.Dialect, "dialect", rest.SpecDialect, "how the interface is spoken where they differ, a `name`: spec, or firebase for clients of today's hosted service")
+	flags.Var((*dialect)(&c.Dialect), "dialect", "how the interface is spoken where they differ, a `name`: spec, or firebase for clients of today's hosted service")
 	flags.BoolVar(&c.Dev, "dev", false, "for trying out, on this machine only: new databases are open to all, a write makes its database, the credential owner is the administrator")
 
-	flags.TextVar(&s.logLevel, "log-level", slog.LevelInfo, "what is logged from this `level` on: DEBUG, INFO, WARN or ERROR")
+	flags.Var((*level)(&s.logLevel), "log-level", "what is logged from this `level` on: DEBUG, INFO, WARN or ERROR")
 	flags.Var(&s.logFormat, "log-format", "how it is logged; auto is text on a terminal and JSON otherwise")
 	flags.BoolVar(&c.AccessLog, "access-log", false, "log every request, at the level INFO")
 

@@ -51,7 +51,7 @@ func settle(flags *pflag.FlagSet, lookup func(string) (string, bool)) error {
 		if !ok || err != nil || !isSetting(f) {
 			return
 		}
-		if setErr := f.Value.Set(value); setErr != nil {
+		if setErr := set(f, value); setErr != nil {
 			err = fmt.Errorf("%s=%q: %w", variable(f.Name), value, setErr)
 		}
 		f.Changed = true

@@ -3,12 +3,18 @@ package main
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
+	"github.com/livetree/livetree/internal/catalog"
+	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/server"
 	"github.com/livetree/livetree/internal/store"
 )
@@ -39,6 +45,9 @@ func (m hostMap) Set(text string) error {
 		host, name, ok := strings.Cut(pair, "=")
 		if !ok || host == "" || name == "" {
 			return errors.New("it must be HOST=NAME")
+		}
+		if err := catalog.CheckName(name); err != nil {
+			return err
 		}
 		m[strings.ToLower(host)] = name
 	}
@@ -73,6 +82,77 @@ func (c *choice) Set(text string) error {
 	}
 	c.word = text
 	return nil
+}
+
+// databaseName is the name of a database, or empty.
+type databaseName string
+
+func (n *databaseName) String() string { return string(*n) }
+
+func (n *databaseName) Type() string { return "name" }
+
+func (n *databaseName) Set(text string) error {
+	*n = databaseName(text)
+	if text == "" {
+		return nil
+	}
+	return catalog.CheckName(text)
+}
+
+// hostPort is an address to listen on, or empty.
+type hostPort string
+
+func (h *hostPort) String() string { return string(*h) }
+
+func (h *hostPort) Type() string { return "host:port" }
+
+func (h *hostPort) Set(text string) error {
+	*h = hostPort(text)
+	if _, _, err := net.SplitHostPort(text); text != "" && err != nil {
+		return errors.New("it must be HOST:PORT, such as 127.0.0.1:9000 or :9000")
+	}
+	return nil
+}
+
+// dialect is how the interface is spoken.
+type dialect string
+
+func (d *dialect) String() string { return string(*d) }
+
+func (d *dialect) Type() string { return "name" }
+
+func (d *dialect) Set(text string) error {
+	if text != rest.SpecDialect && text != rest.FirebaseDialect {
+		return fmt.Errorf("it must be %s or %s", rest.SpecDialect, rest.FirebaseDialect)
+	}
+	*d = dialect(text)
+	return nil
+}
+
+// level is from where on is logged.
+type level slog.Level
+
+func (l *level) String() string { return slog.Level(*l).String() }
+
+func (l *level) Type() string { return "level" }
+
+func (l *level) Set(text string) error {
+	if (*slog.Level)(l).UnmarshalText([]byte(text)) != nil {
+		return errors.New("it must be DEBUG, INFO, WARN or ERROR")
+	}
+	return nil
+}
+
+// set gives a flag a value. What a switch does not take is told in our words.
+func set(f *pflag.Flag, text string) error {
+	return spelled(f, f.Value.Set(text))
+}
+
+func spelled(f *pflag.Flag, err error) error {
+	if err != nil && f.Value.Type() == typeBool {
+		return errors.New("it must be true or false")
+	}
+	return err
 }
 
 // count is a number of things, of which there must be some.
