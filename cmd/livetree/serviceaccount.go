@@ -64,7 +64,7 @@ tokens there.` + operatorLong,
 	o := operatorFlags(a, c.Flags())
 	var n newKeyFile
 	c.Flags().StringVar(&n.database, "db", "default", "the `name` of the database")
-	c.Flags().StringVar(&n.out, "out", "", "the `file` to write; default NAME.json")
+	c.Flags().StringVar(&n.out, "out", "", "the `file` to write, - for the standard output; default NAME.json")
 	c.Flags().StringVar(&n.url, "url", "https://localhost:9000", "the `URL` by which programs reach the server")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		n.name = args[0]
@@ -82,8 +82,11 @@ func (n newKeyFile) create(ctx context.Context, o *operator) error {
 	if err := errors.Join(auth.CheckAccountName(n.name), catalog.CheckName(n.database)); err != nil {
 		return err
 	}
-	if n.out == "" {
+	switch {
+	case n.out == "":
 		n.out = n.name + ".json"
+	case n.out == "-" && o.json:
+		return errors.New("--json and --out - exclude each other: both print on the standard output")
 	}
 	base, err := n.baseURL()
 	if err != nil {
@@ -101,8 +104,10 @@ func (n newKeyFile) create(ctx context.Context, o *operator) error {
 	if err != nil {
 		return err
 	}
-	if err := writeNewFile(n.out, text); err != nil {
-		return err
+	if n.out != "-" {
+		if err := writeNewFile(n.out, text); err != nil {
+			return err
+		}
 	}
 	var added admin.Account
 	err = o.do(ctx, http.MethodPost, accountsPath(n.database), admin.NewAccount{
@@ -110,8 +115,14 @@ func (n newKeyFile) create(ctx context.Context, o *operator) error {
 		PublicKey: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})),
 		TokenURI:  tokenURI(base),
 	}, &added)
-	if err != nil {
+	switch {
+	case err != nil && n.out != "-":
 		return errors.Join(err, os.Remove(n.out))
+	case err != nil:
+		return err
+	case n.out == "-":
+		_, err := o.app.stdout.Write(text)
+		return err
 	}
 	o.print("%s is the key file of %s, with the key %s: whoever has it stands above the rules of %q\n", n.out, added.Email, added.KeyID, n.database)
 	return nil

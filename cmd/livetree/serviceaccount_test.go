@@ -57,6 +57,20 @@ func TestServiceAccounts(t *testing.T) {
 		}
 	}
 
+	var printed keyFile
+	if err := json.Unmarshal([]byte(done(t, in("create", "printed", "--out", "-", "--url", "https://db.example.com")...)), &printed); err != nil {
+		t.Errorf("--out - does not print the key file alone: %v", err)
+	}
+	if !strings.HasPrefix(printed.ClientEmail, "printed@") || printed.PrivateKey == "" {
+		t.Errorf("--out - prints a key file for %q", printed.ClientEmail)
+	}
+	done(t, in("revoke", "printed")...)
+	if _, err := os.Stat("-"); err == nil {
+		t.Error("there is a file called -")
+	}
+	if code, _, errs := command(in("create", "x", "--out", "-", "--json")...); code != 1 || !strings.Contains(errs, "exclude each other") {
+		t.Errorf("--out - with --json: exit %d, %q", code, errs)
+	}
 	done(t, in("create", "backend", "--out", other, "--url", "https://localhost:9000")...)
 	if out := done(t, in("list")...); strings.Count(out, "backend ") != 2 || !strings.Contains(out, key.PrivateKeyID) {
 		t.Errorf("list prints %q, want two keys", out)
