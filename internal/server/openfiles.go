@@ -1,5 +1,10 @@
 package server
 
+import (
+	"context"
+	"log/slog"
+)
+
 // Of the files that the process may have open the store gets a quarter for its
 // tables, and some are kept for what has to be opened at any time: logs, the files
 // of the server itself, connections of the operator. Connections get the rest. If
@@ -27,14 +32,17 @@ func shareFiles(files uint64, wanted int) (tables, connections int) {
 	return tables, wanted
 }
 
-// divideFiles returns how many tables the store may have open, and lowers the number
-// of connections to what is left.
-func (c *Config) divideFiles() (tables int) {
-	tables, connections := shareFiles(c.OpenFiles, c.MaxConnections)
-	if connections < c.MaxConnections {
-		c.Logger.Warn("the limit for open files lowers --max-connections: raise it with ulimit -n, or LimitNOFILE= of a unit",
-			"open_files", c.OpenFiles, "wanted", c.MaxConnections, "connections", connections)
-		c.MaxConnections = connections
+// tellFiles tells the operator if the limit for open files lowers the number of
+// connections, and warns if it takes more than half of them.
+func tellFiles(logger *slog.Logger, files uint64, wanted, connections int) {
+	if connections == wanted {
+		return
 	}
-	return tables
+	level := slog.LevelInfo
+	if connections < wanted/2 {
+		level = slog.LevelWarn
+	}
+	logger.Log(context.Background(), level,
+		"the limit for open files lowers --max-connections: raise it with ulimit -n, or LimitNOFILE= of a unit",
+		"open_files", files, "wanted", wanted, "connections", connections)
 }

@@ -173,7 +173,8 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	options := store.Options{Logger: c.Logger, CacheBytes: c.CacheBytes, MaxTables: c.divideFiles(), LogKeep: c.LogKeep, Scrub: c.Scrub}
+	tables, connections := shareFiles(c.OpenFiles, c.MaxConnections)
+	options := store.Options{Logger: c.Logger, CacheBytes: c.CacheBytes, MaxTables: tables, LogKeep: c.LogKeep, Scrub: c.Scrub}
 	if c.Disturb != nil {
 		c.Disturb(&options)
 	}
@@ -181,6 +182,8 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return errors.Join(err, operator.close())
 	}
+	tellFiles(c.Logger, c.OpenFiles, c.MaxConnections, connections)
+	c.MaxConnections = connections
 	err = errors.Join(runStore(ctx, c, s, operator), operator.close())
 	if errors.Is(err, errHandlersRunning) {
 		return err // the store is in use; the next start replays its log
