@@ -37,7 +37,8 @@ func serveOperations(t *testing.T, opts rest.StreamOptions) *profiled {
 		t.Fatal(err)
 	}
 	s := &profiled{&streaming{t: t}, rest.NewOperations()}
-	s.catalog = catalog.New(db, engine.Options{Clock: engine.NewClock(time.Now, rand.Reader, db.LastMillis()), Verifier: verifier})
+	s.catalog = catalog.New(db, engine.Options{Clock: engine.NewClock(time.Now, rand.Reader, db.LastMillis()),
+		Verifier: verifier, Deadline: patience})
 	for _, name := range []string{"other", "default"} {
 		if s.database, err = s.catalog.Create(name); err == nil {
 			err = s.database.SetSecrets(t.Context(), secret)
@@ -47,7 +48,7 @@ func serveOperations(t *testing.T, opts rest.StreamOptions) *profiled {
 		}
 	}
 	opts.Logger = slog.New(slog.DiscardHandler)
-	opts.Blocked = patience
+	beUnhurried(&opts)
 	s.streams = rest.NewStreams(opts)
 	s.secure = httptest.NewUnstartedServer(rest.New(rest.Options{Catalog: s.catalog, Logger: opts.Logger, Now: time.Now,
 		DefaultDatabase: "default", MaxBody: 1 << 20, MaxBodies: 4 << 20, Streams: s.streams, Operations: s.operations}))

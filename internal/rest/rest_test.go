@@ -39,7 +39,8 @@ func serve(t testing.TB, change func(*rest.Options)) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := catalog.New(s, engine.Options{Clock: engine.NewClock(time.Now, rand.Reader, s.LastMillis()), Verifier: verifier})
+	c := catalog.New(s, engine.Options{
+		Clock: engine.NewClock(time.Now, rand.Reader, s.LastMillis()), Verifier: verifier, Deadline: patience})
 	for _, name := range []string{"default", "closed"} {
 		d, err := c.Create(name)
 		if err != nil {

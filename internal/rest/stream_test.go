@@ -52,7 +52,7 @@ func serveStreams(t testing.TB, opts rest.StreamOptions) *streaming {
 	}
 	s := &streaming{t: t, budget: engine.NewStreamBudget(256 << 20)}
 	s.catalog = catalog.New(db, engine.Options{
-		Clock: engine.NewClock(time.Now, rand.Reader, db.LastMillis()), Streams: s.budget})
+		Clock: engine.NewClock(time.Now, rand.Reader, db.LastMillis()), Streams: s.budget, Deadline: patience})
 	if s.database, err = s.catalog.Create("default"); err == nil {
 		err = s.database.SetRules(t.Context(), engine.OpenRules)
 	}
@@ -60,9 +60,7 @@ func serveStreams(t testing.TB, opts rest.StreamOptions) *streaming {
 		t.Fatal(err)
 	}
 	opts.Logger = slog.New(slog.DiscardHandler)
-	if opts.Blocked == 0 {
-		opts.Blocked = patience // a client that reads is not slow because the machine is
-	}
+	beUnhurried(&opts)
 	s.streams = rest.NewStreams(opts)
 	handler := rest.New(rest.Options{Catalog: s.catalog, Logger: opts.Logger, Now: time.Now,
 		DefaultDatabase: "default", MaxBody: 1 << 20, MaxBodies: 4 << 20, Streams: s.streams})
@@ -84,6 +82,17 @@ func serveStreams(t testing.TB, opts rest.StreamOptions) *streaming {
 		verifyNone(t, ignore)
 	})
 	return s
+}
+
+// beUnhurried fills in what is not said: a client that reads is not slow because the
+// machine is, and nobody is told anything because a test takes long.
+func beUnhurried(opts *rest.StreamOptions) {
+	if opts.Blocked == 0 {
+		opts.Blocked = patience
+	}
+	if opts.KeepAlive == 0 {
+		opts.KeepAlive = time.Hour
+	}
 }
 
 // verifyNone waits until there are no goroutines but those to ignore. By itself

@@ -128,15 +128,18 @@ func TestDiskThatIsNearlyFull(t *testing.T) {
 	m.wantData(200, "PUT", "/x.json", "", `1`)
 }
 
-// nextData returns the data of the next event of a stream.
+// nextData returns the data of the next event of a stream, but for a keep-alive.
 func nextData(t *testing.T, stream *bufio.Reader) string {
 	t.Helper()
-	for {
+	for event := ""; ; {
 		line, err := stream.ReadString('\n')
 		if err != nil {
 			t.Fatalf("the stream ends: %v", err)
 		}
-		if data, ok := strings.CutPrefix(line, "data: "); ok {
+		if name, ok := strings.CutPrefix(line, "event: "); ok {
+			event = name
+		}
+		if data, ok := strings.CutPrefix(line, "data: "); ok && event != "keep-alive\n" {
 			return strings.TrimSpace(data)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -70,7 +71,7 @@ func (m *managed) listenH2(target string) *bufio.Reader {
 // A server that stops ends its streams as whole ones, and leaves nothing behind.
 func TestStoppingEndsStreams(t *testing.T) {
 	ignore := goleak.IgnoreCurrent()
-	m := startManaged(t, t.TempDir(), func(c *Config) { c.Dev, c.AllowHTTP = true, true })
+	m := startManaged(t, t.TempDir(), func(c *Config) { c.Dev, c.AllowHTTP, c.KeepAlive = true, true, time.Hour })
 	var streams []*bufio.Reader
 	for range 4 {
 		streams = append(streams, m.listen(false, "/a.json"), m.listen(true, "/a.json"), m.listenH2("/a.json"))
