@@ -9,15 +9,20 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/livetree/livetree/internal/rest"
 )
+
+// anHourAhead is the clock of a server that gives nobody up during a test: its
+// deadlines are an hour later than they would be.
+func anHourAhead() time.Time { return time.Now().Add(time.Hour) }
 
 // TestLargeAnswersThatNobodyReads: an answer that is one long string is held in
 // memory until it is taken. There is a bound to that, and it is given back.
 func TestLargeAnswersThatNobodyReads(t *testing.T) {
 	const length = 9_000_000 // more than the buffers of a connection hold
-	s := serve(t, func(o *rest.Options) { o.MaxBody, o.MaxBodies = 16<<20, 48<<20 })
+	s := serve(t, func(o *rest.Options) { o.MaxBody, o.MaxBodies, o.Now = 16<<20, 48<<20, anHourAhead })
 	long := strings.Repeat("x", length)
 	s.expect(`PUT /long.json?print=silent "`+long+`"`, `204`)
 	var idle []*wire
@@ -80,7 +85,7 @@ func TestClientThatLeavesIsNoError(t *testing.T) {
 // cursor and buffers, however small its nodes are.
 func TestLongAnswersThatNobodyReads(t *testing.T) {
 	const most = 8
-	s := serve(t, func(o *rest.Options) { o.MaxBody, o.MaxBodies = 1<<20, most*2*(128<<10) })
+	s := serve(t, func(o *rest.Options) { o.MaxBody, o.MaxBodies, o.Now = 1<<20, most*2*(128<<10), anHourAhead })
 	part := "[" + strings.Repeat(`"`+strings.Repeat("x", 1000)+`",`, 250) + "1]"
 	for i := range 64 { // more than the buffers of a connection hold
 		s.expect(fmt.Sprintf("PUT /long/%d.json?print=silent %s", i, part), "204")
