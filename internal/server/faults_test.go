@@ -172,8 +172,11 @@ func TestWritesThatAreHeldUp(t *testing.T) {
 	if status, state := m.check("writes"); status != 200 || state != "ok" {
 		t.Errorf("readiness at the start of a stall is %d with writes=%s, want 200 and ok", status, state)
 	}
-	clock.Add(6 * time.Second)
-	m.waitCheck(503, "writes", "stalled")
+	wait(t, "writes to be stalled", func() bool {
+		clock.Add(6 * time.Second)
+		status, state := m.check("writes")
+		return status == 503 && state == "stalled"
+	})
 	m.wantRefused(503, "PUT", "/new.json", `1`, "does not keep up")
 	m.wantData(200, "GET", "/fill/0.json", "", "")
 	if page := m.want(200, "GET", "/metrics", ""); !strings.Contains(page, "livetree_write_stall_seconds_total") {
