@@ -80,7 +80,7 @@ func TestPowerLossIsNoticed(t *testing.T) {
 	plants := map[plant]string{
 		dirtyReads: "somebody was told of|older than",
 		tornPatch:  "want|but the commits make it|but had to be refused",
-		lyingDisk:  "somebody was told of|the database is gone|replaying WAL|the log ends at",
+		lyingDisk:  "somebody was told of|the database is gone|" + store.ErrDamaged.Error() + "|replaying WAL|the log ends at",
 	}
 	for planted, want := range plants {
 		t.Run(string(planted), func(t *testing.T) {
