@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/livetree/livetree/internal/backup"
 	"github.com/livetree/livetree/internal/model"
@@ -130,11 +131,16 @@ func TestDrill(t *testing.T) {
 	}
 	var backups []taken
 	d.start(seed)
+	var seen uint64
 	for range *drillBackups {
+		for d.books["a"].acked.Load() == seen && !d.Failed() { // so that something is written between two
+			<-time.After(time.Millisecond)
+		}
 		b := taken{before: map[string]uint64{}}
 		for _, name := range drillNames {
 			b.before[name] = d.books[name].acked.Load()
 		}
+		seen = b.before["a"]
 		b.dir, b.Manifest = d.take()
 		backups = append(backups, b)
 	}
