@@ -74,8 +74,8 @@ func (w *twins) compareQuietly(r request) {
 	}
 }
 
-// watch returns all events until one that holds a marker. It calls opened when the
-// first event is there, and in any case.
+// watch returns all events until one that holds a marker, but for keep-alives. It
+// calls opened when the first event is there, and in any case.
 func (c *client) watch(r request, marker string, opened func()) (events string, err error) {
 	defer opened()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -92,19 +92,23 @@ func (c *client) watch(r request, marker string, opened func()) (events string, 
 	if got.StatusCode != http.StatusOK {
 		return "", fmt.Errorf("a stream is answered %d", got.StatusCode)
 	}
-	var all strings.Builder
-	in := bufio.NewReader(got.Body)
+	event, in := "", bufio.NewReader(got.Body)
 	for {
 		line, err := in.ReadString('\n')
 		if err != nil {
-			return all.String(), fmt.Errorf("no marker came until %s: %w", time.Now().Format(time.TimeOnly), err)
+			return events, fmt.Errorf("no marker came until %s: %w", time.Now().Format(time.TimeOnly), err)
 		}
-		all.WriteString(line)
-		if line == "\n" {
-			opened()
-		}
+		event += line
 		if strings.Contains(line, marker) {
-			return all.String(), nil
+			return events + event, nil
 		}
+		if line != "\n" {
+			continue
+		}
+		opened()
+		if event != "event: keep-alive\ndata: null\n\n" { // they come only when the machine is slow
+			events += event
+		}
+		event = ""
 	}
 }
