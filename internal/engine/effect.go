@@ -265,6 +265,9 @@ func (c *cutter) add(part *part) {
 		return
 	}
 	after := part.now()
+	if part.merged && part.known && tree.Equal(part.before, after) {
+		return // what it shows together with did change, above the location
+	}
 	if !c.patch {
 		c.fragments = append(c.fragments, fragment{path: c.at.Below(part.Path), node: after})
 		return

@@ -163,6 +163,18 @@ func TestLeafAboveTheLocation(t *testing.T) {
 	beside.expect(`patch {"path":"/y","data":{"z":5}}`)
 }
 
+// TestSameBelowAPriority: what is below a node whose priority changes is told if it
+// changes itself.
+func TestSameBelowAPriority(t *testing.T) {
+	f := open(t, store.Options{})
+	f.do(`PUT / {"a":{"x":{"y":1,"z":1},".priority":1}}`)
+	w := f.watch(whole(t, "/a/x"))
+	f.do(`PATCH / {"a/.priority":2,"a/x/y":1}`)
+	w.expect()
+	f.do(`PATCH / {"a/.priority":3,"a/x/y":2,"a/x/z":1}`)
+	w.expect(`patch {"path":"/","data":{"y":2}}`)
+}
+
 func TestEventsOfPosts(t *testing.T) {
 	f := open(t, store.Options{})
 	w := f.watch(whole(t, "/a"))
