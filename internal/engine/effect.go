@@ -71,13 +71,19 @@ func (p *part) observe(t store.Tree, limit int) int {
 	return before.Bytes()
 }
 
-// merge gathers the parts that show together, and sets what they come to.
+// merge gathers the parts that show together, and sets what they come to. Where that
+// is too large, those further below may still show together.
 func (e *effect) merge(t store.Tree) {
+	var merged []tree.Path
 	for _, top := range e.tops() {
+		if slices.ContainsFunc(merged, func(above tree.Path) bool { return above.Contains(top) }) {
+			continue
+		}
 		before, ok := e.base(t, top)
 		if !ok {
 			continue
 		}
+		merged = append(merged, top)
 		after := e.edited(top, before)
 		for i := range e.parts {
 			if part := &e.parts[i]; top.Contains(part.Path) {
@@ -132,23 +138,18 @@ func (e *effect) base(t store.Tree, top tree.Path) (tree.Node, bool) {
 	return tree.Node{}, false
 }
 
-// tops returns the paths at which parts show together, none below another.
+// tops returns the paths at which parts show together, each once, and those above
+// others first.
 func (e *effect) tops() []tree.Path {
 	var tops []tree.Path
 	for i := range min(len(e.parts), maxObserved) {
 		part := &e.parts[i]
-		if part.at != part.Path || part.Priority && e.hasBelow(part.Path) {
+		if (part.at != part.Path || part.Priority && e.hasBelow(part.Path)) && !slices.Contains(tops, part.at) {
 			tops = append(tops, part.at)
 		}
 	}
 	slices.SortFunc(tops, func(a, b tree.Path) int { return a.Depth() - b.Depth() })
-	kept := tops[:0]
-	for _, top := range tops {
-		if !slices.ContainsFunc(kept, func(above tree.Path) bool { return above.Contains(top) }) {
-			kept = append(kept, top)
-		}
-	}
-	return kept
+	return tops
 }
 
 // hasBelow reports whether something below a path was assigned.

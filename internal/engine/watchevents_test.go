@@ -163,6 +163,18 @@ func TestLeafAboveTheLocation(t *testing.T) {
 	beside.expect(`patch {"path":"/y","data":{"z":5}}`)
 }
 
+// TestLeafBelowALargePriority: a leaf with a priority becomes an object, and beside that
+// a node above it gets a priority that is too large to be compared.
+func TestLeafBelowALargePriority(t *testing.T) {
+	f := open(t, store.Options{})
+	f.do(`PUT /a {"b":{".value":1,".priority":5},"large":"` + strings.Repeat("x", 70_000) + `"}`)
+	req := whole(t, "/a/b")
+	req.Form = tree.Export
+	w := f.watch(req)
+	f.do(`PATCH / {"a/.priority":2,"a/b/c":1}`)
+	w.expect(`put {"path":"/","data":{".priority":5,"c":1}}`)
+}
+
 // TestSameBelowAPriority: what is below a node whose priority changes is told if it
 // changes itself.
 func TestSameBelowAPriority(t *testing.T) {
