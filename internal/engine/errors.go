@@ -7,6 +7,9 @@ import (
 	"github.com/livetree/livetree/internal/store"
 )
 
+// ErrUnwanted is why a read ends that nobody waits for: see Snapshot.Until.
+var ErrUnwanted = store.ErrUnwanted
+
 // classify gives errors of the lower packages their kind and public text.
 func classify(err error) error {
 	switch {
@@ -24,6 +27,8 @@ func classify(err error) error {
 		return fault.Wrap(fault.Unavailable, err, "the server is stopping")
 	case errors.Is(err, store.ErrNotReady):
 		return fault.Wrap(fault.Unavailable, err, "%v, try again", store.ErrNotReady)
+	case errors.Is(err, store.ErrUnwanted):
+		return fault.Wrap(fault.Unavailable, err, "%v", store.ErrUnwanted)
 	case errors.Is(err, store.ErrAlike):
 		return fault.Wrap(fault.Invalid, err, "%v", store.ErrAlike)
 	}

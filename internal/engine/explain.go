@@ -40,6 +40,6 @@ func (s *Snapshot) Explain(p tree.Path, q *query.Query) (Explanation, error) {
 		}
 	}
 	var err error
-	e.Explanation, err = s.view.Explain(s.database.id, p, q, index)
+	e.Explanation, err = s.tree().Explain(p, q, index)
 	return e, classify(err)
 }

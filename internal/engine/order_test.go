@@ -356,6 +356,23 @@ func TestCancelledWriteIsNeverApplied(t *testing.T) {
 	})
 }
 
+// TestWriteOfWhoHasGone: it is not even queued.
+func TestWriteOfWhoHasGone(t *testing.T) {
+	f := open(t, store.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, body := range map[string]string{"a write": `1`, "a heavy one": `{"b":` + padding + `}`} {
+		if _, err := f.Write(ctx, request(t, "a", body)); fault.KindOf(err) != fault.Unavailable || !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v, want unavailable", name, err)
+		}
+	}
+	snapshot := f.Snapshot()
+	defer snapshot.Close()
+	if got := f.export("/"); got != "null" || snapshot.Position() != 0 {
+		t.Errorf("the tree is %.40s at %d, want nothing", got, snapshot.Position())
+	}
+}
+
 // A blockedDisk holds syncs up until it is released.
 type blockedDisk struct {
 	waiting atomic.Int64

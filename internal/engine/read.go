@@ -19,6 +19,7 @@ import (
 type Snapshot struct {
 	database *Database
 	view     *store.View
+	done     <-chan struct{} // see Until
 	*published
 }
 
@@ -35,7 +36,11 @@ func (s *Snapshot) Position() uint64 { return s.position }
 // Close gives the snapshot back.
 func (s *Snapshot) Close() { s.view.Release() }
 
-func (s *Snapshot) tree() store.Tree { return s.view.Tree(s.database.id) }
+// Until says that nobody waits for what is read once done is closed. Long reads then
+// fail with ErrUnwanted, also those by what the snapshot has opened from now on.
+func (s *Snapshot) Until(done <-chan struct{}) { s.done = done }
+
+func (s *Snapshot) tree() store.Tree { return s.view.Tree(s.database.id).Until(s.done) }
 
 // Printer returns a printer of the node at p. It works on when the snapshot is
 // closed, and must be closed itself.
@@ -59,7 +64,7 @@ func (s *Snapshot) Select(p tree.Path, q query.Query, form tree.Form) (*store.Se
 		s.noteUnindexed(p, q)
 		return nil, err
 	}
-	selection, err := s.view.Select(s.database.id, p, q, index, form)
+	selection, err := s.tree().Select(p, q, index, form)
 	return selection, classify(err)
 }
 

@@ -90,6 +90,8 @@ type WatchRequest struct {
 	Behind uint64
 	// Wake is called when Next may have something. It must not block.
 	Wake func()
+	// Done, if not nil, is closed when nobody waits for events any more.
+	Done <-chan struct{}
 }
 
 // slowReader is how soon a second time of being too far behind ends a watch.
@@ -109,6 +111,7 @@ type Watch struct {
 	key      placeKey
 	who      auth.Identity
 	wake     func()
+	done     <-chan struct{}
 
 	place        *place
 	subscription *hub.Subscription[*Event]
@@ -129,7 +132,7 @@ type Watch struct {
 // Watch begins to watch. What is there is the first event. It fails as a read
 // does; the trace is for an identity that debugs.
 func (d *Database) Watch(req WatchRequest) (w *Watch, trace string, err error) {
-	w = &Watch{database: d, who: req.Who, wake: req.Wake,
+	w = &Watch{database: d, who: req.Who, wake: req.Wake, done: req.Done,
 		key: placeKey{path: req.Path, form: req.Form, priority: req.Priority}}
 	if req.Query != nil {
 		w.key.filtered, w.key.query = true, *req.Query
@@ -201,6 +204,7 @@ func (w *Watch) open(req WatchRequest) (joined bool, trace string, err error) {
 // renew makes what a snapshot shows the next event.
 func (w *Watch) renew(s *Snapshot) error {
 	w.since = s.position
+	s.Until(w.done)
 	var data Content
 	var err error
 	switch {

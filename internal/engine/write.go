@@ -66,6 +66,9 @@ func (d *Database) write(ctx context.Context, req Request) (Commit, error) {
 	op := d.newOperation(req)
 	defer op.free()
 	for range maxRounds + 1 {
+		if ctx.Err() != nil { // what was not begun need not be
+			return Commit{}, fault.Wrap(fault.Unavailable, context.Cause(ctx), "nothing was written: the client has gone")
+		}
 		if op.heavy || op.request.Bytes() > heavyBytes {
 			if trace, err := d.prepare(op); err != nil {
 				return Commit{Trace: trace}, classify(err)

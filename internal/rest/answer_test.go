@@ -1,6 +1,7 @@
 package rest_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -79,6 +80,51 @@ func TestClientThatLeavesIsNoError(t *testing.T) {
 		}
 	}()
 	rest.New(opts).ServeHTTP(brokenWriter{httptest.NewRecorder()}, httptest.NewRequest("GET", "https://localhost/long.json", nil))
+}
+
+// TestTakenBack: of a request that was taken back, a write is not made, a read of many
+// rows is not gone through, and nothing is said. Over HTTP/1.1 a client that sends no
+// more may still read, so that it is answered.
+func TestTakenBack(t *testing.T) {
+	var opts rest.Options
+	log := &syncBuffer{}
+	s := serve(t, func(o *rest.Options) {
+		o.Logger = slog.New(slog.NewTextHandler(log, nil))
+		opts = *o
+	})
+	list := "[1" + strings.Repeat(`,"an element of a list"`, 3000) + "]"
+	s.expect("PUT /list.json?print=silent "+list, "204", "PUT /a.json 1", "200 1")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	answer := func(major int, method, target, body string) (got string) {
+		w := httptest.NewRecorder()
+		defer func() {
+			if cause := recover(); cause == http.ErrAbortHandler && w.Body.Len() == 0 { //nolint:errorlint // net/http compares it so
+				got = "aborted"
+			}
+		}()
+		r := httptest.NewRequest(method, "https://localhost"+target, strings.NewReader(body)).WithContext(ctx)
+		r.ProtoMajor = major
+		rest.New(opts).ServeHTTP(w, r)
+		return fmt.Sprintf("%d %s", w.Code, w.Body)
+	}
+	for _, target := range []string{"/list.json", `/list.json?orderBy="$key"&limitToLast=2000`, "/list.json?shallow=true"} {
+		if got := answer(2, "GET", target, ""); got != "aborted" {
+			t.Errorf("GET %s over HTTP/2: %.100s, want it aborted", target, got)
+		}
+		if got, _ := s.do("GET " + target); answer(1, "GET", target, "") != got {
+			t.Errorf("GET %s over HTTP/1.1 is not %.100s", target, got)
+		}
+	}
+	for _, method := range []string{"PUT", "DELETE", "PATCH", "POST"} {
+		if got := answer(2, method, "/a.json", `{"b":2}`); got != "aborted" {
+			t.Errorf("%s over HTTP/2: %.100s, want it aborted", method, got)
+		}
+	}
+	s.expect("GET /a.json", "200 1")
+	if log.Len() > 0 {
+		t.Errorf("the log says %s", log)
+	}
 }
 
 // TestLongAnswersThatNobodyReads: each answer that is sent as it is read takes a

@@ -56,6 +56,9 @@ const retryAfterSeconds = 1
 
 // fail answers with an error. Nothing of the answer may have been sent.
 func (c *call) fail(err error) {
+	if c.isTakenBack() {
+		abort() // whatever it is, it cannot be told, nor is it for the log
+	}
 	if fault.KindOf(err) == fault.Unknown {
 		// The client must not take any status for an outcome.
 		c.opts.Logger.Warn("a write is not confirmed", "request", c.w.Header().Get("X-Request-Id"), "path", c.path().String(), "error", err)

@@ -18,7 +18,7 @@ func (c *call) explain() error {
 	if c.database == nil {
 		return c.respond(http.StatusOK, nullText)
 	}
-	snapshot := c.database.Snapshot()
+	snapshot := c.snapshot()
 	defer snapshot.Close()
 	e, err := snapshot.Explain(c.path(), c.params.filter())
 	if err != nil {

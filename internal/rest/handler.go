@@ -198,6 +198,19 @@ func (c *call) path() tree.Path { return c.target.path }
 // abort ends the connection: the client must not take what it has for the whole.
 func abort() { panic(http.ErrAbortHandler) }
 
+// waiting returns what is closed when nobody waits for the answer any more, nil if
+// that is not told. HTTP/2 has a frame for it. Over HTTP/1.1 the end of a client's
+// sending is no proof: it may still read.
+func (c *call) waiting() <-chan struct{} {
+	if c.r.ProtoMajor != 2 {
+		return nil
+	}
+	return c.r.Context().Done()
+}
+
+// isTakenBack reports whether nobody waits for the answer any more.
+func (c *call) isTakenBack() bool { return c.r.ProtoMajor == 2 && c.r.Context().Err() != nil }
+
 // isGone reports whether an error means that the client has left.
 func isGone(r *http.Request, err error) bool {
 	return r.Context().Err() != nil || errors.Is(err, errGone) || errors.Is(err, http.ErrHandlerTimeout)

@@ -93,7 +93,7 @@ func (c *call) look() (content, string, error) {
 	if c.database == nil {
 		return nullText, c.nullTag(), nil
 	}
-	snapshot := c.database.Snapshot()
+	snapshot := c.snapshot()
 	defer snapshot.Close()
 	trace, err := snapshot.AllowRead(c.who, c.path(), c.params.filter())
 	c.showTrace(trace)
@@ -125,6 +125,13 @@ func (c *call) look() (content, string, error) {
 	}
 	body, err := snapshot.Printer(c.path(), c.params.form)
 	return body, tag, err
+}
+
+// snapshot returns the newest snapshot, for reads that end when nobody waits.
+func (c *call) snapshot() *engine.Snapshot {
+	snapshot := c.database.Snapshot()
+	snapshot.Until(c.waiting())
+	return snapshot
 }
 
 // shallowPage returns the keys of a page. Of a leaf, the first page is the leaf.

@@ -43,7 +43,7 @@ func (c *call) watch() error {
 	s := &stream{streams: c.opts.Streams, now: c.opts.Now, dialect: c.dialect(), resume: c.params.resume, epoch: c.database.Epoch()}
 	request := engine.WatchRequest{
 		Path: c.path(), Form: c.params.form, Priority: c.target.priority, Query: c.params.filter(),
-		Who: c.who, Wake: s.wake,
+		Who: c.who, Wake: s.wake, Done: c.waiting(),
 	}
 	if epoch, position, ok := parseID(c.r.Header.Get("Last-Event-ID")); ok && s.resume && epoch == s.epoch {
 		request.Resume, request.Behind = true, position
@@ -302,6 +302,9 @@ func (s *stream) print(e *engine.Event) (ended string) {
 	w.buf = append(w.buf, putHead...)
 	err := e.Data.PrintTo(w)
 	_ = e.Data.Close()
+	if errors.Is(err, engine.ErrUnwanted) {
+		return endedByClient
+	}
 	if err != nil && w.failed == nil {
 		// The data cannot be read. The client must not take what it has for an
 		// event: if a part of the frame is out, it stays without its end.

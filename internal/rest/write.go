@@ -50,7 +50,7 @@ func (c *call) hides(w tree.Write) bool {
 	if c.who.Admin || c.verb == post || len(w.Increments()) == 0 {
 		return false
 	}
-	snapshot := c.database.Snapshot()
+	snapshot := c.snapshot()
 	defer snapshot.Close()
 	for _, p := range w.Increments() {
 		if _, err := snapshot.AllowRead(c.who, p, nil); err != nil {
@@ -128,7 +128,7 @@ func (c *call) condition() (string, error) {
 // made the condition true since it was judged: a refusal with the very ETag that
 // the client sent would contradict itself, so the write is to be judged again.
 func (c *call) mismatch(sent string) (shown bool, err error) {
-	snapshot := c.database.Snapshot()
+	snapshot := c.snapshot()
 	defer snapshot.Close()
 	if _, err := snapshot.AllowRead(c.who, c.path(), nil); err != nil {
 		return true, fault.New(fault.Precondition, "the ETag does not match")

@@ -21,6 +21,7 @@ var (
 	ErrClosed   = errors.New("the store is closed")
 	ErrTooLarge = errors.New("the node is larger than the limit")
 	ErrExists   = errors.New("the database exists already")
+	ErrUnwanted = errors.New("nobody waits for what is read")
 )
 
 // The exit codes of a process that cannot go on; they are those of sysexits.h.

@@ -26,9 +26,8 @@ type Explanation struct {
 
 // Explain runs a read of the node at p, of the children that q selects if it is
 // not nil, and tells what it took. The index is as for Select.
-func (v *View) Explain(id ID, p tree.Path, q *query.Query, index *Index) (Explanation, error) {
+func (t Tree) Explain(p tree.Path, q *query.Query, index *Index) (Explanation, error) {
 	e := Explanation{How: ByTree}
-	t := v.Tree(id)
 	t.cost = &e.Cost
 	out := &lengthWriter{}
 	if q == nil {
@@ -36,7 +35,7 @@ func (v *View) Explain(id ID, p tree.Path, q *query.Query, index *Index) (Explan
 		e.Result = out.length
 		return e, err
 	}
-	s, err := v.selection(t, p, *q, index, tree.Plain)
+	s, err := t.Select(p, *q, index, tree.Plain)
 	if err != nil {
 		return e, err
 	}

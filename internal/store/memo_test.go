@@ -29,7 +29,7 @@ func (r reading) text(v *View, id ID, cost *Cost) (text string, recalled bool, e
 	t.cost = cost
 	var out bytes.Buffer
 	if r.query != nil {
-		s, err := v.selection(t, r.at, *r.query, nil, r.form)
+		s, err := t.Select(r.at, *r.query, nil, r.form)
 		if err != nil {
 			return "", false, err
 		}

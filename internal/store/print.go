@@ -37,6 +37,7 @@ type Printer struct {
 	// prefix is the length of the split node's key.
 	prefix  int
 	shallow bool
+	waiter  waiter
 
 	buf   []byte
 	w     io.Writer
@@ -55,13 +56,13 @@ func (t Tree) Print(w io.Writer, p tree.Path, form tree.Form) error {
 
 // Printer returns a printer of the node at p.
 func (t Tree) Printer(p tree.Path, form tree.Form) (*Printer, error) {
-	return t.printer(p, &Printer{store: t.store, form: form})
+	return t.printer(p, &Printer{store: t.store, form: form, waiter: t.waiter})
 }
 
 // Shallow returns a printer that shows only the keys of the node's children,
 // each with the value true, and a leaf as it is.
 func (t Tree) Shallow(p tree.Path) (*Printer, error) {
-	return t.printer(p, &Printer{store: t.store, shallow: true})
+	return t.printer(p, &Printer{store: t.store, shallow: true, waiter: t.waiter})
 }
 
 func (t Tree) printer(p tree.Path, printer *Printer) (*Printer, error) {
@@ -164,6 +165,9 @@ func (p *Printer) Close() error {
 }
 
 func (p *Printer) flush() error {
+	if err := p.waiter.left(0); err != nil {
+		return err
+	}
 	_, err := p.w.Write(p.buf)
 	p.buf, p.draft = p.buf[:0], nil
 	return err
@@ -316,6 +320,9 @@ func (p *Printer) isArray(prefix int) (bool, error) {
 	count := int64(0)
 	rows.SeekGE(key)
 	for rows.in(string(node)) {
+		if err := p.waiter.left(int(count)); err != nil {
+			return false, err
+		}
 		if _, ok := childIndex(rows.Key(), prefix); !ok {
 			return false, nil
 		}

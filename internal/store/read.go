@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -19,6 +20,41 @@ type Tree struct {
 	id     ID
 	origin *View // nil if live
 	cost   *Cost // counted if not nil
+	waiter waiter
+}
+
+// A waiter is who waits for what is read: until it is closed, or for ever if it is
+// nil.
+type waiter <-chan struct{}
+
+// rowsBetween is after how many rows a read looks whether somebody still waits for
+// it, while it has nothing to write.
+const rowsBetween = 256
+
+// left returns ErrUnwanted if nobody waits any more. It looks at the first row and
+// then now and then. In between it lets others run: whoever is to tell that nobody
+// waits, and reads of a few rows. The scheduler would let it go on for 200 times as
+// long.
+func (w waiter) left(row int) error {
+	if row%rowsBetween != 0 {
+		return nil
+	}
+	if row > 0 {
+		runtime.Gosched()
+	}
+	select {
+	case <-w:
+		return ErrUnwanted
+	default:
+		return nil
+	}
+}
+
+// Until returns the tree for somebody who waits until done is closed. Then reads of
+// many rows fail with ErrUnwanted.
+func (t Tree) Until(done <-chan struct{}) Tree {
+	t.waiter = done
+	return t
 }
 
 // A Cost is what a read has taken from the store.

@@ -87,6 +87,9 @@ func (r *result) free() {
 
 // note remembers a component for later.
 func (r *result) note(component []byte) error {
+	if err := r.waiter.left(len(r.found)); err != nil {
+		return err
+	}
 	start := len(r.noted)
 	r.noted = append(r.noted, component...)
 	r.found = append(r.found, r.noted[start:len(r.noted):len(r.noted)])
@@ -164,6 +167,9 @@ func (r *result) separate() error {
 }
 
 func (r *result) flush() error {
+	if err := r.waiter.left(0); err != nil {
+		return err
+	}
 	_, err := r.w.Write(r.buf)
 	r.buf, r.draft = r.buf[:0], nil
 	return err

@@ -34,7 +34,7 @@ func TestSelectionAllocations(t *testing.T) {
 	allocations := func(limit int) float64 {
 		q := query.Query{Order: query.ByPriority(), Limit: limit, Last: true}
 		return testing.AllocsPerRun(50, func() {
-			selection, err := view.selection(view.Tree(s.id), at, q, nil, tree.Export)
+			selection, err := view.Tree(s.id).Select(at, q, nil, tree.Export)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -61,12 +61,8 @@ type Selection struct {
 
 // Select returns the children of the node at p that q selects. The index must
 // be that of q's order, nil if it is not ready; orders by key and by priority
-// need none.
-func (v *View) Select(id ID, p tree.Path, q query.Query, index *Index, form tree.Form) (*Selection, error) {
-	return v.selection(v.Tree(id), p, q, index, form)
-}
-
-func (v *View) selection(t Tree, p tree.Path, q query.Query, index *Index, form tree.Form) (*Selection, error) {
+// need none. The tree must be that of a view.
+func (t Tree) Select(p tree.Path, q query.Query, index *Index, form tree.Form) (*Selection, error) {
 	s := &Selection{Tree: t, path: p, form: form, how: ByChunk}
 	k := memoKey{id: t.id, path: p, form: form, selected: true, query: q}
 	if s.ready = t.recall(&k); s.ready != nil {
@@ -92,8 +88,8 @@ func (v *View) selection(t Tree, p tree.Path, q query.Query, index *Index, form 
 	if err := s.plan(q, index); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	v.refs.Add(1) // it is held by the caller, so it is not closed
-	s.view = v
+	t.origin.refs.Add(1) // it is held by the caller, so it is not closed
+	s.view = t.origin
 	s.draft = t.newDraft(&k)
 	return s, nil
 }

@@ -62,6 +62,9 @@ func (s *Selection) indexes() ([]int32, bool, error) {
 		each = s.keys.each
 	}
 	err := each(func(component []byte) error {
+		if err := s.waiter.left(len(indexes)); err != nil {
+			return err
+		}
 		key, _, err := cutComponent(component)
 		if err != nil {
 			return damaged(err)

@@ -35,7 +35,7 @@ func (w *keyWalk) print(out io.Writer, it *pebble.Iterator, form tree.Form, d *d
 	}
 	buf := printBuffers.Get().(*[]byte)
 	defer printBuffers.Put(buf)
-	p := &Printer{store: w.store, form: form, rows: rows, w: out, buf: append((*buf)[:0], '{'), draft: d}
+	p := &Printer{store: w.store, form: form, waiter: w.waiter, rows: rows, w: out, buf: append((*buf)[:0], '{'), draft: d}
 	rows.SeekGE(from)
 	if err := w.printRange(p, to); err != nil {
 		return damaged(err)
@@ -87,7 +87,10 @@ func (w *keyWalk) printRange(p *Printer, to []byte) error {
 // lastFrom goes back from an end by as many children as the limit allows, and
 // returns where the first of them begins.
 func (w *keyWalk) lastFrom(rows *stepper, from, to []byte) ([]byte, error) {
-	for range w.query.Limit {
+	for child := range w.query.Limit {
+		if err := w.waiter.left(child); err != nil {
+			return nil, err
+		}
 		if !rows.SeekLT(to) || bytes.Compare(rows.Key(), from) < 0 {
 			return from, damaged(rows.Error())
 		}
