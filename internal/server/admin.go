@@ -179,8 +179,10 @@ func modified(name string) time.Time {
 
 func (a *adminSide) sources(parts adminParts, dir string) admin.Sources {
 	return admin.Sources{
-		Streams:      func() admin.StreamStats { return a.streamStats(parts) },
-		Rejected:     func() map[string]uint64 { return map[string]uint64{"connections": parts.serving.refused.Load()} },
+		Streams: func() admin.StreamStats { return a.streamStats(parts) },
+		Rejected: func() map[string]uint64 {
+			return map[string]uint64{"connections": parts.serving.refused.Load(), "resets": parts.serving.resets.cuts.Load()}
+		},
 		AuthFailures: parts.verifier.Failures,
 		Panics:       parts.serving.guard.panics.Load,
 		BodyBytes:    a.bodyBytes.Load,

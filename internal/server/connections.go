@@ -19,19 +19,13 @@ type connections struct {
 	logger *slog.Logger
 	// refused, if set, counts for the operator.
 	refused *atomic.Uint64
-
-	mu       sync.Mutex
-	warned   time.Time
-	refusals int // since then
+	warn    seldom
 }
 
 // bound returns a listener whose connections count.
 func (c *connections) bound(tcp net.Listener) net.Listener {
 	return &boundListener{tcp, c}
 }
-
-// warnEvery is how often the log tells that connections are refused.
-const warnEvery = 10 * time.Second
 
 // refuse cuts a connection. It counts and logs first: who sees the cut finds
 // the reason in the log.
@@ -40,15 +34,7 @@ func (c *connections) refuse(conn net.Conn) {
 	if c.refused != nil {
 		c.refused.Add(1)
 	}
-	c.mu.Lock()
-	c.refusals++
-	n, now := c.refusals, time.Now()
-	quiet := now.Sub(c.warned) < warnEvery
-	if !quiet {
-		c.warned, c.refusals = now, 0
-	}
-	c.mu.Unlock()
-	if !quiet {
+	if n, ok := c.warn.count(time.Now()); ok {
 		c.logger.Warn("connections are refused: as many as may be are open; see --max-connections", "open", c.most, "refused", n)
 	}
 }

@@ -70,7 +70,8 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// servingOptions configure serving. The limits, observe and closeStreams may be left out.
+// servingOptions configure serving. The limits, observe, closeStreams and now may be
+// left out.
 type servingOptions struct {
 	secure http.Handler // for HTTPS
 	plain  http.Handler // for plain HTTP, on either port
@@ -83,6 +84,8 @@ type servingOptions struct {
 	// should end all streams before its context ends. A stream is a request that
 	// would never end by itself.
 	closeStreams func(context.Context)
+	// now is the clock by which requests that are taken back are forgiven.
+	now func() time.Time
 }
 
 // serving is the HTTP side of the server: its ports, and for HTTPS and plain HTTP a
@@ -104,13 +107,17 @@ type serving struct {
 	loops sync.WaitGroup
 
 	refused atomic.Uint64 // connections, because too many were open
+	resets  *resets
 
 	cut context.CancelFunc // ends the contexts of all requests
 }
 
 func newServing(options servingOptions) *serving {
 	options.limits = options.limits.withDefaults()
-	s := &serving{options: options, guard: newGuard(options.logger)}
+	if options.now == nil {
+		options.now = time.Now
+	}
+	s := &serving{options: options, guard: newGuard(options.logger), resets: &resets{logger: options.logger, now: options.now}}
 	requests, cut := context.WithCancel(context.Background())
 	s.cut = cut
 	secure, plain := s.around(options.secure), s.around(options.plain)
@@ -148,7 +155,7 @@ func (s *serving) newLane(requests context.Context, handler http.Handler, handOv
 // long those may take depends on what they are, which the handler knows.
 func (s *serving) newServer(requests context.Context, handler http.Handler) *http.Server {
 	return &http.Server{
-		Handler:           beginning(handler),
+		Handler:           beginning(s.resets.watching(handler)),
 		ReadHeaderTimeout: s.options.limits.head,
 		IdleTimeout:       s.options.limits.idle,
 		MaxHeaderBytes:    maxHeadBytes - headSlop,
@@ -160,7 +167,7 @@ func (s *serving) newServer(requests context.Context, handler http.Handler) *htt
 			if guest, ok := conn.(lane.Guest); ok {
 				return context.WithValue(ctx, guestKey{}, guest)
 			}
-			return ctx
+			return s.resets.connContext(ctx, conn)
 		},
 	}
 }
