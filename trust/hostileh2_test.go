@@ -14,6 +14,7 @@ import (
 
 // Types and flags of frames of HTTP/2, RFC 9113.
 const (
+	frameData         = 0
 	frameHeaders      = 1
 	frameReset        = 3
 	frameSettings     = 4
@@ -34,8 +35,13 @@ func frame(kind, flags byte, stream uint32, payload string) string {
 }
 
 // getHeaders returns the headers of a GET, in the simplest form of HPACK.
-func getHeaders(path string) string {
-	return "\x82\x87\x01\x01h\x04" + string(rune(len(path))) + path
+func getHeaders(path string) string { return headersOf("\x82", path) }
+
+// putHeaders returns those of a PUT.
+func putHeaders(path string) string { return headersOf("\x02\x03PUT", path) }
+
+func headersOf(method, path string) string {
+	return method + "\x87\x01\x01h\x04" + string(rune(len(path))) + path
 }
 
 // speakTwo opens a connection of HTTP/2 with settings and sends frames over it.
@@ -76,10 +82,22 @@ func endlessHeaders(continuations int) string {
 // and docs/reliability.md has what they can do: a known gap.
 const streamsPerAttacker = 5
 
+// takenBack is how many requests are sent on one connection and taken back at once:
+// more than may be there at a time.
+const takenBack = 500
+
+// cancel returns the frame that takes a request back.
+func cancel(id uint32) string { return frame(frameReset, 0, id, "\x00\x00\x00\x08") }
+
 var attacksOverHTTP2 = []attack{
-	{name: "requests that are taken back at once", share: streamsPerAttacker, open: func(h *hostile) (net.Conn, error) {
-		return h.speakTwo("", eachStream(streamsPerAttacker, func(id uint32) string {
-			return frame(frameHeaders, endStream|endHeaders, id, getHeaders("/large.json")) + frame(frameReset, 0, id, "\x00\x00\x00\x08")
+	{name: "reads that are taken back at once", open: func(h *hostile) (net.Conn, error) {
+		return h.speakTwo("", eachStream(takenBack, func(id uint32) string {
+			return frame(frameHeaders, endStream|endHeaders, id, getHeaders("/large.json")) + cancel(id)
+		}))
+	}},
+	{name: "writes that are taken back at once", open: func(h *hostile) (net.Conn, error) {
+		return h.speakTwo("", eachStream(takenBack, func(id uint32) string {
+			return frame(frameHeaders, endHeaders, id, putHeaders("/taken/back.json")) + frame(frameData, endStream, id, `"back"`) + cancel(id)
 		}))
 	}},
 	{name: "heads that are continued without end", open: func(h *hostile) (net.Conn, error) { return h.speakTwo("", endlessHeaders(30)) }},
