@@ -15,7 +15,10 @@ func newCheckCommand(a *app) *cobra.Command {
 		Short: "look for damage in a data directory",
 		Long: `livetree check looks through the data directory of a server that is stopped: every file
 and row, the indexes against the data, the change log. It says what is damaged and
-what to do, and changes nothing. Exit code 65 if something is damaged.`,
+what to do, and changes nothing. Exit code 65 if something is damaged.
+
+A server that has met damage refuses writes, also after a restart. If check finds none,
+it removes the note of it, DATA/damage, and the server accepts writes again.`,
 		Example: "  livetree check ./livetree-data",
 		GroupID: groupCare,
 		Args:    takes("DATA"),

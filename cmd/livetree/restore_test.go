@@ -23,8 +23,18 @@ func TestDrillOfTheOperator(t *testing.T) {
 	refused(t, "stop the server first", "check", data)
 	p.end()
 
-	if out := done(t, "check", data); !strings.Contains(out, ": ok: ") {
+	if out := done(t, "check", data); !strings.Contains(out, ": ok: ") || strings.Contains(out, "note") {
 		t.Errorf("livetree check: %q", out)
+	}
+	note := filepath.Join(data, "damage")
+	if err := os.WriteFile(note, []byte("2026-11-15T12:00:00Z something was damaged\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := done(t, "check", data); !strings.Contains(out, "note, file damage: ") || !strings.Contains(out, "something was damaged") {
+		t.Errorf("livetree check with a note of damage: %q", out)
+	}
+	if _, err := os.Stat(note); err == nil {
+		t.Error("livetree check has left the note of damage there")
 	}
 	if out := done(t, "backup", "verify", dir); !strings.Contains(out, ": ok: ") {
 		t.Errorf("livetree backup verify: %q", out)

@@ -14,7 +14,8 @@ const restoreBackup = "restore the newest backup into an empty directory, and ke
 // Check looks through the data directory of a server that is stopped: every file,
 // block and row, the indexes against the data, the change log. It fails with
 // store.ErrInUse while a server has the directory open. Other errors mean that it
-// could not look; what is damaged is in the report.
+// could not look; what is damaged is in the report. If nothing is, the note of
+// damage that a server may have met is removed, so that it accepts writes again.
 func Check(ctx context.Context, data string, progress func(Progress)) (r *Report, err error) {
 	lock, err := store.LockDirectory(data, store.Options{})
 	if errors.Is(err, store.ErrInUse) {
@@ -38,5 +39,21 @@ func Check(ctx context.Context, data string, progress func(Progress)) (r *Report
 		}
 	}}
 	r.Files = len(names)
-	return r, i.run(ctx, data)
+	if err := i.run(ctx, data); err != nil || !r.OK {
+		return r, err
+	}
+	return r, forget(data, r)
+}
+
+// forget removes the note of damage that a server has met, now that there is none.
+func forget(data string, r *Report) error {
+	note, err := store.ForgetDamage(data, store.Options{})
+	if err != nil {
+		return fmt.Errorf("there is no damage, but the note of some could not be removed, and the server would go on refusing writes: %w", err)
+	}
+	if note != "" {
+		r.add(Finding{Note: true, File: "damage", What: "damage was met before, and there is none now: " + note,
+			Advice: "the server accepts writes again; look after the disk and the memory of the machine"})
+	}
+	return nil
 }

@@ -12,5 +12,6 @@
 // before. It is there as a whole or not at all: everything is written beside its
 // place and renamed when it is on disk.
 //
-// Verify, Restore and Check change nothing in the directory that they read.
+// Verify, Restore and Check change nothing in the directory that they read, but
+// that a Check which finds no damage removes the note of some.
 package backup

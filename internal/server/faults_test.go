@@ -322,8 +322,9 @@ func childOf(group, i int) string {
 	return `"` + string(text) + `"`
 }
 
-// damageLargestTable flips a bit in the middle of the largest table.
-func damageLargestTable(t *testing.T, data string) {
+// damageLargestTable flips a bit in the middle of the largest table; mend flips it
+// back.
+func damageLargestTable(t *testing.T, data string) (mend func()) {
 	t.Helper()
 	tables, err := filepath.Glob(filepath.Join(data, "store", "*.sst"))
 	if err != nil || len(tables) == 0 {
@@ -338,6 +339,7 @@ func damageLargestTable(t *testing.T, data string) {
 	damaged := []byte(text)
 	damaged[len(damaged)/3] ^= 4
 	writeFile(t, name, string(damaged))
+	return func() { writeFile(t, name, text) }
 }
 
 // wantStream wants that all of a stream, which the server ends, holds a text and no

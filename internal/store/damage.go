@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
+	"time"
 
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -38,6 +40,9 @@ func (s *Store) noteDamage(d damage) {
 		err = fmt.Errorf("%w: %w", ErrDamaged, d)
 	}
 	first := s.health.damage.CompareAndSwap(nil, &err)
+	if first {
+		s.rememberDamage(d)
+	}
 	if _, told := s.health.damagedFiles.LoadOrStore(d.file, true); told || d.file == "" && !first {
 		return
 	}
@@ -46,10 +51,59 @@ func (s *Store) noteDamage(d damage) {
 	if d.file != "" {
 		attributes = append(attributes, "file", d.file, "from", describeKey(d.span.from), "to", describeKey(d.span.to))
 	}
-	s.opts.Logger.Error("stored data is damaged: writes are refused until a backup is restored", attributes...)
+	s.opts.Logger.Error("stored data is damaged: writes are refused until a backup is restored, or the loss is accepted", attributes...)
 }
 
-// Damage returns the first damage that was met since the store was opened.
+// damageFile says that damage was met. While it is there, no writes are let in:
+// a restart does not make what is damaged whole.
+const damageFile = "damage"
+
+// rememberDamage writes the note of damage. Without it a restart would let writes
+// in until the damage is met anew.
+func (s *Store) rememberDamage(d damage) {
+	text := fmt.Sprintf("%s %s\n", s.opts.Now().UTC().Format(time.RFC3339), strings.Join(strings.Fields(d.Error()), " "))
+	if err := s.dir.write(damageFile, text); err != nil && !errors.Is(err, errSealed) {
+		s.opts.Logger.Error("the damage could not be noted: after a restart writes are let in until it is met again", "file", damageFile, "error", err)
+	}
+}
+
+// recallDamage refuses writes if damage was met before the store was opened.
+func (s *Store) recallDamage() error {
+	text, err := s.dir.read(damageFile)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	err = fmt.Errorf("%w: it was met before: %s", ErrDamaged, strings.TrimSpace(text))
+	if s.health.damage.CompareAndSwap(nil, &err) {
+		s.opts.Logger.Error("damage was met before this start: writes are refused until livetree check finds none, a backup is restored, or the loss is accepted",
+			"code", codeDamaged, "met", strings.TrimSpace(text))
+	}
+	return nil
+}
+
+// ForgetDamage removes the note of damage from a data directory that somebody has
+// checked and that no store has open, and returns it. Without a note it returns
+// the empty text.
+func ForgetDamage(path string, opts Options) (note string, err error) {
+	opts, err = opts.withDefaults()
+	if err != nil {
+		return "", err
+	}
+	d := &directory{fs: opts.FS, path: path}
+	note, err = d.read(damageFile)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	if err == nil {
+		err = errors.Join(d.fs.Remove(d.join(damageFile)), d.sync())
+	}
+	return strings.TrimSpace(note), err
+}
+
+// Damage returns the first damage that was met, be it before the store was opened.
 func (s *Store) Damage() error {
 	if err := s.health.damage.Load(); err != nil {
 		return *err

@@ -393,4 +393,44 @@ func TestReadsGoOnBesideDamage(t *testing.T) {
 	if n := strings.Count(told.String(), "stored data is damaged"); n == 0 {
 		t.Errorf("nobody was told: %s", told.String())
 	}
+	if note := string(readFile(t, disk, "data/"+damageFile)); !strings.Contains(note, ".sst") {
+		t.Errorf("the note of the damage is %q, want the name of the table", note)
+	}
+}
+
+// TestDamageIsRemembered: a restart lets no writes in, until somebody has looked
+// and removes the note.
+func TestDamageIsRemembered(t *testing.T) {
+	p := newPatient(t)
+	disk := p.copy()
+	const note = "2026-11-15T12:00:00Z store/000007.sst is damaged"
+	writeFile(t, disk, "data/"+damageFile, note+"\n")
+	admit := func() (string, error) {
+		t.Helper()
+		told := &transcript{}
+		s, err := Open("data", Options{FS: disk, BallastBytes: -1, Logger: told.logger()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if got := useDatabase(t, s, patientNames[0]).export("last"); got != p.texts[patientNames[0]+" last"] {
+			t.Errorf("a read beside the note of damage is %s", got)
+		}
+		return told.String(), s.Admit(putWrite(t, "x", "1"))
+	}
+	for range 2 {
+		told, err := admit()
+		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), note) || !strings.Contains(told, "code=damaged") {
+			t.Errorf("Admit = %v, the log is %s, want that it is refused and told", err, told)
+		}
+	}
+	if got, err := ForgetDamage("data", Options{FS: disk}); got != note || err != nil {
+		t.Errorf("ForgetDamage = %q, %v, want the note", got, err)
+	}
+	if told, err := admit(); err != nil || strings.Contains(told, "damage") {
+		t.Errorf("Admit = %v, the log is %s, want that all is well", err, told)
+	}
+	if got, err := ForgetDamage("data", Options{FS: disk}); got != "" || err != nil {
+		t.Errorf("ForgetDamage again = %q, %v, want nothing", got, err)
+	}
 }

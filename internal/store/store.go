@@ -141,7 +141,7 @@ func (s *Store) start() error {
 	if err := s.Names(func(_ string, id ID) bool { s.log.touch(id); return true }); err != nil {
 		return err
 	}
-	if err := s.loadScrub(); err != nil {
+	if err := errors.Join(s.recallDamage(), s.loadScrub()); err != nil {
 		return err
 	}
 	s.pipeline.init(s.meta.group+1, s.meta.millis)
