@@ -83,6 +83,7 @@ var commands = []func(*app) *cobra.Command{
 	newBackupCommand,
 	newRestoreCommand,
 	newCheckCommand,
+	newAcceptLossCommand,
 	newReadyCommand,
 	newTopCommand,
 	newProfileCommand,

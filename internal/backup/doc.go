@@ -3,7 +3,8 @@
 // rest.
 //
 // Take makes a backup, Verify and Restore use one, Check looks at the data
-// directory of a server that is stopped. A Manifest says what a backup holds, a
+// directory of a server that is stopped, AcceptLoss rescues what is left of one that
+// is damaged. A Manifest says what a backup holds, a
 // Report what is wrong with a backup or a data directory. docs/backup.md
 // describes the files.
 //
@@ -12,6 +13,6 @@
 // before. It is there as a whole or not at all: everything is written beside its
 // place and renamed when it is on disk.
 //
-// Verify, Restore and Check change nothing in the directory that they read, but
+// Verify, Restore, Check and AcceptLoss change nothing in the directory that they read, but
 // that a Check which finds no damage removes the note of some.
 package backup

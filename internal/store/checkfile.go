@@ -123,17 +123,26 @@ func (s *Store) checkFile(name string, check func(vfs.File) error) (bytes int64,
 
 // checkTable reads all blocks of a table, past the block cache.
 func (s *Store) checkTable(f vfs.File) error {
-	readable, err := sstable.NewSimpleReadable(keepOpen{f})
+	r, err := s.openTable(f)
 	if err != nil {
 		return err
+	}
+	return errors.Join(r.ValidateBlockChecksums(), r.Close())
+}
+
+// openTable opens a table past the block cache.
+func (s *Store) openTable(f vfs.File) (*sstable.Reader, error) {
+	readable, err := sstable.NewSimpleReadable(keepOpen{f})
+	if err != nil {
+		return nil, err
 	}
 	options := s.pebbleOptions(s.opts.FS)
 	options.EnsureDefaults()
 	r, err := sstable.NewReader(context.Background(), readable, options.MakeReaderOptions())
 	if err != nil {
-		return errors.Join(err, readable.Close())
+		return nil, errors.Join(err, readable.Close())
 	}
-	return errors.Join(r.ValidateBlockChecksums(), r.Close())
+	return r, nil
 }
 
 // keepOpen leaves closing a file to whoever opened it.
