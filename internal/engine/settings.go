@@ -112,8 +112,16 @@ func (d *Database) Identify(ctx context.Context, credential string) (auth.Identi
 	return d.opts.Verifier.Verify(ctx, credential, d.published.Load().settings.credentials(d.opts.Name))
 }
 
-// Holds reports whether an identity is still good.
-func (d *Database) Holds(who auth.Identity) bool { return d.watches.holds(who, d.published.Load()) }
+// Holds reports whether an identity is still good. In a database that is closed none
+// is: it was dropped perhaps, and another has its name.
+func (d *Database) Holds(who auth.Identity) bool {
+	select {
+	case <-d.ended:
+		return false
+	default:
+		return d.watches.holds(who, d.published.Load())
+	}
+}
 
 // HasSecrets reports whether there is any credential for the database.
 func (d *Database) HasSecrets() bool {

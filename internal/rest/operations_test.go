@@ -121,6 +121,24 @@ func TestOperationsOfAnotherDatabaseAreNotTold(t *testing.T) {
 	}
 }
 
+// TestOperationsBehindADrop: who was the operator of a database is not told what is
+// done with another that gets its name.
+func TestOperationsBehindADrop(t *testing.T) {
+	s := serveOperations(t, rest.StreamOptions{})
+	c := s.listen("http/1.1", profileTarget)
+	s.operations.Record(rest.Operation{Database: "default", Name: rest.OperationRead, Path: "/ours.json"})
+	c.operation()
+	if err := s.catalog.Drop("default"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.catalog.Create("default"); err != nil {
+		t.Fatal(err)
+	}
+	s.operations.Record(rest.Operation{Database: "default", Name: rest.OperationRead, Path: "/theirs.json"})
+	c.want("event: auth_revoked\n" + `data: "credential is no longer valid"`)
+	c.wantEnd()
+}
+
 func TestOperationsAreForTheOperator(t *testing.T) {
 	s := serveOperations(t, rest.StreamOptions{Max: 1})
 	front := &server{s.secure, t}
