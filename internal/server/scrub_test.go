@@ -45,7 +45,7 @@ func TestScrubOfDamagedTable(t *testing.T) {
 	if status, got := m.send("PUT", m.public+"/new.json", "", "1"); status != 500 || !strings.Contains(got, "data corruption") {
 		t.Errorf("PUT after the scrub has found damage: %d %s, want that it is refused", status, got)
 	}
-	for _, want := range []string{"code=damaged", "file=store/", "from=", "to="} {
+	for _, want := range []string{"code=damaged", "file=store/", `from="database 1 /d/`, `to="database 1 /d/`} {
 		if !strings.Contains(m.log.String(), want) {
 			t.Errorf("the log lacks %s:\n%.3000s", want, m.log)
 		}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +79,7 @@ func (s *Store) tables() ([]table, error) {
 	for _, t := range byNumber {
 		list = append(list, t)
 	}
-	slices.SortFunc(list, func(a, b table) int { return int(a.number) - int(b.number) })
+	slices.SortFunc(list, func(a, b table) int { return cmp.Compare(a.number, b.number) })
 	return list, nil
 }
 

@@ -31,19 +31,26 @@ func (d damage) Unwrap() error { return d.err }
 // codeDamaged is by what scripts find the lines of the log about damage.
 const codeDamaged = "damaged"
 
-// noteDamage counts damage and refuses writes from here on. Pebble meets the same
-// bad block again and again: each file is logged once.
+// noteDamage counts damage and refuses writes from here on. It is logged before
+// anybody can see that. Pebble meets the same bad block again and again: each file
+// is logged once.
 func (s *Store) noteDamage(d damage) {
 	s.counters.damages.Add(1)
+	s.logDamage(d)
 	var err error = d
 	if !errors.Is(err, ErrDamaged) {
 		err = fmt.Errorf("%w: %w", ErrDamaged, d)
 	}
-	first := s.health.damage.CompareAndSwap(nil, &err)
-	if first {
+	if s.health.damage.CompareAndSwap(nil, &err) {
 		s.rememberDamage(d)
 	}
-	if _, told := s.health.damagedFiles.LoadOrStore(d.file, true); told || d.file == "" && !first {
+}
+
+func (s *Store) logDamage(d damage) {
+	if d.file == "" && s.Damage() != nil {
+		return // a consequence
+	}
+	if _, told := s.health.damagedFiles.LoadOrStore(d.file, true); told {
 		return
 	}
 	// As text: Pebble's errors bring their stacks along for a logger.

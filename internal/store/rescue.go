@@ -159,6 +159,9 @@ func (r *rescue) flush() error {
 }
 
 func (r *rescue) commit(w tree.Write) error {
+	if err := r.into.Admit(w); err != nil {
+		return err // on a full disk Pebble would wait for ever
+	}
 	r.position++
 	b, err := r.into.Build(r.id, tree.Change{Write: w, Position: r.position, Millis: r.millis}, nil, nil, nil)
 	if err != nil {

@@ -268,3 +268,20 @@ func TestLossesForPeople(t *testing.T) {
 		t.Errorf("merged: %x", l.lost)
 	}
 }
+
+// TestRescueIntoFullDisk fails, and does not wait for space.
+func TestRescueIntoFullDisk(t *testing.T) {
+	t.Parallel()
+	p := newPatient(t)
+	a, err := OpenArchive("data", Options{FS: p.copy()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	s := newStand(t, Options{})
+	s.health.disk.Store(diskLow)
+	_, err = a.Rescue(&Losses{}, 1, s.Store, s.id, func(s Settings) (Settings, error) { return s, nil })
+	if !errors.Is(err, ErrNoSpace) {
+		t.Errorf("Rescue = %v, want %v", err, ErrNoSpace)
+	}
+}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -207,10 +208,19 @@ func (s *Store) scrubTable(t table) {
 		return
 	}
 	if errors.Is(err, ErrDamaged) || errors.Is(err, syscall.EIO) {
-		s.noteDamage(damage{t.file(), t.span, err})
+		s.noteDamage(damage{t.file(), s.damagedSpan(t), err})
 		return
 	}
 	s.opts.Logger.Warn("a table could not be read again: the next round tries once more", "file", t.file(), "error", err)
+}
+
+// damagedSpan narrows down which rows of a damaged table cannot be read.
+func (s *Store) damagedSpan(t table) span {
+	lost, some := s.lostRows(t)
+	if !some {
+		return t.span
+	}
+	return span{lost.from, bytes.TrimSuffix(lost.to, []byte{0})}
 }
 
 func (s *Store) inUse(wanted table) bool {
