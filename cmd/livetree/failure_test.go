@@ -69,6 +69,29 @@ func TestInterruptedOperator(t *testing.T) {
 	}
 }
 
+// TestInterruptedRestore: what was not read to its end is not called ok.
+func TestInterruptedRestore(t *testing.T) {
+	p, data := operated(t)
+	dir := filepath.Join(t.TempDir(), "backup")
+	done(t, "backup", dir, "--data", data)
+	p.end()
+	for _, args := range [][]string{{"restore", dir, filepath.Join(t.TempDir(), "new")}, {"backup", "verify", dir}} {
+		signals := make(chan os.Signal, 1)
+		signals <- syscall.SIGINT
+		out, errs := &terminal{}, &terminal{}
+		a := newApp()
+		a.stdout, a.stderr = out, errs
+		a.isTerminal = func(any) bool { return false }
+		code := run(signals, a, args)
+		if code == 0 {
+			continue // it was faster
+		}
+		if code != client.ExitInterrupted || out.String() != "" || !oneLine(errs.String()) || !strings.HasSuffix(errs.String(), "interrupted\n") {
+			t.Errorf("livetree %q, interrupted: exit %d, %q, %q", args, code, out, errs)
+		}
+	}
+}
+
 // TestDoctorLooksInside: with a data directory it finds the authority by itself, and
 // asks the server how it is.
 func TestDoctorLooksInside(t *testing.T) {

@@ -190,6 +190,9 @@ func report(stderr io.Writer, asJSON bool, err error) int {
 		return exit
 	}
 	line := strings.Join(strings.Fields(err.Error()), " ")
+	if errors.Is(err, context.Canceled) {
+		line = strings.ReplaceAll(line, context.Canceled.Error(), client.ErrInterrupted.Error())
+	}
 	if asJSON {
 		printJSON(stderr, failureJSON{Error: line, Exit: exit})
 	} else {

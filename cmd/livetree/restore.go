@@ -36,7 +36,7 @@ empty or not exist. A backup that is damaged is not restored: exit code 65.` + t
 			r, err := backup.Restore(c.Context(), args[0], args[1], opts)
 			p.end()
 			if err != nil {
-				if r != nil && !asJSON {
+				if r != nil && !r.OK && !asJSON { // one that was cut short says nothing
 					say(a.stderr, r.String())
 				}
 				return err
