@@ -570,7 +570,7 @@ func (w *testament) outcome(t *testing.T) string {
 // before they are stored. The checker must not believe it.
 func TestHastyPromisesAreNoticed(t *testing.T) {
 	t.Parallel()
-	const attempts = 60
+	const attempts = 1000 // few are needed
 	for range attempts {
 		sc := scenario{Operation: 60 + rand.IntN(150), Errno: syscall.EIO, Lasting: true, Hasty: true}
 		will := sc.run(t)
