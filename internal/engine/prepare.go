@@ -37,12 +37,13 @@ func (d *Database) prepare(op *operation) (trace string, err error) {
 	if op.request.IfMatch != "" {
 		p.reads = append(p.reads, op.request.At)
 	}
-	j, err := d.judge(view.Tree(d.id), published.settings, op.request, math.MaxInt)
+	t := view.Tree(d.id)
+	j, err := d.judge(t, published.settings, op.request, math.MaxInt)
 	if err != nil {
 		return j.Trace, err
 	}
 	p.commit, p.reads = j.Commit, append(p.reads, j.reads...)
-	if p.rows, err = d.store.Prepare(d.id, p.commit.Write, published.settings.indexes, heavyBytes); err != nil {
+	if p.rows, err = t.Prepare(p.commit.Write, published.settings.indexes, heavyBytes); err != nil {
 		return j.Trace, err
 	}
 	op.prepared = p

@@ -166,7 +166,7 @@ func (b *builder) adopt() {
 		return
 	}
 	for _, h := range b.homes.list {
-		if h.split {
+		if h.split && !b.isCleared(h) {
 			return
 		}
 	}
@@ -188,7 +188,7 @@ func (b *builder) rewrite(h *home) error {
 		return err
 	}
 	h.empty = h.node.IsNull()
-	if h.split {
+	if h.split && !b.isCleared(h) {
 		if err := b.clear(h.location); err != nil {
 			return err
 		}
@@ -203,6 +203,12 @@ func (b *builder) rewrite(h *home) error {
 		return b.rows.Delete(h.key, nil)
 	}
 	return nil
+}
+
+// isCleared reports whether the rows that are prepared for a home begin with
+// deleting what is there.
+func (b *builder) isCleared(h *home) bool {
+	return slices.ContainsFunc(b.prepared, func(p preparedNode) bool { return p.cleared && bytes.Equal(p.key, h.key) })
 }
 
 // edited returns the new node of a home. Nodes whose rows are prepared are
