@@ -157,6 +157,12 @@ func (v *Verifier) Grant(assertion string, database Database, isHere func(audien
 // a caller who finds that not even its database is.
 func UnknownAccount() error { return assertionRefusal(errAccount) }
 
+// googleTokenURI is the audience of what the libraries for Python and Java sign,
+// whatever the token_uri of the key file is. It is good here, too: the keys of
+// accounts are known to this server alone, so such an assertion is of no use at the
+// endpoint that it names, nor can one from there be meant for us.
+const googleTokenURI = "https://oauth2.googleapis.com/token"
+
 // asserted returns the account that signed an assertion. What an assertion says
 // is looked at only when it is known who says it.
 func (v *Verifier) asserted(text string, database Database, isHere func(string) bool) (Account, error) {
@@ -179,7 +185,7 @@ func (v *Verifier) asserted(text string, database Database, isHere func(string) 
 		return Account{}, errDelegation
 	}
 	audience, ok, err := t.claims.text("aud")
-	if err != nil || !ok || audience != account.TokenURI && !isHere(audience) {
+	if err != nil || !ok || audience != account.TokenURI && audience != googleTokenURI && !isHere(audience) {
 		return Account{}, errTokenURI
 	}
 	now := v.now()

@@ -138,6 +138,26 @@ func TestGrantHere(t *testing.T) {
 	}
 }
 
+// TestGrantForGoogle: the libraries for Python and Java name Google's endpoint even
+// when they ask here. Nothing like it will do.
+func TestGrantForGoogle(t *testing.T) {
+	t.Parallel()
+	v := newVerifier(t, auth.Options{Now: func() time.Time { return now }})
+	account := newAccount(t, "backend", rsaKey())
+	db := auth.Database{Name: "chat", Accounts: []auth.Account{account}}
+	for audience, want := range map[string]bool{
+		"https://oauth2.googleapis.com/token":      true,
+		"https://oauth2.googleapis.com/token/":     false,
+		"http://oauth2.googleapis.com/token":       false,
+		"https://oauth2.googleapis.com.evil/token": false,
+	} {
+		_, err := v.Grant(forge(fmt.Sprintf(rs, account.KeyID), asserted("aud", quote(audience)), rsaKey()), db, elsewhere)
+		if (err == nil) != want {
+			t.Errorf("the audience %s: %v, want it granted: %t", audience, err, want)
+		}
+	}
+}
+
 // TestAssertionsAreUsedOnce uses assertions again: without a jti two programs may
 // have signed the same one, in the seconds after iat and never later.
 func TestAssertionsAreUsedOnce(t *testing.T) {
