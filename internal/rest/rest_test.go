@@ -305,7 +305,11 @@ func TestExplain(t *testing.T) {
 		`GET /p.json?explain=true&orderBy="name"&`+a, `200 {"path":"/p","how":"none","index":"name","state":"missing","rows":0,"bytes":0,"result":0,"add":"\".indexOn\": \"name\" for path \"/p\""}`,
 		`PUT /p.json?explain=true 1`, `400 `+errorBody("the parameter explain works with GET only"),
 	)
-	got, _ := s.do(`GET /p.json?explain=true&orderBy="age"&limitToFirst=1&` + a)
+	got := ""
+	await(t, "the index to be built", func() bool {
+		got, _ = s.do(`GET /p.json?explain=true&orderBy="age"&limitToFirst=1&` + a)
+		return !strings.Contains(got, `"state":"building"`)
+	})
 	if !strings.HasPrefix(got, `200 {"path":"/p","how":"chunk","index":"age","state":"ready","rows":1,`) {
 		t.Errorf("a query inside a chunk is explained by %s", got)
 	}
