@@ -201,7 +201,8 @@ func (c *trial) watchers(base string) []*watcher {
 // often it was killed.
 func (c *trial) disturb(ctx context.Context, watchers []*watcher) (kills int) {
 	random := rand.New(rand.NewPCG(7, 7))
-	for n := 1; ctx.Err() == nil; n++ {
+	started := time.Now()
+	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
 			return kills
@@ -210,13 +211,14 @@ func (c *trial) disturb(ctx context.Context, watchers []*watcher) (kills int) {
 		if c.cuts {
 			watchers[random.IntN(len(watchers))].cutOff()
 		}
-		if c.kills && n%60 == 0 {
+		if c.kills && time.Since(started) > 600*time.Millisecond {
 			kills++
 			c.server.kill()
 			if err := c.server.start(); err != nil {
 				c.server.t.Error(err)
 				return kills
 			}
+			started = time.Now()
 		}
 	}
 	return kills
