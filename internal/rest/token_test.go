@@ -171,7 +171,7 @@ func TestTokenEndpointRefuses(t *testing.T) {
 		"an unknown key":         {"POST /oauth2/token " + grantForm(assert(t, strings.Repeat("0", 40), "default", fileURI)), formType, "400 invalid_grant"},
 		"an unknown database":    {"POST /oauth2/token " + grantForm(assert(t, id, "nobody", fileURI)), formType, "400 invalid_grant"},
 		"not a database":         {"POST /oauth2/token " + grantForm(assert(t, id, "No/where", fileURI)), formType, "400 invalid_grant"},
-		"another audience":       {"POST /oauth2/token " + grantForm(assert(t, id, "default", "https://oauth2.googleapis.com/token")), formType, "400 invalid_grant"},
+		"another audience":       {"POST /oauth2/token " + grantForm(assert(t, id, "default", "https://oauth2.example.org/token")), formType, "400 invalid_grant"},
 		"oversized":              {"POST /oauth2/token " + grantForm(good()) + "&x=" + strings.Repeat("x", 64<<10), formType, "400 invalid_request"},
 	} {
 		t.Run(name, func(t *testing.T) {
