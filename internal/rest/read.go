@@ -93,7 +93,8 @@ func (c *call) look() (content, string, error) {
 	if c.database == nil {
 		return nullText, c.nullTag(), nil
 	}
-	snapshot := c.snapshot()
+	snapshot := c.database.Snapshot() // not by c.snapshot: this one stays off the heap
+	snapshot.Until(c.waiting())
 	defer snapshot.Close()
 	trace, err := snapshot.AllowRead(c.who, c.path(), c.params.filter())
 	c.showTrace(trace)
