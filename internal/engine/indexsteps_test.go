@@ -29,11 +29,15 @@ func TestIndexIsBuiltWhileParentsComeAndGo(t *testing.T) {
 	for i := range 40 {
 		f.put(fmt.Sprintf("users/g%02d", i), people(100))
 	}
+	writes := 150
+	if raceEnabled {
+		writes = 40
+	}
 	for round := range 3 {
 		f.rules(ageRules)
 		var writers sync.WaitGroup
 		for w := range 4 {
-			writers.Go(func() { f.disturb(round*4+w, 150) })
+			writers.Go(func() { f.disturb(round*4+w, writes) })
 		}
 		writers.Wait()
 		f.ready()

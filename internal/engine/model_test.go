@@ -33,8 +33,11 @@ var (
 func TestModel(t *testing.T) {
 	t.Parallel()
 	total := *modelTime
-	if testing.Short() {
+	switch {
+	case testing.Short():
 		total = 2 * time.Second
+	case raceEnabled:
+		total /= 3 // what it looks for does not take many steps
 	}
 	seed := *modelSeed
 	if seed == 0 {
