@@ -3,6 +3,8 @@ package server
 import (
 	"context"
 	"log/slog"
+
+	"github.com/livetree/livetree/internal/store"
 )
 
 // Of the files that the process may have open the store gets a quarter for its
@@ -14,7 +16,6 @@ const (
 	keptFiles    = 96
 	fewestConns  = 16
 	storeShare   = 4
-	mostTables   = 4096
 	fewestTables = 16
 )
 
@@ -23,9 +24,9 @@ const (
 // number is not known.
 func shareFiles(files uint64, wanted int) (tables, connections int) {
 	if files == 0 {
-		return mostTables, wanted
+		return store.DefaultMaxTables, wanted
 	}
-	tables = max(fewestTables, int(min(files/storeShare, mostTables)))
+	tables = max(fewestTables, int(min(files/storeShare, store.DefaultMaxTables)))
 	if rest := int64(min(files, 1<<40)) - int64(tables) - keptFiles; rest < int64(wanted) {
 		return tables, max(fewestConns, int(rest))
 	}

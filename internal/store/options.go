@@ -19,6 +19,7 @@ const (
 	DefaultChunkBytes = 2 << 10
 	MaxChunkBytes     = 4 << 10
 	DefaultCacheBytes = 64 << 20
+	DefaultMaxTables  = 4096
 
 	defaultMemTableBytes = 16 << 20
 	defaultBallastBytes  = 64 << 20
@@ -44,7 +45,7 @@ type Options struct {
 	// CacheBytes is the size of the block cache, memos included. Memtables come on
 	// top of it.
 	CacheBytes int64
-	// MaxTables is how many tables are open at a time, 4096 by default.
+	// MaxTables is how many tables are open at a time.
 	MaxTables int
 	// LogKeep bounds the log of changes.
 	LogKeep LogKeep
@@ -93,7 +94,7 @@ func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.ChunkBytes, DefaultChunkBytes)
 	o.ChunkBytes = max(o.ChunkBytes, 0)
 	setDefault(&o.CacheBytes, DefaultCacheBytes)
-	setDefault(&o.MaxTables, 4096)
+	setDefault(&o.MaxTables, DefaultMaxTables)
 	setDefault(&o.MemTableBytes, defaultMemTableBytes)
 	setDefault(&o.BallastBytes, defaultBallastBytes)
 	setDefault(&o.LogKeep.Age, time.Hour)
