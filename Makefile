@@ -25,16 +25,41 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check
-check: fmt vet staticcheck lint tidy fuzz vuln ## everything below that needs no judgement, except the tests
-	$(call say,check passed)
+check: fmt vet staticcheck lint tidy fuzz ## everything below that needs no judgement, except the tests
+	$(call say,govulncheck)
+	@status=0; scripts/vuln.sh $(TOOL) govulncheck ./... || status=$$?; \
+	case $$status in \
+	0) printf '\n--- check passed\n' ;; \
+	4) printf '\n--- check passed, but NOT CHECKED: known vulnerabilities\n' ;; \
+	*) exit $$status ;; \
+	esac
 
 .PHONY: test
 test: ## all tests, with the race detector and in random order
 	$(GO) test -race -shuffle=on -timeout 15m ./...
 
 .PHONY: bench
-bench: ## all benchmarks, BENCH=pattern BENCH_COUNT=n; compare two runs with `make benchstat`
+bench: ## all Go benchmarks, BENCH=pattern BENCH_COUNT=n; compare two runs with `make benchstat`; livetree-bench measures a whole server
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCH_COUNT) -timeout 60m ./...
+
+# n of `make growth`, which runs everything at n, 4n and 16n.
+GROWTH ?= 5000
+
+.PHONY: growth
+growth: ## what could grow with history, at n, 4n and 16n: GROWTH=n; a small n is part of the tests
+	$(call say,growth)
+	$(GO) test -count=1 -timeout 30m -v -run '^TestGrowth' ./internal/store ./internal/engine ./internal/watch
+	$(GO) test -count=1 -timeout 60m -v -run '^TestGrowth$$' ./internal/catalog -growth.n '$(GROWTH)'
+
+# How often calm and attack take turns, and how nice the attackers are: 0 lets them
+# take the processor from the server, as they run on the same machine.
+PRESSURE_ROUNDS ?= 3
+PRESSURE_NICE ?= 19
+
+.PHONY: pressure
+pressure: ## what ordinary clients notice of each attack, as a table: PRESSURE_ROUNDS=n PRESSURE_NICE=n; takes 10 minutes
+	$(call say,pressure)
+	$(GO) test -count=1 -timeout 60m -v -run '^TestPressure$$' ./trust -pressure.rounds $(PRESSURE_ROUNDS) -pressure.nice $(PRESSURE_NICE)
 
 .PHONY: benchstat
 benchstat: ## compare two saved runs: make benchstat OLD=old.txt NEW=new.txt
@@ -119,8 +144,9 @@ KEEP = -figures '$(abspath $(FIGURES))'
 # The long tests of the packages: counts for power cuts, faults and damage of the
 # disk, backups, watches, the model, streams.
 define long
-	$(GO) test -count=1 -timeout 48h -v -run 'PowerLoss$$|Model$$|WatchChecker$$' ./internal/engine $(KEEP) \
-		-crash.cuts $(1) -crash.time 24h -model.time $(4) -watch.runs $(3)
+	$(GO) test -count=1 -timeout 48h -v -run 'PowerLoss$$|Model$$' ./internal/engine $(KEEP) \
+		-crash.cuts $(1) -crash.time 24h -model.time $(4)
+	$(GO) test -count=1 -timeout 48h -v -run 'WatchChecker$$' ./internal/watch $(KEEP) -watch.runs $(3)
 	$(GO) test -count=1 -timeout 48h -v -run 'DiskFaults$$|Damage$$' ./internal/store $(KEEP) -fault.step 1 -damage.flips $(2)
 	$(GO) test -count=1 -timeout 48h -v -run 'Damage$$|Drill$$' ./internal/backup -damage.step 1 -drill.backups $(3)
 	$(GO) test -count=1 -timeout 48h -v -run 'Streams|Gate|Long' ./conformance -long -streams.time $(5) $(KEEP)
@@ -130,6 +156,7 @@ endef
 nightly: ## some hours: all tests under the race detector, kills, power cuts, faults, histories, twins, attacks, streams, fuzzing; figures go to FIGURES
 	$(call say,nightly)
 	$(GO) test -race -shuffle=on -timeout 30m ./...
+	$(MAKE) growth
 	$(GO) test -count=1 -timeout 12h -v ./trust -long $(KEEP)
 	$(call long,5000,50,20,10m,10m)
 	@FIGURES='$(abspath $(FIGURES))' GO='$(GO)' scripts/fuzz.sh $(NIGHTLY_FUZZ_SECONDS) each
@@ -157,7 +184,7 @@ modules: ## write docs/modules.txt, the modules in the command with their licenc
 	@git diff --stat -- docs/modules.txt
 
 .PHONY: vuln
-vuln: ## known vulnerabilities, where the database can be reached
+vuln: ## known vulnerabilities; fails where the database cannot be reached
 	$(call say,govulncheck)
 	@scripts/vuln.sh $(TOOL) govulncheck ./...
 

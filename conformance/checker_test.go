@@ -71,7 +71,7 @@ const trialTime = 2 * time.Minute
 // TestCheckerFails plants faults between server and watchers, each of which must
 // be found.
 func TestCheckerFails(t *testing.T) {
-	for fault, want := range map[string]string{"none": "", "drop": "went from", "double": "changed nothing", "swap": "comes behind"} {
+	for fault, want := range map[string]string{"none": "", "drop": "went from", "double": "changed nothing", "swap": "comes behind", "cancel": "was cancelled"} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			server := startProcess(t)

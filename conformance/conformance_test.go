@@ -32,6 +32,22 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// TestConformanceWithoutTheLane: the basics hold as well where net/http serves all.
+func TestConformanceWithoutTheLane(t *testing.T) {
+	basics := []string{"requests.txt", "conditions.txt", "streaming.txt", "errors.txt", "keep-alive.txt"}
+	for _, s := range readScripts(t) {
+		if !slices.Contains(basics, s.file) {
+			continue
+		}
+		t.Run(strings.TrimSuffix(s.file, ".txt"), func(t *testing.T) {
+			t.Parallel()
+			for _, problem := range newRunner(t, start(t, append(s.options, "no-lane")), 1).run(s) {
+				t.Error(problem)
+			}
+		})
+	}
+}
+
 func readScripts(t *testing.T) []script {
 	t.Helper()
 	files, err := filepath.Glob("*.txt")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strings"
 	"sync/atomic"
 )
 
@@ -33,18 +34,23 @@ func (p *lossyProxy) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(rw, answer.Body)
 		return
 	}
-	p.spoil(rw, answer.Body)
+	p.spoil(r.Context(), rw, answer.Body)
 }
 
-// spoil hands frames on; every twentieth is dropped, doubled, or swapped with the
-// next. The first is always right.
-func (p *lossyProxy) spoil(rw http.ResponseWriter, body io.Reader) {
+// spoil hands frames on; every twentieth is dropped, doubled, swapped with the next,
+// or followed by a cancel. The first is always right. Or it keeps the stream open
+// in place of a cancel.
+func (p *lossyProxy) spoil(ctx context.Context, rw http.ResponseWriter, body io.Reader) {
 	s := &stream{frames: make(chan string, 1000)}
 	go s.read(context.Background(), body)
 	held := ""
 	for n := 0; ; n++ {
 		frame, ok := <-s.frames
 		if !ok {
+			return
+		}
+		if p.fault == "keep" && strings.HasPrefix(frame, "event: cancel\n") {
+			<-ctx.Done()
 			return
 		}
 		if n > 0 && p.seen.Add(1)%20 == 0 {
@@ -56,6 +62,9 @@ func (p *lossyProxy) spoil(rw http.ResponseWriter, body io.Reader) {
 			case "swap":
 				held = frame
 				continue
+			case "cancel":
+				_, _ = io.WriteString(rw, frame+"event: cancel\ndata: null\n\n")
+				return
 			}
 		}
 		_, _ = io.WriteString(rw, frame+held)

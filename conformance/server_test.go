@@ -43,6 +43,12 @@ func configure(options []string) (server.Config, error) {
 		switch name {
 		case "dev":
 			c.Dev = true
+			// The names and the page that scripts send, as an operator would allow them.
+			c.DevOrigins = []string{"https://example.com"}
+			c.DevHosts = []string{"h", "db.example.com", "default.example", "elsewhere.example", "missing.example", "other.example",
+				"bylabel.other.example"}
+		case "no-lane":
+			c.NoLane = true
 		case "allow-http":
 			c.AllowHTTP = true
 		case "plain-port":

@@ -21,7 +21,8 @@ import (
 // What it holds the server to: a commit always changes the cache, its id is
 // greater than the one before, and the count of each writer rises by one at a
 // time, except by the first event of a stream that is not resumed, and by one that
-// tells everything anew. No count ever goes back.
+// tells everything anew. No count ever goes back. It may read everything, so it is
+// never cancelled.
 type watcher struct {
 	name     string
 	url      string // with a query
@@ -90,8 +91,14 @@ func (w *watcher) read(body io.Reader, resuming bool) error {
 		if err != nil {
 			return err
 		}
-		if m.event == "keep-alive" {
+		switch m.event {
+		case "keep-alive":
 			continue
+		case "cancel", "auth_revoked":
+			w.mu.Lock()
+			w.complain("it was cancelled, but everything may be read: %v", m)
+			w.mu.Unlock()
+			return io.EOF
 		}
 		commit = append(commit, m)
 		if m.id == "" {

@@ -2,7 +2,7 @@
 // network: every page in this directory, under the name of its file without .md.
 //
 // A page begins with a heading, which is its title. A new page needs nothing but
-// its file. The decisions are not in here: they are for those who have the source.
+// its file. The decisions are not in here: they are for readers of the source.
 package docs
 
 import (

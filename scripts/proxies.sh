@@ -48,7 +48,7 @@ ask() {
 }
 
 start_server() {
-	"$work/livetree" serve --dev --allow-http --keep-alive 1s --data "$work/data-$name" --addr 127.0.0.1:0 --admin-addr '' \
+	"$work/livetree" serve --dev --allow-http --trusted-proxy 127.0.0.1 --keep-alive 1s --data "$work/data-$name" --addr 127.0.0.1:0 --admin-addr '' \
 		>"$work/server.out" 2>"$work/server.log" &
 	server=$!
 	until_true 'the server' grep -q listening "$work/server.out"
@@ -142,7 +142,7 @@ check_stream() {
 
 # start_server_again starts it on the port that the proxy knows.
 start_server_again() {
-	"$work/livetree" serve --dev --allow-http --keep-alive 1s --data "$work/data-$name" --addr "$upstream" --admin-addr '' \
+	"$work/livetree" serve --dev --allow-http --trusted-proxy 127.0.0.1 --keep-alive 1s --data "$work/data-$name" --addr "$upstream" --admin-addr '' \
 		>"$work/server.out" 2>>"$work/server.log" &
 	server=$!
 	until_true 'the server' grep -q listening "$work/server.out"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 #
-# release.sh VERSION: build the release into dist/: a binary for each platform,
-# man pages and completions, checksums, and the list of modules in the binaries
-# (SBOM, SPDX). Every binary is built twice, in two directories, and the two must
+# release.sh VERSION: build the release into dist/: livetree and livetree-bench for
+# each platform, man pages and completions, checksums, and the list of modules in
+# each of the two (SBOM, SPDX). Every binary is built twice, in two directories, and the two must
 # be the same to the bit.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -14,11 +14,11 @@ GO=${GO:-go}
 rm -rf dist
 mkdir -p dist
 
-# build DIRECTORY PLATFORM OUTPUT builds the tree in a directory.
+# build DIRECTORY PLATFORM COMMAND OUTPUT builds a command of the tree in a directory.
 build() {
 	local os=${2%/*} arch=${2#*/}
 	(cd "$1" && CGO_ENABLED=0 GOOS=$os GOARCH=$arch GOFLAGS=-mod=readonly "$GO" build -trimpath -buildvcs=false \
-		-ldflags "-s -w -buildid= -X main.version=$version" -o "$3" ./cmd/livetree)
+		-ldflags "-s -w -buildid= -X main.version=$version" -o "$4" "./cmd/$3")
 }
 
 # Both are built from one copy of the tree: somebody may edit it meanwhile, and the two
@@ -33,21 +33,25 @@ SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 
 for platform in $platforms; do
-	name=livetree-$version-${platform/\//-}
-	[[ $platform == windows/* ]] && name+=.exe
-	build "$work/first" "$platform" "$PWD/dist/$name"
-	build "$work/second" "$platform" "$work/again"
-	cmp "dist/$name" "$work/again"
-	printf '%s: %d bytes, the same twice\n' "$name" "$(stat -c %s "dist/$name")"
+	for command in livetree livetree-bench; do
+		name=$command-$version-${platform/\//-}
+		[[ $platform == windows/* ]] && name+=.exe
+		build "$work/first" "$platform" $command "$PWD/dist/$name"
+		build "$work/second" "$platform" $command "$work/again"
+		cmp "dist/$name" "$work/again"
+		printf '%s: %d bytes, the same twice\n' "$name" "$(stat -c %s "dist/$name")"
+	done
 done
 
-# What the command says of itself comes from one that runs here.
-build "$work/first" "$("$GO" env GOHOSTOS)/$("$GO" env GOHOSTARCH)" "$work/livetree"
+# What the commands say of themselves comes from ones that run here.
+for command in livetree livetree-bench; do
+	build "$work/first" "$("$GO" env GOHOSTOS)/$("$GO" env GOHOSTARCH)" $command "$work/$command"
+	"$GO" run -C "$work/first/tools" ./sbom "$work/$command" "$version" >"dist/$command-$version.spdx.json"
+done
 "$work/livetree" man dist/man
 for shell in bash zsh fish powershell; do
 	"$work/livetree" completion $shell >"dist/livetree.$shell"
 done
-"$GO" run -C "$work/first/tools" ./sbom "$work/livetree" "$version" >"dist/livetree-$version.spdx.json"
 cp packaging/livetree.service LICENSE dist/
 (cd dist && find . -type f ! -name SHA256SUMS -printf '%P\n' | sort | xargs sha256sum >SHA256SUMS)
 printf 'dist/ holds %d files\n' "$(find dist -type f | wc -l)"

@@ -34,16 +34,20 @@ type attack struct {
 type hostile struct {
 	addr    string
 	trusted *x509.CertPool
+	from    net.Addr // nil for that of ordinary clients
+}
+
+func (h *hostile) dialer() *net.Dialer {
+	return &net.Dialer{Timeout: patience, LocalAddr: h.from}
 }
 
 func (h *hostile) dial() (net.Conn, error) {
-	return net.DialTimeout("tcp", h.addr, patience)
+	return h.dialer().Dial("tcp", h.addr)
 }
 
 // speak opens a TLS connection and sends something over it.
 func (h *hostile) speak(text string) (net.Conn, error) {
-	dialer := &net.Dialer{Timeout: patience}
-	conn, err := tls.DialWithDialer(dialer, "tcp", h.addr, &tls.Config{RootCAs: h.trusted})
+	conn, err := tls.DialWithDialer(h.dialer(), "tcp", h.addr, &tls.Config{RootCAs: h.trusted})
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +102,7 @@ func TestHostileClients(t *testing.T) {
 	t.Parallel()
 	connections, peak := length(60, 500, 5000), 0
 	limit := memoryLimit(connections)
-	p := startProcess(t, "--dev", "--cache", "16MiB", "--max-bodies", "64MiB", "--max-connections", "6000", "--head-timeout", fmt.Sprint(length(30, 2, 2), "s"),
+	p := startProcess(t, "--dev", "--dev-host", "h", "--cache", "16MiB", "--max-bodies", "64MiB", "--max-connections", "6000", "--max-connections-per-address", "6000", "--head-timeout", fmt.Sprint(length(30, 2, 2), "s"),
 		"--memory-limit", fmt.Sprintf("%dMiB", limit>>20))
 	c := newClient(t, p, 1)
 	c.must(t, request{method: "PUT", target: "/long.json", body: `"` + strings.Repeat("long", 1<<18) + `"`})
@@ -113,7 +117,7 @@ func TestHostileClients(t *testing.T) {
 	}
 	slowdown, all := 0, slices.Concat(attacks, attacksOverHTTP2)
 	for _, a := range all {
-		resident, times, problem := a.run(&hostile{p.address(), trusted}, c, p, connections)
+		resident, times, problem := a.run(&hostile{addr: p.address(), trusted: trusted}, c, p, connections)
 		peak = max(peak, resident)
 		if problem != "" {
 			t.Errorf("%s: %s", a.name, problem)

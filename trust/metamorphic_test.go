@@ -29,6 +29,7 @@ type variant struct {
 
 var variants = []variant{
 	{name: "HTTP/1.1", major: 1},
+	{name: "HTTP/1.1 without the lane", major: 1, flags: []string{"--lane=false"}},
 	{name: "HTTP/2", major: 2},
 	{name: "restarts", major: 1, restarts: 3},
 	{name: "small cache", major: 1, flags: []string{"--cache", "1MiB", "--log-keep", "1s,64KiB"}},

@@ -151,7 +151,7 @@ func TestHostileClientsFindBugs(t *testing.T) {
 			continue
 		}
 		// The ordinary client comes last: if it had a connection it would keep it.
-		s := a.besiege(&hostile{p.address(), trusted}, 60)
+		s := a.besiege(&hostile{addr: p.address(), trusted: trusted}, 60)
 		s.opening.Wait()
 		if _, problem := work(newClient(t, p, 1), a.name); problem == "" {
 			t.Error("an ordinary client was shut out, and nothing was found")

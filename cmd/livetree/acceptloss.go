@@ -21,9 +21,9 @@ one. It is the last resort: restore a backup if there is one that is good enough
 
 Alone it only says what is lost: the damaged files, and for each database the parts of
 its tree that are in them. With --yes-lose-data it writes all the rest to TARGET, which
-must be empty or not exist: every tree anew, with rules and secrets, and indexes that
+must be empty or not exist: every tree, with rules and secrets, and indexes that
 the server builds when it first opens a database. What is lost is not there any more,
-and nothing is made up for it. Streams begin anew.
+and nothing is put in its place. Streams start again.
 
 DATA is not changed, and its server must be stopped. Keep it: what is lost now may be
 found later by other means. TARGET needs as much space as the data. A damaged

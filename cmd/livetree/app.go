@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-	"golang.org/x/term"
+
+	"github.com/livetree/livetree/internal/cli"
 )
 
 // An app is what a command has around it. Tests give it other surroundings.
@@ -33,13 +33,8 @@ func newApp() *app {
 		stdout:     os.Stdout,
 		stderr:     os.Stderr,
 		lookup:     os.LookupEnv,
-		isTerminal: isTerminal,
+		isTerminal: cli.IsTerminal,
 	}
-}
-
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // usageTemplate is cobra's, shorter, and with flags that fit a screen.
@@ -127,44 +122,6 @@ func takes(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// flagError says in our words what is wrong with a flag.
-func flagError(c *cobra.Command, err error) error {
-	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {
-		return unknownFlag(c, unknown)
-	}
-	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		return fmt.Errorf("--%s=%s: %w", invalid.GetFlag().Name, invalid.GetValue(), spelled(invalid.GetFlag(), invalid.Unwrap()))
-	}
-	if missing, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
-		return fmt.Errorf("--%s needs a value; see %s --help", missing.GetFlag().Name, c.CommandPath())
-	}
-	return err
-}
-
-func unknownFlag(c *cobra.Command, unknown *pflag.NotExistError) error {
-	given, name := "--"+unknown.GetSpecifiedName(), unknown.GetSpecifiedName()
-	if short := unknown.GetSpecifiedShortnames(); short != "" {
-		name, _, _ = strings.Cut(short, "=")
-		given = "-" + name
-	}
-	hint := ""
-	if similar := similarFlag(c.Flags(), name); similar != "" {
-		hint = ": did you mean --" + similar + "?"
-	}
-	return fmt.Errorf("unknown flag %s%s; %s --help lists the flags", given, hint, c.CommandPath())
-}
-
-// similarFlag returns the flag that is most like a name, or "".
-func similarFlag(flags *pflag.FlagSet, name string) string {
-	var names []string
-	flags.VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden {
-			names = append(names, f.Name)
-		}
-	})
-	return similar(names, name)
-}
-
 // similarCommand returns the command below c that is most like a name, or "".
 func similarCommand(c *cobra.Command, name string) string {
 	var names []string
@@ -173,47 +130,7 @@ func similarCommand(c *cobra.Command, name string) string {
 			names = append(names, below.Name())
 		}
 	}
-	return similar(names, name)
-}
-
-// similar returns the name that somebody may have meant, or "".
-func similar(names []string, given string) string {
-	const tooFar = 3
-	best, distance := "", tooFar
-	for _, name := range names {
-		d := editDistance(name, given)
-		if len(given) >= tooFar && strings.HasPrefix(name, given) {
-			d = 1
-		}
-		if d < distance {
-			best, distance = name, d
-		}
-	}
-	return best
-}
-
-// editDistance returns how many letters must be added, removed, replaced or
-// swapped with their neighbour to make one name the other.
-func editDistance(a, b string) int {
-	rows := make([][]int, len(a)+1) // by the length of the parts of a and b
-	for i := range rows {
-		rows[i] = make([]int, len(b)+1)
-		for j := range rows[i] {
-			switch {
-			case i == 0 || j == 0:
-				rows[i][j] = i + j
-				continue
-			case a[i-1] == b[j-1]:
-				rows[i][j] = rows[i-1][j-1]
-			default:
-				rows[i][j] = 1 + min(rows[i-1][j-1], rows[i-1][j], rows[i][j-1])
-			}
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
-			}
-		}
-	}
-	return rows[len(a)][len(b)]
+	return cli.Similar(names, name)
 }
 
 // newHelpCommand replaces cobra's, which takes a wrong name for success.

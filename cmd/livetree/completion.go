@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -58,10 +59,11 @@ func newManCommand(*app) *cobra.Command {
 		Args:    takes("DIR"),
 		Hidden:  true,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := os.MkdirAll(args[0], 0o777); err != nil {
+			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return err
 			}
-			return writeManual(c.Root(), args[0])
+			// Unlike all else that commands make, these are for everybody.
+			return errors.Join(os.Chmod(args[0], 0o755), writeManual(c.Root(), args[0]))
 		},
 	}
 }
@@ -86,5 +88,6 @@ func writeManual(c *cobra.Command, dir string) error {
 	}
 	// A flag that takes no value is shown as --dev[=false], which nobody writes.
 	text := bytes.ReplaceAll(page.Bytes(), []byte("[=false]"), nil)
-	return os.WriteFile(filepath.Join(dir, name+".1"), text, 0o666)
+	file := filepath.Join(dir, name+".1")
+	return errors.Join(os.WriteFile(file, text, 0o644), os.Chmod(file, 0o644))
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 	"github.com/spf13/pflag"
+
+	"github.com/livetree/livetree/internal/cli"
 )
 
 // maxConfig bounds a file of settings.
@@ -53,7 +55,7 @@ func suggestion(flags *pflag.FlagSet, name string) string {
 	if name == "secret" {
 		return ": secrets do not belong into the file; set LIVETREE_SECRET"
 	}
-	if similar := similarFlag(flags, name); similar != "" {
+	if similar := cli.SimilarFlag(flags, name); similar != "" {
 		return fmt.Sprintf(": did you mean %q?", similar)
 	}
 	return "; livetree docs configuration lists the keys"
@@ -66,12 +68,12 @@ func setFrom(f *pflag.Flag, value any, at string) error {
 		return err
 	}
 	for _, text := range texts {
-		if err := set(f, text); err != nil {
+		if err := cli.Set(f, text); err != nil {
 			return err
 		}
 	}
 	f.Changed = true
-	setOrigin(f, originFile, at)
+	cli.SetOrigin(f, cli.OriginFile, at)
 	return nil
 }
 
@@ -112,17 +114,17 @@ func keysIn(text []byte) []keyAt {
 func textsOf(f *pflag.Flag, value any) ([]string, error) {
 	wanted := "a string"
 	switch f.Value.Type() {
-	case typeBool:
+	case cli.TypeBool:
 		if b, ok := value.(bool); ok {
 			return []string{fmt.Sprint(b)}, nil
 		}
 		wanted = "true or false"
-	case typeCount:
+	case cli.TypeCount:
 		if n, ok := value.(int64); ok {
 			return []string{fmt.Sprint(n)}, nil
 		}
 		wanted = "a whole number"
-	case typeList:
+	case cli.TypeList:
 		if texts, ok := stringsIn(value); ok {
 			return texts, nil
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/livetree/livetree/internal/cli"
 )
 
 // settingRow is a row of the table of settings: flag, variable, key, default and
@@ -32,7 +34,7 @@ func TestConfigurationManual(t *testing.T) {
 			t.Errorf("docs/configuration.md has no row for --%s at its place", f.Name)
 			return
 		}
-		variable, key, value := code(variable(f.Name)), code(f.Name), code(f.DefValue)
+		variable, key, value := code(cli.Variable(f.Name)), code(f.Name), code(f.DefValue)
 		if !isSetting(f) {
 			variable, key = "", ""
 		}
@@ -83,7 +85,7 @@ func TestPrintConfigShowsEverySetting(t *testing.T) {
 		t.Fatalf("exit %d, %v, %s", code, err, errs)
 	}
 	serveFlags(t).VisitAll(func(f *pflag.Flag) {
-		want := setting{Name: f.Name, Value: f.DefValue, Origin: originDefault}
+		want := setting{Name: f.Name, Value: f.DefValue, Origin: cli.OriginDefault}
 		if isSetting(f) && !slices.Contains(shown, want) {
 			t.Errorf("--print-config does not show %+v", want)
 		}

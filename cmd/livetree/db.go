@@ -143,7 +143,7 @@ The default database is made again, empty, when the server starts the next time.
 // confirm has a person type a name again.
 func confirm(a *app, name string) error {
 	if !a.isTerminal(a.stdin) {
-		return errors.New("nobody is there to be asked: give --yes to drop it all the same")
+		return errors.New("there is no terminal to ask on: give --yes to drop it all the same")
 	}
 	say(a.stderr, fmt.Sprintf("This removes %q with all it holds. Type its name to go on: ", name))
 	line, err := bufio.NewReader(a.stdin).ReadString('\n')

@@ -15,11 +15,14 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/livetree/livetree/internal/server"
+	"github.com/livetree/livetree/internal/store"
 )
 
 func newDevCertCommand(a *app) *cobra.Command {
 	var data, url string
-	var asC, asJSON bool
+	var asC, asJSON, renew bool
 	c := &cobra.Command{
 		Use:   "dev-cert [flags]",
 		Short: "print how clients come to trust a server's own authority",
@@ -29,10 +32,16 @@ The output can be read by a shell: then the programs that are started from it tr
 server.
 
 With --c it prints the authority's certificate as a C string, for devices. A server with
-a certificate of a public authority needs none of this.`,
+a certificate of a public authority needs none of this.
+
+The authority may sign for localhost, private addresses, and the names that the server
+had when it made the authority. With --renew the authority of a server that is stopped
+is removed, and the next start makes another for the names that it has then. Clients
+must be told to trust that one.`,
 		Example: `  livetree dev-cert
   source <(livetree dev-cert --data /var/lib/livetree --url https://db.example.com)
-  livetree dev-cert --c > livetree_ca.h`,
+  livetree dev-cert --c > livetree_ca.h
+  livetree dev-cert --renew --data /var/lib/livetree`,
 		GroupID: groupServer,
 		Args:    takes(),
 	}
@@ -40,9 +49,15 @@ a certificate of a public authority needs none of this.`,
 	c.Flags().StringVar(&url, "url", "https://localhost:9000", "the `URL` of the server, for the lines that name it")
 	c.Flags().BoolVar(&asC, "c", false, "print the certificate as a C string")
 	c.Flags().BoolVar(&asJSON, "json", false, "print what there is to know as JSON")
+	c.Flags().BoolVar(&renew, "renew", false, "remove the authority, so that the next start makes another")
 	c.RunE = func(*cobra.Command, []string) error {
-		if asC && asJSON {
+		switch {
+		case renew && (asC || asJSON):
+			return errors.New("--renew prints no certificate: leave --c and --json out, and run the command again after the next start")
+		case asC && asJSON:
 			return errors.New("--c and --json exclude each other")
+		case renew:
+			return renewAuthority(a, data)
 		}
 		t, err := readTrust(data)
 		if err != nil {
@@ -60,6 +75,22 @@ a certificate of a public authority needs none of this.`,
 		return err
 	}
 	return c
+}
+
+// renewAuthority removes the authority of a data directory.
+func renewAuthority(a *app, data string) error {
+	if _, err := readTrust(data); err != nil {
+		return err
+	}
+	err := server.RemoveAuthority(data)
+	if errors.Is(err, store.ErrInUse) {
+		return fmt.Errorf("%w: stop the server first", err)
+	}
+	if err != nil {
+		return err
+	}
+	say(a.stdout, "removed the authority: the next start of the server makes another\nthen give clients the new file: livetree dev-cert --data "+quoteShell(data)+"\n")
+	return nil
 }
 
 // A clientTrust is what a client needs to know to trust a server.
@@ -83,7 +114,7 @@ func readTrust(data string) (*clientTrust, error) {
 	file := filepath.Join(dir, "ca.pem")
 	ca, err := readCertificate(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no authority in %s: name the server's data directory with --data; livetree serve makes one when it starts without a certificate of yours", dir)
+		return nil, fmt.Errorf("there is no authority in %s: name the server's data directory with --data; livetree serve makes one when it starts without --tls-cert", dir)
 	}
 	if err != nil {
 		return nil, err

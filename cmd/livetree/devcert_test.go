@@ -44,3 +44,30 @@ func TestQuoteShell(t *testing.T) {
 		}
 	}
 }
+
+// TestRenewAuthority: the next start makes another authority; not while a server runs.
+func TestRenewAuthority(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	if code, _, errs := command("dev-cert", "--renew", "--data", data); code != 1 || !strings.Contains(errs, "there is no authority") {
+		t.Errorf("--renew of nothing: exit %d, %s", code, errs)
+	}
+	s, err := startInProcess(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ca := read(t, filepath.Join(data, "tls", "ca.pem"))
+	if code, _, errs := command("dev-cert", "--renew", "--data", data); code == 0 || !strings.Contains(errs, "stop the server first") {
+		t.Errorf("--renew while a server runs: exit %d, %s", code, errs)
+	}
+	s.stop()
+	if code, out, errs := command("dev-cert", "--renew", "--data", data); code != 0 || !strings.Contains(out, "removed the authority") {
+		t.Errorf("--renew: exit %d, %s%s", code, out, errs)
+	}
+	if s, err = startInProcess(data); err != nil {
+		t.Fatal(err)
+	}
+	defer s.stop()
+	if read(t, filepath.Join(data, "tls", "ca.pem")) == ca {
+		t.Error("the authority is the same after --renew and a start")
+	}
+}

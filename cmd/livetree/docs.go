@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/livetree/livetree/docs"
+	"github.com/livetree/livetree/internal/cli"
 )
 
 func newDocsCommand(a *app) *cobra.Command {
@@ -16,7 +17,7 @@ func newDocsCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "docs [TOPIC | search WORD] [flags]",
 		Short: "show the manual",
-		Long: `livetree docs shows the manual, which is inside of this program and is the one for its
+		Long: `livetree docs shows the manual, which is inside this program and is the one for its
 version. Without a topic it lists the topics; search lists the lines that hold a word.
 
 On a terminal a page is shown by the program that PAGER names, or else by less if there
@@ -67,7 +68,7 @@ func showDocs(a *app, pages []docs.Page, args []string, list bool) error {
 		topics = append(topics, p.Topic)
 	}
 	hint := ""
-	if similar := similar(topics, args[0]); similar != "" {
+	if similar := cli.Similar(topics, args[0]); similar != "" {
 		hint = fmt.Sprintf(": did you mean %q?", similar)
 	}
 	return fmt.Errorf("the manual has no topic %q%s; livetree docs lists the topics", args[0], hint)
@@ -102,7 +103,7 @@ func (a *app) page(text string) error {
 		_, err := io.WriteString(a.stdout, text)
 		return err
 	}
-	pager.Stdin, pager.Stdout, pager.Stderr = strings.NewReader(text), a.stdout, a.stderr
+	pager.Stdin, pager.Stdout, pager.Stderr = strings.NewReader(text), cli.Unguarded(a.stdout), cli.Unguarded(a.stderr)
 	if err := pager.Run(); err != nil {
 		return fmt.Errorf("show it with %s: %w; PAGER names another program", pager.Args[0], err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/client"
+	"github.com/livetree/livetree/internal/owneronly"
 )
 
 func newDoctorCommand(a *app) *cobra.Command {
@@ -19,10 +20,9 @@ func newDoctorCommand(a *app) *cobra.Command {
 		Use:   "doctor [--url URL] [--data DIRECTORY] [flags]",
 		Short: "look for what is wrong with a server, and say what to do",
 		Long: `livetree doctor looks at a server from the outside: its address, certificate, clock,
-database and rules; and, where there is a data directory, from the inside: the checks
-of the server itself, its disk, the protection of its secrets, the limits of this
-machine. For all that is wrong it
-says what to do. Exit code 1 if something is.` + remoteLong,
+database and rules. Where there is a data directory it also looks from the inside: at
+the server's own checks, its disk, whether others can read its files, and the limits
+of this machine. For each problem it says what to do. Exit code 1 if it finds one.` + remoteLong,
 		Example: `  livetree doctor
   livetree doctor --url https://db.example.com --db shop`,
 		GroupID: groupCare,
@@ -100,8 +100,11 @@ func checkServer(ctx context.Context, a *app, data string) []client.Check {
 			result = client.CheckWarning
 		}
 		advice := "livetree docs metrics says what this check means"
-		if check.Name == "dev" {
+		switch check.Name {
+		case "dev":
 			advice = "start it without --dev when others are to use it"
+		case "secrets":
+			advice = "replace the secret that is too short: livetree secret add, then livetree secret remove"
 		}
 		checks = append(checks, client.Check{Name: "server", Result: result, Text: fmt.Sprintf("of the server's own checks %s is %s", check.Name, check.State), Do: advice})
 	}
@@ -130,7 +133,7 @@ func checkMachine(dir string) []client.Check {
 	if free, total, err := diskRoom(dir); err == nil {
 		checks = append(checks, checkDisk(free, total))
 	}
-	checks = append(checks, checkSecrets(filepath.Join(dir, "secrets")))
+	checks = append(checks, checkPrivacy(dir))
 	if limit, ok := openFiles(); ok {
 		check := client.Check{Name: "limits", Result: client.CheckOK, Text: fmt.Sprintf("a process may have %d files open", limit)}
 		if limit < fewFiles {
@@ -154,16 +157,16 @@ func checkDisk(free, total uint64) client.Check {
 	return check
 }
 
-// checkSecrets finds out whether others on this machine can read the secrets.
-func checkSecrets(dir string) client.Check {
-	info, err := os.Stat(dir)
+// checkPrivacy finds out whether others on this machine can read the data directory,
+// which has secrets in every file.
+func checkPrivacy(dir string) client.Check {
+	loose, err := owneronly.Loose(dir)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return client.Check{Name: "secrets", Result: client.CheckOK, Text: "none is kept in a file"}
 	case err != nil:
-		return client.Check{Name: "secrets", Result: client.CheckWarning, Text: err.Error(), Do: "run this as the user that runs the server"}
-	case info.Mode().Perm()&0o077 != 0:
-		return client.Check{Name: "secrets", Result: client.CheckFailed, Text: fmt.Sprintf("%s can be read by others (%v)", dir, info.Mode().Perm()), Do: "chmod 700 " + dir}
+		return client.Check{Name: "privacy", Result: client.CheckWarning, Text: err.Error(), Do: "run this as the user that runs the server"}
+	case len(loose) > 0:
+		return client.Check{Name: "privacy", Result: client.CheckFailed, Text: fmt.Sprintf("others may read %s, one of %d", filepath.Join(dir, loose[0]), len(loose)),
+			Do: "chmod -R go-rwx " + dir + ", or start the server again, which does it; then replace the secrets if others use this machine"}
 	}
-	return client.Check{Name: "secrets", Result: client.CheckOK, Text: dir + " is protected"}
+	return client.Check{Name: "privacy", Result: client.CheckOK, Text: dir + " is for its owner alone"}
 }

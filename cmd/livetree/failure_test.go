@@ -60,9 +60,9 @@ func TestInterruptedOperator(t *testing.T) {
 	p, data := operated(t)
 	defer p.end()
 	signals := make(chan os.Signal, 2)
-	errs := &terminal{ready: signals, at: "recording"}
+	errs := &console{ready: signals, at: "recording"}
 	a := newApp()
-	a.stdout, a.stderr = &terminal{}, errs
+	a.stdout, a.stderr = &console{}, errs
 	code := run(signals, a, []string{"profile", "--for", "5m", "--data", data})
 	if lines := strings.Split(errs.String(), "\n"); code != client.ExitInterrupted || lines[1] != "livetree: interrupted" {
 		t.Errorf("an interrupted profile: exit %d, %q", code, errs)
@@ -78,7 +78,7 @@ func TestInterruptedRestore(t *testing.T) {
 	for _, args := range [][]string{{"restore", dir, filepath.Join(t.TempDir(), "new")}, {"backup", "verify", dir}} {
 		signals := make(chan os.Signal, 1)
 		signals <- syscall.SIGINT
-		out, errs := &terminal{}, &terminal{}
+		out, errs := &console{}, &console{}
 		a := newApp()
 		a.stdout, a.stderr = out, errs
 		a.isTerminal = func(any) bool { return false }

@@ -1,8 +1,11 @@
-// Command livetree runs the server and works with its rules: see livetree help.
+// Command livetree is the server, and all that a person or a script does with one:
+// clients of its data and rules, commands for its operator, work on a data directory
+// while no server has it, and the manual. livetree help lists the commands.
 //
-// It turns flags, environment variables and a file into a server.Config, and
-// errors into one line and an exit code: 1 for a command or a data directory
-// that cannot be used, 65 for damaged data, 74 for a disk that fails.
+// It turns flags, environment variables and a file into a server.Config or the
+// options of a client, and errors into one line and an exit code: 1 for a command or a data directory
+// that cannot be used, 2 for a secret that is not fit to be one or a command that is
+// another program now, 65 for damaged data, 74 for a disk that fails.
 //
 // # Adding a command
 //
@@ -45,7 +48,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/cli"
 	"github.com/livetree/livetree/internal/client"
+	"github.com/livetree/livetree/internal/owneronly"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -89,7 +95,6 @@ var commands = []func(*app) *cobra.Command{
 	newProfileCommand,
 	newDoctorCommand,
 	newBenchCommand,
-	newBenchPeerCommand,
 	newDocsCommand,
 	newCompletionCommand,
 	newVersionCommand,
@@ -97,6 +102,7 @@ var commands = []func(*app) *cobra.Command{
 }
 
 func main() {
+	owneronly.Umask() // whatever a command makes may hold secrets
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	os.Exit(run(signals, newApp(), os.Args[1:]))
@@ -120,6 +126,7 @@ func run(signals <-chan os.Signal, a *app, args []string) int {
 		}
 	}()
 	a.abort = abort
+	defer cli.Guard(a.isTerminal, &a.stdout, &a.stderr)()
 	root := newRootCommand(a)
 	root.SetArgs(args)
 	ran, err := root.ExecuteContextC(ctx)
@@ -136,9 +143,9 @@ func newRootCommand(a *app) *cobra.Command {
 Every flag can also be given as an environment variable: LIVETREE_DATA for --data,
 LIVETREE_MAX_BODY for --max-body.
 
-Exit codes: 0 done, or stopped on request; 1 cannot do as asked; 65 the stored data
-is damaged; 74 the disk failed. Commands that talk to a server have more, which their
-help lists.`,
+Exit codes: 0 done, or stopped on request; 1 cannot do as asked; 2 a new secret is not
+fit to be one, or the command is another program now; 65 the stored data is damaged;
+74 the disk failed. Commands that talk to a server have more, which their help lists.`,
 		Example: `  livetree serve --dev
   livetree rules check rules.json`,
 		Version:       buildVersion(),
@@ -150,7 +157,7 @@ help lists.`,
 		},
 	})
 	root.CompletionOptions.DisableDefaultCmd = true // we have our own
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return cli.FlagError(c.CommandPath(), c.Flags(), err) })
 	root.SetVersionTemplate("livetree {{.Version}}\n")
 	root.SetUsageTemplate(usageTemplate)
 	root.SetIn(a.stdin)
@@ -167,6 +174,10 @@ help lists.`,
 	}
 	return root
 }
+
+// exitRefused is the exit code for a secret that is refused because it is too short,
+// and for a command that is another program now.
+const exitRefused = 2
 
 // errSaid says that the command failed and has said all there is to say.
 var errSaid = errors.New("said")
@@ -186,6 +197,9 @@ func report(stderr io.Writer, asJSON bool, err error) int {
 	if code := store.ExitCode(err); code != client.ExitOther {
 		exit = code
 	}
+	if errors.Is(err, auth.ErrSecret) || errors.Is(err, errMoved) {
+		exit = exitRefused
+	}
 	if errors.Is(err, errSaid) {
 		return exit
 	}
@@ -201,5 +215,5 @@ func report(stderr io.Writer, asJSON bool, err error) int {
 	return exit
 }
 
-// say writes to the terminal, where nobody can be told of a failure.
-func say(w io.Writer, text string) { _, _ = io.WriteString(w, text) }
+// say writes to a stream where a failure could be reported to nobody.
+func say(w io.Writer, text string) { cli.Say(w, text) }

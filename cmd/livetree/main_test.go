@@ -21,6 +21,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
+
+	"github.com/livetree/livetree/internal/owneronly"
 )
 
 // commandVariable makes the test binary the command.
@@ -30,12 +32,13 @@ func TestMain(m *testing.M) {
 	if os.Getenv(commandVariable) != "" {
 		main()
 	}
+	owneronly.Umask() // as main does, for the commands that run in this process
 	testscript.Main(m, map[string]func(){"livetree": main})
 }
 
-// A terminal is what the command prints to. It can ask the command to stop when
+// A console is what the command prints to. It can ask the command to stop when
 // it says that it is ready.
-type terminal struct {
+type console struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
 	ready chan<- os.Signal
@@ -44,7 +47,7 @@ type terminal struct {
 
 const readyText = "listening on https://"
 
-func (t *terminal) Write(p []byte) (int, error) {
+func (t *console) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ready != nil && bytes.Contains(p, []byte(cmp.Or(t.at, readyText))) {
@@ -53,7 +56,7 @@ func (t *terminal) Write(p []byte) (int, error) {
 	return t.text.Write(p)
 }
 
-func (t *terminal) String() string {
+func (t *console) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.text.String()
@@ -68,7 +71,7 @@ func command(args ...string) (code int, stdout, stderr string) {
 // commandWith runs the command with an input.
 func commandWith(stdin string, args ...string) (code int, stdout, stderr string) {
 	signals := make(chan os.Signal, 2)
-	out, errs := &terminal{ready: signals}, &terminal{}
+	out, errs := &console{ready: signals}, &console{}
 	a := newApp()
 	a.stdin, a.stdout, a.stderr = strings.NewReader(stdin), out, errs
 	// Without a list, cobra would take the arguments of the test binary.
@@ -277,7 +280,7 @@ type process struct {
 	*exec.Cmd
 	t      *testing.T
 	addr   string
-	stderr terminal
+	stderr console
 	output sync.WaitGroup
 }
 

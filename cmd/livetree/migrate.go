@@ -39,7 +39,7 @@ LIVETREE_FROM_AUTH is the secret of the source, LIVETREE_AUTH that of the target
 	replace := c.Flags().Bool("replace", false, "delete what is at the target first")
 	once := c.Flags().Bool("once", false, "end when the copy was verified")
 	yes := c.Flags().Bool("yes", false, "do not ask before deleting")
-	quiet := c.Flags().Duration("quiet", client.DefaultQuiet, "how long the source must rest before both sides are compared")
+	quiet := c.Flags().Duration("quiet", client.DefaultQuiet, "the `time` that the source must rest before both sides are compared")
 	c.RunE = to.runs(a, func(c *cobra.Command, args []string) error {
 		m := client.Migration{Path: "/", Replace: *replace, Once: *once, Quiet: *quiet}
 		if len(args) > 0 {
@@ -79,5 +79,5 @@ LIVETREE_FROM_AUTH is the secret of the source, LIVETREE_AUTH that of the target
 
 // lagLine shows how far a copy is behind.
 func lagLine(l client.Lag) string {
-	return fmt.Sprintf("lag: %d places, %s behind; %d changes, %s copied", l.Stale, l.Age.Round(time.Second), l.Events, size(l.Bytes))
+	return fmt.Sprintf("lag: %d paths, %s behind; %d changes, %s copied", l.Stale, l.Age.Round(time.Second), l.Events, size(l.Bytes))
 }

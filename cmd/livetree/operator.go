@@ -20,6 +20,7 @@ import (
 
 	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/client"
+	"github.com/livetree/livetree/internal/loopback"
 )
 
 // operatorLong is what the commands that use the admin listener have in common.
@@ -77,7 +78,7 @@ func (o *operator) base() (*url.URL, error) {
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
 		return nil, errors.New("the URL of the admin listener must be like http://127.0.0.1:9001")
 	}
-	if port := base.Port(); base.Scheme == "http" && !admin.IsLoopback(base.Hostname()+":"+port) && !strings.HasPrefix(base.Host, "[::1]") {
+	if base.Scheme == "http" && !loopback.Host(base.Hostname()) {
 		return nil, errors.New("the admin listener of another machine needs an https: URL, or the credential could be read on its way")
 	}
 	return base, nil

@@ -228,9 +228,3 @@ func TestTopOnATerminal(t *testing.T) {
 		t.Errorf("the screen was not given back:\n%s", text)
 	}
 }
-
-func TestPrintable(t *testing.T) {
-	if got := printable("/a\x1b[2Jé\n\u202e"); got != "/a?[2Jé??" {
-		t.Errorf("printable = %q", got)
-	}
-}

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/livetree/livetree/internal/cli"
 )
 
 // packaged returns a file of packaging/.
@@ -45,7 +47,7 @@ func hasSettings(t *testing.T, text string) {
 	}
 	for _, name := range found {
 		flag := strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(name, "LIVETREE_")), "_", "-")
-		if f := serveFlags(t).Lookup(flag); f == nil || variable(flag) != name {
+		if f := serveFlags(t).Lookup(flag); f == nil || cli.Variable(flag) != name {
 			t.Errorf("%s is the variable of no flag of serve", name)
 		}
 	}

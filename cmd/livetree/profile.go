@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/livetree/livetree/internal/admin"
+	"github.com/livetree/livetree/internal/cli"
 )
 
 func newProfileCommand(a *app) *cobra.Command {
@@ -25,7 +26,7 @@ place. The server keeps nothing of it afterwards.` + operatorLong,
 		Args:    takes(),
 	}
 	o := operatorFlags(a, c.Flags())
-	long, lines := span(30*time.Second), count(20)
+	long, lines := duration(30*time.Second), cli.Count(20)
 	c.Flags().Var(&long, "for", "the `time` to record, at most 10m")
 	c.Flags().Var(&lines, "lines", "the `number` of lines in each list, at most 100")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -54,7 +55,7 @@ func profile(ctx context.Context, o *operator, long time.Duration, lines int) er
 		o.print("  none\n")
 	}
 	for _, s := range r.Slowest {
-		o.print("%10.1f ms  %d  %-6s %s %s\n", s.Millis, s.Status, printable(s.Verb), printable(s.Database), printable(s.Path))
+		o.print("%10.1f ms  %d  %-6s %s %s\n", s.Millis, s.Status, cli.Visible(s.Verb), cli.Visible(s.Database), cli.Visible(s.Path))
 	}
 	for _, part := range []struct {
 		heading string

@@ -5,12 +5,13 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/livetree/livetree/internal/cli"
 )
 
 // A progress shows on a terminal how far something has come, on one line that it
 // writes over. Elsewhere it shows nothing.
 type progress struct {
-	app  *app
 	show bool
 
 	mu      sync.Mutex
@@ -18,14 +19,14 @@ type progress struct {
 	total   int64 // -1 if it is not known
 	started time.Time
 	drawn   time.Time
-	width   int
+	line    *cli.Line
 }
 
 // drawInterval is how often the line is drawn.
 const drawInterval = 100 * time.Millisecond
 
 func newProgress(a *app, quiet bool) *progress {
-	return &progress{app: a, show: !quiet && a.isTerminal(a.stderr), total: -1, started: time.Now()}
+	return &progress{line: cli.NewLine(a.stderr), show: !quiet && a.isTerminal(a.stderr), total: -1, started: time.Now()}
 }
 
 // begin starts another phase, of total bytes.
@@ -41,7 +42,7 @@ func (p *progress) at(bytes int64) {
 	defer p.mu.Unlock()
 	if now := time.Now(); p.show && now.Sub(p.drawn) >= drawInterval {
 		p.drawn = now
-		p.draw(progressLine(p.phase, bytes, p.total, now.Sub(p.started)))
+		p.line.Draw(progressLine(p.phase, bytes, p.total, now.Sub(p.started)))
 	}
 }
 
@@ -50,24 +51,15 @@ func (p *progress) text(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.show {
-		p.draw(line)
+		p.line.Draw(line)
 	}
-}
-
-func (p *progress) draw(line string) {
-	width := len([]rune(line))
-	say(p.app.stderr, "\r"+line+strings.Repeat(" ", max(0, p.width-width)))
-	p.width = width
 }
 
 // end takes the line away.
 func (p *progress) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.width > 0 {
-		say(p.app.stderr, "\r"+strings.Repeat(" ", p.width)+"\r")
-		p.width = 0
-	}
+	p.line.Clear()
 }
 
 // progressLine returns what is shown: a bar, the rate and the time that is left.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/livetree/livetree/internal/admin"
+	"github.com/livetree/livetree/internal/auth"
 )
 
 func newSecretCommand(a *app) *cobra.Command {
@@ -103,6 +105,9 @@ func readSecret(r io.Reader) (string, error) {
 	secret := strings.TrimSpace(string(text))
 	if secret == "" {
 		return "", errors.New("the input holds no secret")
+	}
+	if err := auth.CheckSecret(secret); err != nil {
+		return "", fmt.Errorf("the input is %w", err)
 	}
 	return secret, nil
 }

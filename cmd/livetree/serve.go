@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/cli"
 	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/server"
 	"github.com/livetree/livetree/internal/store"
@@ -18,13 +19,14 @@ stops it at once.
 
 Every flag can also be given as an environment variable, LIVETREE_MAX_BODY for
 --max-body, or in the TOML file that --config names, as max-body = "64MiB". A flag
-wins over a variable, and that over the file. --print-config shows what came of it.
+wins over a variable, and that over the file. --print-config shows the result.
 
 LIVETREE_SECRET sets the app secret of the default database when that is made;
 otherwise one is generated and kept in the data directory under secrets/.
 
 With --acme-domain it gets certificates from Let's Encrypt, or from the authority that
---acme-directory names, whose terms of service you accept thereby, and renews them.
+--acme-directory names, and renews them. With that you accept the authority's terms of
+service.
 The authority must be able to reach this server by the name: port 443 of the name has
 to lead to --addr (TLS-ALPN-01) or, if --http-addr is given, its port 80 to that
 (HTTP-01). A proxy in between that ends TLS must pass on /.well-known/acme-challenge/
@@ -43,9 +45,10 @@ const secretVariable = "LIVETREE_SECRET"
 type serveSettings struct {
 	config      server.Config
 	trust       trust
-	acmeDomains list
+	acmeDomains cli.List
 	logLevel    slog.Level
 	logFormat   choice
+	lane        bool
 	configFile  string
 	printConfig choice
 }
@@ -83,11 +86,11 @@ func serve(a *app, c *cobra.Command, s *serveSettings) error {
 	if s.config.Issuers, err = s.trust.list(); err != nil {
 		return err
 	}
-	s.config.ACME.Domains = s.acmeDomains
+	s.config.ACME.Domains, s.config.NoLane = s.acmeDomains, !s.lane
 	if s.printConfig.word != "" {
 		all := settings(c.Flags())
 		if hasSecret {
-			all = append(all, setting{"secret", "(hidden)", originEnvironment, secretVariable})
+			all = append(all, setting{"secret", "(hidden)", cli.OriginEnvironment, secretVariable})
 		}
 		return printSettings(a.stdout, all, s.printConfig.word == "json")
 	}
@@ -108,6 +111,7 @@ func (s *serveSettings) declare(flags *pflag.FlagSet) {
 	flags.Var((*hostPort)(&c.AdminAddr), "admin-addr", "the `host:port` of the admin listener: health, metrics, and what livetree db, secret, backup, top and profile use; with TLS unless it is on this machine alone; empty for none")
 	flags.Var((*hostPort)(&c.HTTPAddr), "http-addr", "a second `host:port` for plain HTTP: 404 unless --allow-http")
 	flags.BoolVar(&c.AllowHTTP, "allow-http", false, "also serve plain HTTP: behind a proxy that ends TLS, or for SDKs in emulator mode")
+	flags.Var((*proxies)(&c.TrustedProxies), "trusted-proxy", "the `network` of a proxy in front of the server, such as 10.1.0.0/16, or its address: its connections are not limited by --max-connections-per-address, and X-Forwarded-For says which client a request comes from; else that header is ignored; repeatable")
 	flags.StringVar(&c.TLSCert, "tls-cert", "", "a PEM `file` with the certificate, read again when it changes; without it one is made under the data directory")
 	flags.StringVar(&c.TLSKey, "tls-key", "", "a PEM `file` with its key")
 	flags.Var(&s.acmeDomains, "acme-domain", "a public `name` of this server to get a certificate for by ACME; its port 443 must lead to --addr, or its port 80 to --http-addr; repeatable")
@@ -119,11 +123,14 @@ func (s *serveSettings) declare(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Domain, "domain", "", "databases are also named by the host: NAME.`domain`")
 	flags.Var(hostMap(c.HostMap), "host-map", "a `HOST=NAME` that gives a host its database; repeatable")
 	flags.Var(&trust.issuers, "issuer", "the `URL` of an identity provider whose tokens are accepted; needs --audience; repeatable")
-	flags.Var(&trust.audiences, "audience", "a `name` for which the tokens of issuers must be; {database} in it stands for the database's name; repeatable")
-	flags.StringVar(&trust.keys, "jwks", "", "where the keys of the one issuer are, an https: or file: `URL`, if its discovery document does not tell: a key set, or certificates by key id")
+	flags.Var(&trust.audiences, "audience", "a `name` that tokens of issuers may be for; {database} in it stands for the database's name; repeatable")
+	flags.StringVar(&trust.keys, "jwks", "", "where the keys of the one issuer are, an https: or file: `URL`, if its discovery document does not say: a key set, or certificates by key id")
 	flags.Var((*dialect)(&c.Dialect), "dialect", "how the interface is spoken where they differ, a `name`: spec, or firebase for clients of today's hosted service")
 	flags.BoolVar(&c.Dev, "dev", false, "for trying out, on this machine only: new databases are open to all, a write makes its database, the credential owner is the administrator")
+	flags.Var((*cli.List)(&c.DevHosts), "dev-host", "a `name` of the server, beside localhost and IP addresses, that --dev answers to; repeatable")
+	flags.Var((*cli.List)(&c.DevOrigins), "dev-origin", "the `origin` of web pages, such as https://app.example.com, that may use a server with --dev; those of localhost and of private addresses may anyway; repeatable")
 
+	flags.BoolVar(&s.lane, "lane", true, "serve the ordinary requests of HTTP/1.1 by a way of our own, which takes less processor time; without it net/http of Go serves them all, to find out which of the two a problem is in")
 	flags.Var((*level)(&s.logLevel), "log-level", "what is logged from this `level` on: DEBUG, INFO, WARN or ERROR")
 	flags.Var(&s.logFormat, "log-format", "how it is logged; auto is text on a terminal and JSON otherwise")
 	flags.BoolVar(&c.AccessLog, "access-log", false, "log every request, at the level INFO")
@@ -156,14 +163,15 @@ func (s *serveSettings) declareLimits(flags *pflag.FlagSet) {
 	flags.Var((*interval)(&c.Scrub.Every), "scrub-every", "the `time` from one reading of all tables to the next, in which they are compared with their checksums in the background; 0 for never")
 	flags.Var((*byteSize)(&c.Scrub.BytesPerSecond), "scrub-rate", "the `size` that is read for that in a second at most; 0B for never")
 	flags.Var((*logKeep)(&c.LogKeep), "log-keep", "how long and how large the change log of a database may get, a `time,size`")
-	flags.Var((*count)(&c.MaxConnections), "max-connections", "the `number` of connections at a time; more are cut")
-	flags.Var((*count)(&c.MaxStreams), "max-streams", "the `number` of streams at a time")
-	flags.Var((*span)(&c.KeepAlive), "keep-alive", "the `time` between two signs of life of a stream")
+	flags.Var((*cli.Count)(&c.MaxConnections), "max-connections", "the `number` of connections at a time; more are cut")
+	flags.Var((*share)(&c.MaxConnectionsPerAddress), "max-connections-per-address", "the `number` of connections that one address gets when more than half of --max-connections are open; more are cut, and idle ones above it are closed when others need their place; 0 for an eighth of --max-connections, and as many as --max-connections for no such limit")
+	flags.Var((*cli.Count)(&c.MaxStreams), "max-streams", "the `number` of streams at a time")
+	flags.Var((*duration)(&c.KeepAlive), "keep-alive", "the `time` between two keep-alive events of a stream")
 	flags.Var((*rateLimit)(&c.RateLimit), "rate-limit", "the `rate` of requests for each credential, or address without one, such as 100/s, with a burst 100/s,500; more are answered 429")
-	flags.Var((*span)(&c.HeadTimeout), "head-timeout", "the `time` in which the headers of a request must arrive")
-	flags.Var((*span)(&c.IdleTimeout), "idle-timeout", "the `time` that a connection is kept without a request")
-	flags.Var((*span)(&c.DrainAccept), "drain-accept", "the `time` that a server which stops still accepts connections")
-	flags.Var((*span)(&c.DrainRequests), "drain-requests", "the `time` that requests get then to end")
+	flags.Var((*duration)(&c.HeadTimeout), "head-timeout", "the `time` in which the headers of a request must arrive")
+	flags.Var((*duration)(&c.IdleTimeout), "idle-timeout", "the `time` that a connection is kept without a request")
+	flags.Var((*duration)(&c.DrainAccept), "drain-accept", "the `time` that a server which stops still accepts connections")
+	flags.Var((*duration)(&c.DrainRequests), "drain-requests", "the `time` that running requests then have to end")
 }
 
 // complete tells shells what the values of some flags are.
@@ -187,7 +195,7 @@ func (s *serveSettings) complete(c *cobra.Command) {
 
 // trust is whose tokens are accepted, and for whom they must be.
 type trust struct {
-	issuers, audiences list
+	issuers, audiences cli.List
 	keys               string
 }
 

@@ -22,6 +22,8 @@ import (
 	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/catalog"
+	"github.com/livetree/livetree/internal/loopback"
+	"github.com/livetree/livetree/internal/wholefile"
 )
 
 func newServiceAccountCommand(a *app) *cobra.Command {
@@ -134,7 +136,7 @@ func (n newKeyFile) baseURL() (string, error) {
 	if err != nil || u.Host == "" || u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.Fragment != "" {
 		return "", errors.New("--url must be like https://db.example.com or https://localhost:9000")
 	}
-	if u.Scheme != "https" && !(u.Scheme == "http" && admin.IsLoopback(u.Hostname()+":0")) {
+	if u.Scheme != "https" && !(u.Scheme == "http" && loopback.Host(u.Hostname())) {
 		return "", errors.New("--url must be an https: URL, or access tokens could be read on their way")
 	}
 	return u.Scheme + "://" + u.Host, nil
@@ -194,7 +196,7 @@ func clientID(keyID string) string {
 
 // writeNewFile writes a file that must not be there yet, for its owner alone.
 func writeNewFile(name string, text []byte) error {
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	file, err := wholefile.New(name)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s is there already and is not replaced: give another --out, or remove it", name)
 	}

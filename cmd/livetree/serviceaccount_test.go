@@ -145,3 +145,16 @@ func found(t *testing.T, dir string) []string {
 	}
 	return list
 }
+
+// TestKeyFileURL: a credential travels without TLS on this machine alone.
+func TestKeyFileURL(t *testing.T) {
+	for url, want := range map[string]bool{
+		"https://db.example.com": true, "http://localhost:9000": true, "http://127.0.0.1:9000": true, "http://[::1]:9000": true,
+		"http://db.example.com": false, "http://127.example.com": false, "ftp://localhost": false,
+	} {
+		got, err := newKeyFile{url: url}.baseURL()
+		if (err == nil) != want || want && got != url {
+			t.Errorf("baseURL of %s = %q, %v; want that it is taken: %v", url, got, err, want)
+		}
+	}
+}

@@ -9,28 +9,12 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/pflag"
-)
 
-// A setting of a command has one of these origins. The first that gives a value
-// wins.
-const (
-	originFlag        = "flag"
-	originEnvironment = "environment"
-	originFile        = "file"
-	originDefault     = "default"
+	"github.com/livetree/livetree/internal/cli"
 )
-
-// originKey is the annotation of a flag with the origin of its value, and where
-// that is to be found.
-const originKey = "origin"
 
 // configFlag is the flag that names a file with settings.
 const configFlag = "config"
-
-// variable returns the environment variable of a flag.
-func variable(flag string) string {
-	return "LIVETREE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
-}
 
 // isSetting reports whether a flag says how a command works, and not what it does
 // instead of working.
@@ -41,36 +25,13 @@ func isSetting(f *pflag.Flag) bool {
 // settle gives each flag that was not given the value of its environment variable
 // or, if the command has one, of its file.
 func settle(flags *pflag.FlagSet, lookup func(string) (string, bool)) error {
-	var err error
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Changed {
-			setOrigin(f, originFlag, "--"+f.Name)
-			return
-		}
-		value, ok := lookup(variable(f.Name))
-		if !ok || err != nil || !isSetting(f) {
-			return
-		}
-		if setErr := set(f, value); setErr != nil {
-			err = fmt.Errorf("%s=%q: %w", variable(f.Name), value, setErr)
-		}
-		f.Changed = true
-		setOrigin(f, originEnvironment, variable(f.Name))
-	})
-	if err != nil {
+	if err := cli.Settle(flags, lookup, isSetting); err != nil {
 		return err
 	}
 	if f := flags.Lookup(configFlag); f != nil && f.Value.String() != "" {
 		return settleFile(flags, f.Value.String())
 	}
 	return nil
-}
-
-func setOrigin(f *pflag.Flag, origin, place string) {
-	if f.Annotations == nil {
-		f.Annotations = map[string][]string{}
-	}
-	f.Annotations[originKey] = []string{origin, place}
 }
 
 // A setting is a value that a command works with.
@@ -89,11 +50,8 @@ func settings(flags *pflag.FlagSet) []setting {
 		if !isSetting(f) {
 			return
 		}
-		s := setting{Name: f.Name, Value: hideSecrets(f.Value.String()), Origin: originDefault}
-		if origin := f.Annotations[originKey]; origin != nil {
-			s.Origin, s.Place = origin[0], origin[1]
-		}
-		all = append(all, s)
+		origin, place := cli.Origin(f)
+		all = append(all, setting{Name: f.Name, Value: hideSecrets(f.Value.String()), Origin: origin, Place: place})
 	})
 	return all
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/livetree/livetree/internal/backup"
+	"github.com/livetree/livetree/internal/cli"
 )
 
 const tellingLong = `
@@ -30,7 +31,7 @@ func (t *telling) declare(a *app, flags *pflag.FlagSet) {
 // which may be there for the server that is restored.
 func (t *telling) wanted(flags *pflag.FlagSet) bool {
 	for _, name := range []string{"data", "admin-url"} {
-		if origin := flags.Lookup(name).Annotations[originKey]; origin != nil && origin[0] == originFlag {
+		if origin, _ := cli.Origin(flags.Lookup(name)); origin == cli.OriginFlag {
 			return true
 		}
 	}

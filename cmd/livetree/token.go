@@ -16,6 +16,7 @@ import (
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/catalog"
+	"github.com/livetree/livetree/internal/cli"
 )
 
 func newTokenCommand(a *app) *cobra.Command {
@@ -127,7 +128,7 @@ func (n newClaims) claimsAt(now time.Time) (auth.Claims, error) {
 		c.Expires = now.Add(n.lifetime).Truncate(time.Second)
 	}
 	if n.uid == "" && !n.admin {
-		return c, errors.New("a token is for somebody: give --uid, or --admin")
+		return c, errors.New("a token needs a user: give --uid, or --admin")
 	}
 	data := map[string]any{}
 	for _, claim := range n.claims {
@@ -197,7 +198,7 @@ func printInspection(w io.Writer, i auth.Inspection, now time.Time) {
 		text json.RawMessage
 	}{{"header", i.Header}, {"claims", i.Claims}} {
 		if part.text != nil {
-			fmt.Fprintf(w, "%s: %s\n", part.name, printable(string(part.text)))
+			fmt.Fprintf(w, "%s: %s\n", part.name, cli.Visible(string(part.text)))
 		}
 	}
 	fmt.Fprintf(w, "signature: %s\n", i.Signature)

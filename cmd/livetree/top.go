@@ -9,12 +9,12 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/livetree/livetree/internal/admin"
+	"github.com/livetree/livetree/internal/cli"
 )
 
 func newTopCommand(a *app) *cobra.Command {
@@ -22,7 +22,7 @@ func newTopCommand(a *app) *cobra.Command {
 		Use:   "top [flags]",
 		Short: "watch a server at work",
 		Long: `livetree top shows the requests of the last second, how long they took, the streams,
-the disk and the busiest paths, and does so anew every second until q is pressed.
+the disk and the busiest paths, again every second until q is pressed.
 With --once, or where no terminal is, it shows one second and ends.` + operatorLong,
 		Example: "  livetree top\n  livetree top --once",
 		GroupID: groupCare,
@@ -84,7 +84,7 @@ const (
 
 // topLive draws frames until q, the end of the context or an error.
 func topLive(ctx context.Context, o *operator) error {
-	input, output := o.app.stdin.(*os.File), o.app.stdout.(*os.File) // both are terminals
+	input, output := o.app.stdin.(*os.File), cli.Unguarded(o.app.stdout).(*os.File) // both are terminals
 	before, err := term.MakeRaw(int(input.Fd()))
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (f frame) lines() []string {
 	}
 	perSecond := func(n float64) float64 { return n / max(r.Seconds, 0.001) }
 	lines := []string{
-		fmt.Sprintf("livetree %s  %s", s.Version, ready),
+		fmt.Sprintf("livetree %s  %s", cli.Visible(s.Version), cli.Visible(ready)),
 		fmt.Sprintf("requests  %.0f/s  failed %d  in %s/s  out %s/s  %s", perSecond(float64(r.Requests)), r.Failed,
 			sizeText(uint64(perSecond(float64(r.BytesIn)))), sizeText(uint64(perSecond(float64(r.BytesOut)))), statusText(r.Statuses)),
 		fmt.Sprintf("latency   p50 %.1f ms  p90 %.1f ms  p99 %.1f ms  max %.1f ms", r.Latency["p50"], r.Latency["p90"], r.Latency["p99"], r.Latency["max"]),
@@ -184,26 +184,15 @@ func pathLines(heading string, list []admin.PathReport, timed bool) []string {
 		return append(lines, "  none")
 	}
 	for _, p := range list {
-		line := fmt.Sprintf("%7d  %-6s ", p.Count, printable(p.Verb))
+		line := fmt.Sprintf("%7d  %-6s ", p.Count, cli.Visible(p.Verb))
 		if timed {
-			line = fmt.Sprintf("%7d  %8.1f ms  %-6s ", p.Count, p.Millis, printable(p.Verb))
+			line = fmt.Sprintf("%7d  %8.1f ms  %-6s ", p.Count, p.Millis, cli.Visible(p.Verb))
 		}
-		line += printable(p.Database) + " " + printable(p.Path)
+		line += cli.Visible(p.Database) + " " + cli.Visible(p.Path)
 		if p.Index != "" {
-			line += fmt.Sprintf("  add \".indexOn\": %q", printable(p.Index))
+			line += fmt.Sprintf("  add \".indexOn\": %q", p.Index)
 		}
 		lines = append(lines, line)
 	}
 	return lines
-}
-
-// printable replaces what could make a terminal do something: paths are what
-// clients send.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, text)
 }

@@ -11,21 +11,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"github.com/livetree/livetree/internal/catalog"
+	"github.com/livetree/livetree/internal/cli"
+	"github.com/livetree/livetree/internal/clientaddr"
 	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/server"
 	"github.com/livetree/livetree/internal/store"
 )
 
-// The types of values, for those that a file spells in another way than a flag.
-const (
-	typeBool  = "bool" // as pflag calls it
-	typeCount = "count"
-	typeList  = "list"
-	typeHosts = "hosts"
-)
+// typeHosts is the type of a hostMap, which a file spells in another way than a flag.
+const typeHosts = "hosts"
 
 // hostMap collects HOST=NAME pairs; the environment separates them by commas.
 type hostMap map[string]string
@@ -54,15 +49,27 @@ func (m hostMap) Set(text string) error {
 	return nil
 }
 
-// list collects texts; the environment separates them by commas.
-type list []string
+// proxies collects networks; the environment separates them by commas.
+type proxies clientaddr.Proxies
 
-func (l *list) String() string { return strings.Join(*l, ",") }
+func (p *proxies) String() string {
+	texts := make([]string, 0, len(*p))
+	for _, network := range *p {
+		texts = append(texts, network.String())
+	}
+	return strings.Join(texts, ",")
+}
 
-func (l *list) Type() string { return typeList }
+func (p *proxies) Type() string { return cli.TypeList }
 
-func (l *list) Set(text string) error {
-	*l = append(*l, strings.Split(text, ",")...)
+func (p *proxies) Set(text string) error {
+	for part := range strings.SplitSeq(text, ",") {
+		network, err := clientaddr.ParseProxy(part)
+		if err != nil {
+			return err
+		}
+		*p = append(*p, network)
+	}
 	return nil
 }
 
@@ -143,47 +150,35 @@ func (l *level) Set(text string) error {
 	return nil
 }
 
-// set gives a flag a value. What a switch does not take is told in our words.
-func set(f *pflag.Flag, text string) error {
-	return spelled(f, f.Value.Set(text))
-}
+// share is a number of things, or 0 for a part of all.
+type share int
 
-func spelled(f *pflag.Flag, err error) error {
-	if err != nil && f.Value.Type() == typeBool {
-		return errors.New("it must be true or false")
-	}
-	return err
-}
+func (s *share) String() string { return strconv.Itoa(int(*s)) }
 
-// count is a number of things, of which there must be some.
-type count int
+func (s *share) Type() string { return cli.TypeCount }
 
-func (c *count) String() string { return strconv.Itoa(int(*c)) }
-
-func (c *count) Type() string { return typeCount }
-
-func (c *count) Set(text string) error {
+func (s *share) Set(text string) error {
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		return errors.New("it must be a whole number above 0")
+	if err != nil || n < 0 {
+		return errors.New("it must be a whole number, or 0 for the default")
 	}
-	*c = count(n)
+	*s = share(n)
 	return nil
 }
 
-// span is a time that something may take.
-type span time.Duration
+// A duration is a time that something may take.
+type duration time.Duration
 
-func (s *span) String() string { return shortDuration(time.Duration(*s)) }
+func (t *duration) String() string { return shortDuration(time.Duration(*t)) }
 
-func (s *span) Type() string { return "time" }
+func (t *duration) Type() string { return "time" }
 
-func (s *span) Set(text string) error {
+func (t *duration) Set(text string) error {
 	d, err := time.ParseDuration(text)
 	if err != nil || d <= 0 {
 		return errors.New("it must be a time above 0 such as 500ms, 30s or 2m")
 	}
-	*s = span(d)
+	*t = duration(d)
 	return nil
 }
 
@@ -264,12 +259,12 @@ func (k *logKeep) Type() string { return "time,size" }
 
 func (k *logKeep) Set(text string) error {
 	age, size, ok := strings.Cut(text, ",")
-	var s span
+	var t duration
 	var b byteSize
-	if !ok || s.Set(age) != nil || b.Set(size) != nil || b == 0 {
+	if !ok || t.Set(age) != nil || b.Set(size) != nil || b == 0 {
 		return errors.New("it must be a time and a size such as 1h,64MiB")
 	}
-	k.Age, k.DatabaseBytes = time.Duration(s), int64(b)
+	k.Age, k.DatabaseBytes = time.Duration(t), int64(b)
 	return nil
 }
 
@@ -302,14 +297,14 @@ func (r *rateLimit) Set(text string) error {
 	}
 	average, burst, hasBurst := strings.Cut(text, ",")
 	number, unit, _ := strings.Cut(average, "/")
-	var n count
+	var n cli.Count
 	if perSecond[unit] == 0 || n.Set(number) != nil {
 		return errors.New("it must be off or a rate such as 100/s or 600/m, and may have a burst: 100/s,500")
 	}
 	set := rateLimit{PerSecond: float64(n) / perSecond[unit]}
 	most := n
 	if unit != "s" {
-		most = count(max(1, int(set.PerSecond)))
+		most = cli.Count(max(1, int(set.PerSecond)))
 	}
 	if hasBurst && most.Set(burst) != nil {
 		return errors.New("its burst must be a whole number above 0: 100/s,500")

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/livetree/livetree/internal/cli"
 	"github.com/livetree/livetree/internal/server"
 )
 
@@ -19,12 +20,12 @@ func TestValues(t *testing.T) {
 		{new(byteSize), "1025B", "1025B"},
 		{new(byteSize), "3GiB", "3GiB"},
 		{new(byteSize), "1024MiB", "1GiB"},
-		{new(span), "90s", "1m30s"},
-		{new(span), "120s", "2m"},
-		{new(span), "60m", "1h"},
-		{new(span), "3610s", "1h0m10s"},
-		{new(span), "1.5s", "1.5s"},
-		{new(count), "5", "5"},
+		{new(duration), "90s", "1m30s"},
+		{new(duration), "120s", "2m"},
+		{new(duration), "60m", "1h"},
+		{new(duration), "3610s", "1h0m10s"},
+		{new(duration), "1.5s", "1.5s"},
+		{new(cli.Count), "5", "5"},
 		{new(logKeep), "90m,1024KiB", "1h30m,1MiB"},
 		{new(rateLimit), "off", "off"},
 		{new(rateLimit), "100/s", "100/s,100"},
@@ -33,14 +34,14 @@ func TestValues(t *testing.T) {
 		{new(rateLimit), "1/h,5", "1/h,5"},
 		{new(rateLimit), "7/h", "7/h,1"},
 		{hostMap{}, "B.example=b,a.example=a", "a.example=a,b.example=b"},
-		{new(list), "a,b", "a,b"},
+		{new(cli.List), "a,b", "a,b"},
 		{&choice{words: []string{"a", "b"}}, "b", "b"},
 	}
 	for _, test := range tests {
 		if err := test.value.Set(test.given); err != nil || test.value.String() != test.want {
 			t.Errorf("%T %s is %s, %v; want %s", test.value, test.given, test.value, err, test.want)
 		}
-		if _, isList := test.value.(*list); isList {
+		if _, isList := test.value.(*cli.List); isList {
 			continue // it adds
 		}
 		if err := test.value.Set(test.want); err != nil || test.value.String() != test.want {

@@ -1,42 +1,21 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
+	"github.com/livetree/livetree/internal/cli"
 	"github.com/livetree/livetree/internal/store"
 )
 
 // version is set by the linker: -ldflags "-X main.version=v1.2.3".
 var version string
 
-// buildVersion returns the version of this program: that of the linker, of the
-// module, or of the commit that it was built from.
-func buildVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return cmp.Or(version, "unknown")
-	}
-	built := info.Main.Version
-	if built == "(devel)" {
-		built = ""
-	}
-	return cmp.Or(version, built, buildSetting(info, "vcs.revision"), "unknown")
-}
-
-func buildSetting(info *debug.BuildInfo, key string) string {
-	for _, s := range info.Settings {
-		if s.Key == key {
-			return s.Value
-		}
-	}
-	return ""
-}
+// buildVersion returns the version of this program.
+func buildVersion() string { return cli.Version(version) }
 
 // A build is what livetree version tells.
 type build struct {

@@ -7,17 +7,23 @@ import { createServer } from 'node:http';
 
 import { chromium } from 'playwright-core';
 
+import { checkGuard, evil } from './devguard.mjs';
 import { secret } from './server.mjs';
 import { until } from './until.mjs';
 
 export async function checkBrowser(server, executablePath, key, say) {
-  const pages = createServer((_, answer) => {
+  const pages = createServer((request, answer) => {
     answer.setHeader('Content-Type', 'text/html');
-    answer.end('<!doctype html><title>check</title>');
+    if (request.url === '/hidden') {
+      answer.setHeader('Referrer-Policy', 'no-referrer');
+    }
+    const frame = '<iframe sandbox="allow-scripts allow-forms" srcdoc="<title>frame</title>"></iframe>';
+    answer.end(`<!doctype html><title>check</title>${request.url === '/frame' ? frame : ''}`);
   }).listen(0, '127.0.0.1');
   await once(pages, 'listening');
   const browser = await chromium.launch({
-    executablePath, args: ['--no-sandbox', `--ignore-certificate-errors-spki-list=${key}`],
+    executablePath,
+    args: ['--no-sandbox', `--ignore-certificate-errors-spki-list=${key}`, `--host-resolver-rules=MAP ${evil} 127.0.0.1`],
   });
   try {
     const page = await browser.newPage();
@@ -32,6 +38,7 @@ export async function checkBrowser(server, executablePath, key, say) {
     await checkMany(page, server, say);
     await checkFetch(page, server, say);
     await checkScript(page, server, say);
+    await checkGuard(browser, pages.address().port, server, say);
     await checkCancel(page, server, say);
   } finally {
     await browser.close();
@@ -75,8 +82,8 @@ async function checkStream(page, server, say) {
   await server.send('PATCH', '/page.json', { a: null, 'c/d': 'é\n' });
   assert.deepEqual((await changes(page, 'stream', 4)).slice(1), [
     ['put', { path: '/b', data: [1, 2] }],
-    ['patch', { path: '/', data: { a: null } }],
     ['patch', { path: '/c', data: { d: 'é\n' } }],
+    ['patch', { path: '/', data: { a: null } }],
   ]);
   say('browser: changes');
   await until('a keep-alive', async () => (await eventsOf(page, 'stream')).some((e) => e.type === 'keep-alive'));

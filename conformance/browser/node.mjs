@@ -30,8 +30,8 @@ export async function checkNode(server, say) {
   await until('three changes', () => stream.changes().length === 4);
   assert.deepEqual(stream.changes().slice(1), [
     ['put', { path: '/b', data: [1, 2] }],
-    ['patch', { path: '/', data: { a: null } }],
     ['patch', { path: '/c', data: { d: 'é\n' } }],
+    ['patch', { path: '/', data: { a: null } }],
   ]);
   say('node: changes');
 

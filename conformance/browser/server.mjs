@@ -43,7 +43,7 @@ export class Server {
   }
 
   async send(method, target, data) {
-    const answer = await fetch(this.url + target, { method, body: JSON.stringify(data) });
+    const answer = await fetch(this.url + target, { method, body: method === 'GET' ? undefined : JSON.stringify(data) });
     if (!answer.ok) {
       throw new Error(`${method} ${target}: ${answer.status} ${await answer.text()}`);
     }

@@ -33,13 +33,15 @@ import (
 
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/exchange"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 )
 
 // maxBodyBytes bounds the body of a request.
 const maxBodyBytes = 64 << 10
 
-// Options configure a Handler. Those up to Requests must be set.
+// Options configure a Handler. Those up to Logger must be set.
 type Options struct {
 	// Credential is what requests must carry.
 	Credential string
@@ -47,7 +49,7 @@ type Options struct {
 	Catalog    *catalog.Catalog
 	// Requests is told of every request; Engine counts those of the databases.
 	Requests *Requests
-	Engine   *engine.Metrics
+	Engine   *state.Metrics
 	Now      func() time.Time
 	Logger   *slog.Logger
 
@@ -72,11 +74,12 @@ type Actions struct {
 	Create func(ctx context.Context, name string) (secretFile string, err error)
 	// Drop removes a database and its secrets.
 	Drop func(ctx context.Context, name string) error
-	// SetSecrets replaces the secrets of a database, at once and for good.
-	SetSecrets func(ctx context.Context, name string, secrets []string) error
+	// SetSecrets replaces the secrets of a database, at once and for good; a
+	// fault.NotFound error if it is not the one of that name any more.
+	SetSecrets func(ctx context.Context, database *engine.Database, name string, secrets []string) error
 	// Backup makes a backup in a directory of the server's machine. What it
 	// returns is answered as JSON.
-	Backup func(ctx context.Context, target string) (any, error)
+	Backup func(ctx context.Context, request BackupRequest) (any, error)
 	// Verified notes that a backup was verified just now, of the store with an
 	// epoch; a fault.Conflict error if that is another store.
 	Verified func(epoch string) error
@@ -134,13 +137,13 @@ func New(opts Options) *Handler {
 		"DELETE /v1/databases/{name}/accounts/{id}": h.revokeAccount,
 		"POST /v1/backup":                           h.makeBackup,
 		"POST /v1/verified":                         h.noteVerified,
-		"GET /v1/operations":                        h.operations,
+		"GET /v1/operations":                        streaming(h.operations),
 		"GET /v1/status":                            h.status,
 		// Not /debug/pprof/cmdline, which shows the arguments of the process.
 		"GET /debug/pprof/":        h.profile,
-		"GET /debug/pprof/profile": pprof.Profile,
+		"GET /debug/pprof/profile": streaming(pprof.Profile),
 		"GET /debug/pprof/symbol":  pprof.Symbol,
-		"GET /debug/pprof/trace":   pprof.Trace,
+		"GET /debug/pprof/trace":   streaming(pprof.Trace),
 		"/":                        notFound,
 	} {
 		h.mux.HandleFunc(pattern, h.withCredential(handler))
@@ -151,7 +154,7 @@ func New(opts Options) *Handler {
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !allowedHost(r.Host, h.opts.Hosts) {
-		fail(w, http.StatusMisdirectedRequest, "the admin listener is not called that: use its address or localhost")
+		exchange.Fail(w, http.StatusMisdirectedRequest, "the admin listener is not called that: use its address or localhost")
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")

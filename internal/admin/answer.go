@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/fault"
 )
 
@@ -23,17 +24,12 @@ var statuses = map[fault.Kind]int{
 func answer(w http.ResponseWriter, status int, value any) {
 	text, err := json.Marshal(value)
 	if err != nil {
-		fail(w, http.StatusInternalServerError, "internal error")
+		exchange.Fail(w, http.StatusInternalServerError, "internal error")
 		return
 	}
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header()["Content-Type"] = exchange.JSONTypes
 	w.WriteHeader(status)
 	_, _ = w.Write(append(text, '\n')) // nobody is left to be told
-}
-
-// fail answers with an error.
-func fail(w http.ResponseWriter, status int, text string) {
-	answer(w, status, map[string]string{"error": text})
 }
 
 // failWith answers with the public text of an error; the rest goes to the log.
@@ -43,11 +39,11 @@ func (h *Handler) failWith(w http.ResponseWriter, err error) {
 		status = http.StatusInternalServerError
 		h.opts.Logger.Error("an admin request failed", "error", err)
 	}
-	fail(w, status, fault.Public(err))
+	exchange.Fail(w, status, fault.Public(err))
 }
 
 func notFound(w http.ResponseWriter, _ *http.Request) {
-	fail(w, http.StatusNotFound, "there is no such thing here: see /livez, /readyz, /metrics, /debug/pprof/ and /v1/")
+	exchange.Fail(w, http.StatusNotFound, "there is no such thing here: see /livez, /readyz, /metrics, /debug/pprof/ and /v1/")
 }
 
 // body reads the JSON body of a request, in which there may be nothing that is

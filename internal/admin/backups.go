@@ -3,31 +3,38 @@ package admin
 import (
 	"net/http"
 
+	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/fault"
 )
+
+// A BackupRequest says what backup is to be made.
+type BackupRequest struct {
+	// Target is a directory on the server's machine.
+	Target string `json:"target"`
+	// AuthorityKey also takes the key of the server's own certificate authority.
+	AuthorityKey bool `json:"authority_key,omitempty"`
+}
 
 // makeBackup makes one backup at a time.
 func (h *Handler) makeBackup(w http.ResponseWriter, r *http.Request) {
 	if missing(w, h.opts.Backup == nil) {
 		return
 	}
-	var request struct {
-		Target string `json:"target"`
-	}
+	var request BackupRequest
 	if err := body(r, &request); err != nil {
 		h.failWith(w, err)
 		return
 	}
 	if request.Target == "" {
-		fail(w, http.StatusBadRequest, "target must be a directory on the server's machine")
+		exchange.Fail(w, http.StatusBadRequest, "target must be a directory on the server's machine")
 		return
 	}
 	if !h.backup.TryLock() {
-		fail(w, http.StatusConflict, "a backup is being made already")
+		exchange.Fail(w, http.StatusConflict, "a backup is being made already")
 		return
 	}
 	defer h.backup.Unlock()
-	result, err := h.opts.Backup(r.Context(), request.Target)
+	result, err := h.opts.Backup(r.Context(), request)
 	if err != nil {
 		h.opts.Logger.Error("a backup was not made", "target", request.Target, "error", err)
 		// The operator is told all of it: it is his disk and his directory.
@@ -35,7 +42,7 @@ func (h *Handler) makeBackup(w http.ResponseWriter, r *http.Request) {
 		if !ok {
 			status = http.StatusInternalServerError
 		}
-		fail(w, status, err.Error())
+		exchange.Fail(w, status, err.Error())
 		return
 	}
 	answer(w, http.StatusOK, result)
@@ -54,7 +61,7 @@ func (h *Handler) noteVerified(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if request.Epoch == "" {
-		fail(w, http.StatusBadRequest, "epoch must be that of the manifest")
+		exchange.Fail(w, http.StatusBadRequest, "epoch must be that of the manifest")
 		return
 	}
 	if err := h.opts.Verified(request.Epoch); err != nil {

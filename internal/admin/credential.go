@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -11,6 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/exchange"
+	"github.com/livetree/livetree/internal/wholefile"
 )
 
 // The files below the data directory by which local commands find the listener.
@@ -19,9 +22,6 @@ const (
 	TokenFile = "token" // the credential
 	AddrFile  = "addr"  // the URL, while the listener is open
 )
-
-// credentialLength is in characters, of which each has more than five bits.
-const credentialLength = 40
 
 // LoadCredential returns the credential in a directory, which it makes with its
 // file, readable for its owner alone, if there is none.
@@ -35,8 +35,8 @@ func LoadCredential(dir string) (string, error) {
 		return "", err
 	}
 	credential := strings.TrimSpace(string(text))
-	if len(credential) < credentialLength || strings.ContainsAny(credential, " \t\r\n") {
-		return "", fmt.Errorf("%s holds no credential of at least %d characters: remove it and start again to have a new one made", file, credentialLength)
+	if len(credential) < auth.DrawnSecretLength || auth.CheckSecret(credential) != nil {
+		return "", fmt.Errorf("%s holds no credential of at least %d characters that can be printed: remove it and start again to have a new one made", file, auth.DrawnSecretLength)
 	}
 	return credential, nil
 }
@@ -45,32 +45,8 @@ func makeCredential(dir, file string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	credential := draw()
-	return credential, writeFile(file, credential+"\n")
-}
-
-// draw returns random letters and digits, as many as a credential and a secret
-// have.
-func draw() string { return (rand.Text() + rand.Text())[:credentialLength] }
-
-// writeFile puts a file in place in one step, so that nobody reads half of it.
-func writeFile(name, text string) error {
-	temporary := name + ".new"
-	file, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	err = file.Chmod(0o600) // whatever a file that was there, or the umask, says
-	if err == nil {
-		_, err = file.WriteString(text)
-	}
-	if err == nil {
-		err = file.Sync()
-	}
-	if err = errors.Join(err, file.Close()); err != nil {
-		return err
-	}
-	return os.Rename(temporary, name)
+	credential := auth.DrawSecret()
+	return credential, wholefile.Write(file, 0o600, []byte(credential+"\n"))
 }
 
 // withCredential returns a handler that lets only requests with the credential
@@ -79,7 +55,7 @@ func (h *Handler) withCredential(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !h.hasCredential(r) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			fail(w, http.StatusUnauthorized, "send the credential in the data directory's file admin/token as Authorization: Bearer")
+			exchange.Fail(w, http.StatusUnauthorized, "send the credential in the data directory's file admin/token as Authorization: Bearer")
 			return
 		}
 		next(w, r)

@@ -4,7 +4,8 @@ import (
 	"net/http"
 
 	"github.com/livetree/livetree/internal/catalog"
-	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/exchange"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -62,13 +63,16 @@ func (h *Handler) showDatabase(w http.ResponseWriter, r *http.Request) {
 	}
 	id, found, err := h.opts.Store.Find(name)
 	if err == nil && !found {
-		err = fault.New(fault.NotFound, "there is no database %q", name) // dropped just now
+		err = state.NoDatabase(name) // dropped just now
 	}
 	if err != nil {
 		h.failWith(w, err)
 		return
 	}
 	d, err := h.describe(name, id)
+	if err == nil {
+		err = database.Standing() // or else that is of another database of this name
+	}
 	if err != nil {
 		h.failWith(w, err)
 		return
@@ -121,7 +125,7 @@ func (h *Handler) dropDatabase(w http.ResponseWriter, r *http.Request) {
 // missing answers for an action that this server cannot do.
 func missing(w http.ResponseWriter, is bool) bool {
 	if is {
-		fail(w, http.StatusNotImplemented, "this server cannot do that")
+		exchange.Fail(w, http.StatusNotImplemented, "this server cannot do that")
 	}
 	return is
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/exchange"
 )
 
 // maxSync is how long commits may wait for a sync, and maxStall how long Pebble
@@ -77,20 +78,21 @@ func (h *Handler) Readiness() Readiness {
 	r.add("writes", choose(health.Stalled > maxStall, "stalled", "ok"), "ok", "fail")
 	draining := h.opts.Draining != nil && h.opts.Draining()
 	r.add("drain", choose(draining, "draining", "no"), "no", "fail")
-	r.add("rules", choose(h.anyOpen(), "open", "closed"), "closed", "warn")
+	r.add("rules", choose(h.any((*engine.Database).IsOpen), "open", "closed"), "closed", "warn")
+	r.add("secrets", choose(h.any((*engine.Database).HasWeakSecret), "weak", "strong"), "strong", "warn")
 	r.add("dev", choose(h.opts.Dev, "on", "off"), "off", "warn")
 	return r
 }
 
-// anyOpen reports whether the rules of a database let everybody read or write
-// everything. It looks at those that were used since the start.
-func (h *Handler) anyOpen() bool {
-	open := false
+// any reports whether something is so of a database. It looks at those that were
+// used since the start.
+func (h *Handler) any(is func(*engine.Database) bool) bool {
+	found := false
 	h.opts.Catalog.Each(func(_ string, d *engine.Database) bool {
-		open = d.IsOpen()
-		return !open
+		found = is(d)
+		return !found
 	})
-	return open
+	return found
 }
 
 // starting answers while the store is being opened.
@@ -104,11 +106,11 @@ func starting(hosts []string) http.Handler {
 		answerReadiness(w, r)
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		fail(w, http.StatusServiceUnavailable, "the server is starting")
+		exchange.Fail(w, http.StatusServiceUnavailable, "the server is starting")
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !allowedHost(r.Host, hosts) {
-			fail(w, http.StatusMisdirectedRequest, "the admin listener is not called that: use its address or localhost")
+			exchange.Fail(w, http.StatusMisdirectedRequest, "the admin listener is not called that: use its address or localhost")
 			return
 		}
 		mux.ServeHTTP(w, r)

@@ -14,6 +14,10 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/livetree/livetree/internal/exchange"
+	"github.com/livetree/livetree/internal/loopback"
+	"github.com/livetree/livetree/internal/wholefile"
 )
 
 // DefaultAddr is where the listener is unless the operator says otherwise. If
@@ -33,9 +37,7 @@ type Listener struct {
 	tcp      net.Listener
 	server   *http.Server
 	handler  atomic.Pointer[http.Handler]
-	running  atomic.Int64
-	shut     atomic.Bool   // no request may begin
-	left     chan struct{} // has a value when a request has ended
+	running  *exchange.Running
 	cancel   context.CancelFunc
 	stopped  chan struct{} // closed when the loop has ended
 	secure   bool
@@ -61,19 +63,24 @@ func Listen(opts ListenerOptions) (*Listener, error) {
 		return nil, err
 	}
 	base, cancel := context.WithCancel(context.Background())
-	l := &Listener{logger: opts.Logger, tcp: tcp, cancel: cancel, left: make(chan struct{}, 1), stopped: make(chan struct{})}
-	if !IsLoopback(opts.Addr) {
-		l.secure, l.tcp = true, tls.NewListener(tcp, opts.TLS)
+	bounded := &connections{Listener: tcp}
+	l := &Listener{logger: opts.Logger, tcp: bounded, cancel: cancel, running: exchange.NewRunning(), stopped: make(chan struct{})}
+	if !loopback.Address(opts.Addr) {
+		l.secure, l.tcp = true, tls.NewListener(bounded, opts.TLS)
 	}
 	first := starting(opts.Hosts)
 	l.handler.Store(&first)
 	l.server = &http.Server{
-		Handler:           http.HandlerFunc(l.serveHTTP),
+		Handler:           l.running.Around(http.HandlerFunc(l.serveHTTP)),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(opts.Logger.Handler(), slog.LevelDebug),
 		BaseContext:       func(net.Listener) context.Context { return base },
+		ConnState:         bounded.note,
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			return context.WithValue(ctx, connKey{}, below(conn))
+		},
 	}
 	go func() {
 		defer close(l.stopped)
@@ -87,7 +94,7 @@ func Listen(opts ListenerOptions) (*Listener, error) {
 // listen opens the port. Only one on this machine goes without TLS: the
 // credential must not travel for others to see.
 func listen(opts ListenerOptions) (net.Listener, error) {
-	if !IsLoopback(opts.Addr) && opts.TLS == nil {
+	if !loopback.Address(opts.Addr) && opts.TLS == nil {
 		return nil, fmt.Errorf("the admin listener cannot be on %s without TLS: use 127.0.0.1", opts.Addr)
 	}
 	tcp, err := net.Listen("tcp", opts.Addr)
@@ -104,18 +111,12 @@ func listen(opts ListenerOptions) (net.Listener, error) {
 	return tcp, nil
 }
 
-// IsLoopback reports whether only programs on this machine can reach an address.
-func IsLoopback(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	return err == nil && (host == "localhost" || net.ParseIP(host).IsLoopback())
-}
-
 // Serve answers with a handler from now on, and writes the URL to a file in a
 // directory for local commands.
 func (l *Listener) Serve(handler http.Handler, dir string) error {
 	l.handler.Store(&handler)
 	l.addrFile = filepath.Join(dir, AddrFile)
-	if err := writeFile(l.addrFile, l.URL()+"\n"); err != nil {
+	if err := wholefile.Write(l.addrFile, 0o600, []byte(l.URL()+"\n")); err != nil {
 		return fmt.Errorf("note the address of the admin listener: %w", err)
 	}
 	l.logger.Info("the admin listener is open", "url", l.URL(), "files", dir)
@@ -135,17 +136,6 @@ func (l *Listener) URL() string {
 }
 
 func (l *Listener) serveHTTP(w http.ResponseWriter, r *http.Request) {
-	l.running.Add(1)
-	defer func() {
-		l.running.Add(-1)
-		select {
-		case l.left <- struct{}{}:
-		default:
-		}
-	}()
-	if l.shut.Load() { // which Close sets before it looks at running
-		panic(http.ErrAbortHandler)
-	}
 	(*l.handler.Load()).ServeHTTP(w, r)
 }
 
@@ -155,7 +145,7 @@ func (l *Listener) Close() error {
 	if l == nil {
 		return nil
 	}
-	l.shut.Store(true)
+	l.running.Shut()
 	l.cancel()
 	_ = l.server.Close() // of a listener that is closed already
 	<-l.stopped
@@ -165,16 +155,8 @@ func (l *Listener) Close() error {
 			err = nil
 		}
 	}
-	timeout := time.NewTimer(closeTime)
-	defer timeout.Stop()
-	for l.running.Load() > 0 {
-		select {
-		case <-l.left:
-		case <-timeout.C:
-			if l.running.Load() > 0 { // after a pause of the machine, both may be so
-				return errors.Join(err, ErrRunning)
-			}
-		}
+	if l.running.Wait(closeTime) > 0 {
+		err = errors.Join(err, ErrRunning)
 	}
 	return err
 }

@@ -2,8 +2,10 @@ package admin_test
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"regexp"
@@ -13,7 +15,10 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/admin"
+	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/tree"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the table of docs/metrics.md anew")
@@ -352,5 +357,34 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 		if value(t, after, sample) <= 0 {
 			t.Errorf("%s is not positive", sample)
 		}
+	}
+}
+
+// TestMetricsCountMemos: of four reads of the same large node, the second is remembered.
+func TestMetricsCountMemos(t *testing.T) {
+	s := newStand(t, nil)
+	d := s.database("shop")
+	large := fmt.Sprintf(`{"a":%q,"b":1}`, strings.Repeat("x", 100_000))
+	node, err := tree.Decode(strings.NewReader(large), tree.DecodeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.Write(t.Context(), engine.Request{Write: tree.Put(tree.Path{}, node), Who: auth.Identity{Admin: true}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		view := d.View()
+		printer, err := view.Shallow(tree.Path{})
+		view.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(printer.PrintTo(io.Discard), printer.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, page := s.get("/metrics")
+	if hits, misses := value(t, page, "livetree_memo_hits_total"), value(t, page, "livetree_memo_misses_total"); hits != 2 || misses != 2 {
+		t.Errorf("four reads are %v hits and %v misses, want 2 and 2", hits, misses)
 	}
 }

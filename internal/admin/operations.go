@@ -5,7 +5,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/pause"
 )
 
 // Bounds of what can be asked of /v1/operations.
@@ -18,33 +20,29 @@ const (
 // report. Paths are data: they are kept only while somebody records, and shown
 // only to the operator.
 func (h *Handler) operations(w http.ResponseWriter, r *http.Request) {
-	span, lines, err := operationsParams(r)
+	length, lines, err := operationsParams(r)
 	if err != nil {
 		h.failWith(w, err)
 		return
 	}
 	recording, ok := h.opts.Requests.record()
 	if !ok {
-		fail(w, http.StatusServiceUnavailable, "too many are recording operations at the moment, try again")
+		exchange.Fail(w, http.StatusServiceUnavailable, "too many are recording operations at the moment, try again")
 		return
 	}
 	defer h.opts.Requests.stop(recording)
 	began := h.opts.Now()
-	timer := time.NewTimer(span)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-r.Context().Done():
+	if pause.For(r.Context(), length) != nil {
 		return // the operator has gone, or the server stops
 	}
 	answer(w, http.StatusOK, recording.report(h.opts.Now().Sub(began), lines))
 }
 
-func operationsParams(r *http.Request) (span time.Duration, lines int, err error) {
+func operationsParams(r *http.Request) (length time.Duration, lines int, err error) {
 	query := r.URL.Query()
-	span, lines = time.Second, 20
+	length, lines = time.Second, 20
 	if text := query.Get("for"); text != "" {
-		if span, err = time.ParseDuration(text); err != nil || span <= 0 || span > MaxRecordingTime {
+		if length, err = time.ParseDuration(text); err != nil || length <= 0 || length > MaxRecordingTime {
 			return 0, 0, fault.New(fault.Invalid, "for must be a time of at most %s, such as 30s", MaxRecordingTime)
 		}
 	}
@@ -53,7 +51,7 @@ func operationsParams(r *http.Request) (span time.Duration, lines int, err error
 			return 0, 0, fault.New(fault.Invalid, "lines must be a number up to %d", maxReportLines)
 		}
 	}
-	return span, lines, nil
+	return length, lines, nil
 }
 
 // A Status is what a person wants to see at a glance.

@@ -48,7 +48,8 @@ func newRecording() *Recording {
 }
 
 func (r *Recording) add(o Operation) {
-	o.Path = shortPath(o.Path)
+	// A recording keeps the texts, which are parts of whole requests.
+	o.Path, o.Database, o.Verb = strings.Clone(shortPath(o.Path)), strings.Clone(o.Database), strings.Clone(o.Verb)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.requests++
@@ -59,19 +60,20 @@ func (r *Recording) add(o Operation) {
 	if o.Status >= 500 {
 		r.failed++
 	}
-	place := place{Database: o.Database, Path: pattern(o.Path), Verb: o.Verb}
-	r.busiest.add(place, o)
+	used := usedPath{Database: o.Database, Path: pattern(o.Path), Verb: o.Verb}
+	r.busiest.add(used, o)
 	if o.Status == 401 || o.Status == 403 {
-		r.denied.add(place, o)
+		r.denied.add(used, o)
 	}
-	if o.Route != "stream" && o.Route != "wire" {
+	if o.Route != "stream" {
 		r.sample(o.Took)
 		r.slowest.add(o)
 	}
 }
 
-func (r *Recording) addUnindexed(p place) {
-	p.Path, p.Index = pattern(shortPath(p.Path)), shortPath(p.Index)
+func (r *Recording) addUnindexed(p usedPath) {
+	p.Path, p.Database = strings.Clone(pattern(shortPath(p.Path))), strings.Clone(p.Database)
+	p.Index = strings.Clone(shortPath(p.Index))
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.unindexed.add(p, Operation{})

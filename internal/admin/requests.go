@@ -2,6 +2,7 @@ package admin
 
 import (
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,7 +25,7 @@ type Operation struct {
 
 // The labels that requests are counted by.
 var (
-	routes = map[string]bool{"data": true, "rules": true, "stream": true, "wire": true, "console": true, "explain": true}
+	routes = map[string]bool{"data": true, "rules": true, "stream": true}
 	verbs  = map[string]bool{"GET": true, "HEAD": true, "PUT": true, "POST": true, "PATCH": true, "DELETE": true, "OPTIONS": true}
 )
 
@@ -128,8 +129,9 @@ func (r *Requests) seriesOf(k kind) *series {
 	if k.status != 0 {
 		status = strconv.Itoa(k.status)
 	}
+	k.verb = strings.Clone(k.verb) // it is a part of a whole request
 	s := &series{total: r.total.WithLabelValues(k.route, k.verb, status)}
-	if k.route != "stream" && k.route != "wire" {
+	if k.route != "stream" {
 		s.seconds = r.seconds.WithLabelValues(k.route, k.verb)
 	}
 	r.series.Store(k, s) // two who do this at once store the same
@@ -141,7 +143,7 @@ func (r *Requests) seriesOf(k kind) *series {
 func (r *Requests) ObserveUnindexed(database, path, index string) {
 	r.unindexed.Add(1)
 	for _, recording := range *r.recordings.Load() {
-		recording.addUnindexed(place{Database: database, Path: path, Verb: "GET", Index: index})
+		recording.addUnindexed(usedPath{Database: database, Path: path, Verb: "GET", Index: index})
 	}
 }
 

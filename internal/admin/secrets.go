@@ -6,18 +6,13 @@ import (
 	"encoding/hex"
 	"net/http"
 	"slices"
-	"strings"
-	"unicode"
 
+	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/fault"
 )
 
-// Limits of secrets. The least length keeps a slip, or a joke, from being one.
-const (
-	minSecretLength = 16
-	maxSecretLength = 1024
-	maxSecrets      = 32
-)
+// maxSecrets is how many secrets a database may have.
+const maxSecrets = 32
 
 // A Secret is what the operator is shown of one. Its value is left out unless it
 // is asked for.
@@ -61,12 +56,13 @@ func (h *Handler) addSecret(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if request.Value == "" {
-		request.Value = draw()
+		request.Value = auth.DrawSecret()
 	}
 	err := h.reviseSecrets(r.Context(), r.PathValue("name"), func(secrets []string) ([]string, error) {
+		if err := auth.CheckSecret(request.Value); err != nil {
+			return nil, fault.Wrap(fault.Invalid, err, "%v", err)
+		}
 		switch {
-		case len(request.Value) < minSecretLength, len(request.Value) > maxSecretLength, strings.ContainsFunc(request.Value, isUnfit):
-			return nil, fault.New(fault.Invalid, "a secret has %d to %d characters that can be printed, and no spaces", minSecretLength, maxSecretLength)
 		case slices.Contains(secrets, request.Value):
 			return nil, fault.New(fault.Conflict, "the database has this secret already")
 		case len(secrets) >= maxSecrets:
@@ -90,7 +86,7 @@ func (h *Handler) removeSecret(w http.ResponseWriter, r *http.Request) {
 		case len(left) == len(secrets):
 			return nil, fault.New(fault.NotFound, "the database has no secret with the id %.16q", id)
 		case len(left) == 0 && !force:
-			return nil, fault.New(fault.Conflict, "this is the last secret: without one nobody can change the rules; add another first, or force it")
+			return nil, fault.New(fault.Conflict, "this is the last secret: without one the rules cannot be changed; add another first, or force it")
 		}
 		return left, nil
 	})
@@ -117,16 +113,9 @@ func (h *Handler) reviseSecrets(ctx context.Context, name string, change func([]
 	if err != nil {
 		return err
 	}
-	if err := h.opts.SetSecrets(ctx, name, secrets); err != nil {
+	if err := h.opts.SetSecrets(ctx, database, name, secrets); err != nil {
 		return err
 	}
 	h.opts.Logger.Info("the secrets were replaced by the operator", "database", name, "valid", len(secrets))
 	return nil
-}
-
-// isUnfit reports whether a character cannot be in a secret: a line of its file, a
-// header and a terminal must be able to carry it. What was no UTF-8 has become
-// U+FFFD on its way.
-func isUnfit(r rune) bool {
-	return !unicode.IsGraphic(r) || unicode.IsSpace(r) || r == unicode.ReplacementChar
 }

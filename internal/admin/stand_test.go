@@ -18,6 +18,7 @@ import (
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -56,8 +57,8 @@ func newStand(t *testing.T, change func(*admin.Options)) *stand {
 	if err != nil {
 		t.Fatal(err)
 	}
-	metrics := &engine.Metrics{}
-	s.catalog = catalog.New(s.store, engine.Options{Clock: engine.NewClock(s.now, rand.Reader, 0), Metrics: metrics})
+	metrics := &state.Metrics{}
+	s.catalog = catalog.New(s.store, engine.Options{Clock: state.NewClock(s.now, rand.Reader, 0), Metrics: metrics})
 	t.Cleanup(func() {
 		s.catalog.Close()
 		if err := s.store.Close(); err != nil {

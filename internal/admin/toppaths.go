@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A place is what operations are counted by.
-type place struct {
+// A usedPath is what operations are counted by: a path, and how it was used.
+type usedPath struct {
 	Database, Path, Verb string
 	Index                string // that a query lacked
 }
@@ -27,18 +27,18 @@ type PathReport struct {
 	BytesOut int64   `json:"bytes_out"`
 }
 
-// topPaths finds the most frequent places among any number of them, in bounded
+// topPaths finds the most frequent paths among any number of them, in bounded
 // memory (space-saving: Metwally, Agrawal, El Abbadi 2005). When it is full, a new
-// place takes over the counter of the rarest, with its count as the possible
-// error. A place with more than one in len of all operations is always found.
+// path takes over the counter of the rarest, with its count as the possible
+// error. A path with more than one in len of all operations is always found.
 type topPaths struct {
 	limit    int
-	counters map[place]*counter
+	counters map[usedPath]*counter
 	order    counterHeap
 }
 
 type counter struct {
-	place
+	usedPath
 	count, err int
 	at         int // in the heap
 	measured   int // operations since it took over; what the sums are of
@@ -47,21 +47,21 @@ type counter struct {
 }
 
 func newTopPaths(limit int) topPaths {
-	return topPaths{limit: limit, counters: make(map[place]*counter)}
+	return topPaths{limit: limit, counters: make(map[usedPath]*counter)}
 }
 
-func (t *topPaths) add(p place, o Operation) {
+func (t *topPaths) add(p usedPath, o Operation) {
 	c := t.counters[p]
 	switch {
 	case c != nil:
 	case len(t.order) < t.limit:
-		c = &counter{place: p}
+		c = &counter{usedPath: p}
 		t.counters[p] = c
 		heap.Push(&t.order, c)
 	default:
 		c = t.order[0]
-		delete(t.counters, c.place)
-		*c = counter{place: p, count: c.count, err: c.count}
+		delete(t.counters, c.usedPath)
+		*c = counter{usedPath: p, count: c.count, err: c.count}
 		t.counters[p] = c
 	}
 	c.count++
@@ -71,7 +71,7 @@ func (t *topPaths) add(p place, o Operation) {
 	heap.Fix(&t.order, c.at)
 }
 
-// list returns the n most frequent places.
+// list returns the n most frequent paths.
 func (t *topPaths) list(n int) []PathReport {
 	all := slices.Clone(t.order)
 	slices.SortFunc(all, func(a, b *counter) int {
@@ -93,7 +93,7 @@ func (t *topPaths) list(n int) []PathReport {
 	return list
 }
 
-// A counterHeap has the rarest place on top.
+// A counterHeap has the rarest path on top.
 type counterHeap []*counter
 
 func (h counterHeap) Len() int           { return len(h) }

@@ -19,6 +19,11 @@ var livetree = layout{
 	module: "github.com/livetree/livetree",
 	order: []string{
 		"internal/fault",
+		"internal/wholefile",
+		"internal/owneronly",
+		"internal/clientaddr",
+		"internal/loopback",
+		"internal/pause",
 		"internal/tree",
 		"internal/pushid",
 		"internal/query",
@@ -26,11 +31,21 @@ var livetree = layout{
 		"internal/rules",
 		"internal/auth",
 		"internal/hub",
+		"internal/store/layout",
+		"internal/store/damage",
+		"internal/store/datadir",
+		"internal/store/seek",
+		"internal/store/inspect",
+		"internal/store/batch",
 		"internal/store",
+		"internal/state",
+		"internal/watch",
 		"internal/engine",
 		"internal/catalog",
 		"internal/cluster",
+		"internal/exchange",
 		"internal/rest",
+		"internal/google",
 		"internal/wire",
 		"internal/console",
 		"internal/backup",
@@ -39,13 +54,19 @@ var livetree = layout{
 		"internal/server",
 		"internal/client",
 		"internal/bench",
+		"internal/cli",
 		"docs",
 		"cmd/livetree",
+		"cmd/livetree-bench",
 	},
 	support: []string{
 		"internal/arch",
+		"internal/histories",
 		"internal/model",
 		"internal/proof",
+	},
+	fixtures: map[string]string{
+		"internal/enginetest": "internal/engine",
 	},
 	suites: []string{
 		"conformance",
@@ -66,7 +87,7 @@ func TestLayout(t *testing.T) {
 }
 
 // tableRow is a package's row in docs/architecture.md: number, package, job, state.
-var tableRow = regexp.MustCompile("(?m)^\\| *[0-9]+ *\\| *`([a-z/]+)` *\\|.*\\| *(here|begun|planned) *\\|$")
+var tableRow = regexp.MustCompile("(?m)^\\| *[0-9]+ *\\| *`([a-z/-]+)` *\\|.*\\| *(here|begun|planned) *\\|$")
 
 func TestArchitectureTableAgreesWithLayout(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "architecture.md"))
@@ -95,16 +116,18 @@ func TestArchitectureTableAgreesWithLayout(t *testing.T) {
 // out of place, and one that is in order.
 func TestLayoutFindsProblems(t *testing.T) {
 	small := layout{
-		module:  "example.org/m",
-		order:   []string{"internal/low", "internal/high", "cmd/m"},
-		support: []string{"internal/arch", "internal/model"},
-		suites:  []string{"suite"},
+		module:   "example.org/m",
+		order:    []string{"internal/low", "internal/high", "internal/top", "cmd/m"},
+		support:  []string{"internal/arch", "internal/model"},
+		fixtures: map[string]string{"internal/hightest": "internal/high"},
+		suites:   []string{"suite"},
 	}
 	const (
 		low   = "// Package low is the bottom.\npackage low\n"
 		high  = "// Package high is the top.\npackage high\n"
 		model = "// Package model is for tests.\npackage model\n"
 		suite = "// Package suite is tests.\npackage suite\n"
+		fixed = "// Package hightest opens high.\npackage hightest\n"
 	)
 	tests := []struct {
 		name  string
@@ -127,6 +150,26 @@ func TestLayoutFindsProblems(t *testing.T) {
 				"tools/tools.go":             "package tools\n",
 				".hidden/x.go":               "package x\n",
 				"_old/x.go":                  "package x\n",
+			},
+		},
+		{
+			name: "fixture in order",
+			files: map[string]string{
+				"internal/low/low.go":           low,
+				"internal/low/low_test.go":      "package low_test\nimport _ \"example.org/m/internal/high\"\nimport _ \"example.org/m/internal/hightest\"\n",
+				"internal/hightest/hightest.go": fixed + "import _ \"example.org/m/internal/high\"\nimport _ \"example.org/m/internal/model\"\n",
+				"internal/model/model.go":       model,
+			},
+		},
+		{
+			name: "fixture out of place",
+			files: map[string]string{
+				"internal/low/low.go":           low + "import _ \"example.org/m/internal/hightest\"\n",
+				"internal/hightest/hightest.go": fixed + "import _ \"example.org/m/internal/top\"\n",
+			},
+			want: []string{
+				"internal/hightest/hightest.go:3:8: internal/hightest imports internal/top, which is not above it in the list",
+				"internal/low/low.go:3:8: internal/low imports internal/hightest, which only tests may import",
 			},
 		},
 		{

@@ -24,8 +24,13 @@ type layout struct {
 	// package need not exist.
 	order []string
 	// support lists the packages that only serve tests. They import nothing of
-	// the module, their tests included, and only test files import them.
+	// the module, their tests included, and only test files and fixtures import them.
 	support []string
+	// fixtures are packages that serve tests, too, each by what it opens for them. They
+	// may import that, what is above it in the order, and support. Only test files import them,
+	// also those of packages above. Such a test may import what is opened as well, if
+	// it is outside of its package.
+	fixtures map[string]string
 	// suites lists the packages that hold nothing but tests of all the others.
 	// Those may import everything in order; nothing imports a suite.
 	suites []string
@@ -45,6 +50,8 @@ type importLine struct {
 	pos  token.Position
 	dir  string // imported directory
 	test bool   // in a test file
+	// outside says that the test file is outside of the package that it tests.
+	outside bool
 }
 
 // check reads all Go files below fsys, the root of the module, and returns one
@@ -119,9 +126,9 @@ func (l layout) readFile(fsys fs.FS, name string, p *pkg) error {
 		return err
 	}
 	test := strings.HasSuffix(name, "_test.go")
-	packageName := file.Name.Name
+	packageName, outside := file.Name.Name, false
 	if test {
-		packageName = strings.TrimSuffix(packageName, "_test")
+		packageName, outside = strings.CutSuffix(packageName, "_test")
 	}
 	p.names[packageName] = name
 	if text := file.Doc.Text(); text != "" && !test {
@@ -132,7 +139,7 @@ func (l layout) readFile(fsys fs.FS, name string, p *pkg) error {
 	}
 	for _, spec := range file.Imports {
 		if dir, ok := l.importedDir(spec); ok {
-			p.imports = append(p.imports, importLine{files.Position(spec.Pos()), dir, test})
+			p.imports = append(p.imports, importLine{files.Position(spec.Pos()), dir, test, outside})
 		}
 	}
 	return nil
@@ -157,7 +164,7 @@ func (l layout) checkPlace(p *pkg) []string {
 	if slices.Contains(bagNames, base) {
 		problems = append(problems, fmt.Sprintf("%s is named after nothing in particular: name it after what it holds", p.dir))
 	}
-	if !slices.Contains(slices.Concat(l.order, l.support, l.suites), p.dir) {
+	if !slices.Contains(slices.Concat(l.order, l.support, l.suites, slices.Collect(maps.Keys(l.fixtures))), p.dir) {
 		return append(problems, fmt.Sprintf("%s is a package, but is not listed", p.dir))
 	}
 	want := base
@@ -192,14 +199,18 @@ func checkComment(p *pkg) []string {
 // refuse says why the package in dir may not have this import, or "".
 func (l layout) refuse(dir string, i importLine) string {
 	from, to := slices.Index(l.order, dir), slices.Index(l.order, i.dir)
+	opened, isFixture := l.fixtures[dir]
+	if isFixture {
+		from = slices.Index(l.order, opened) + 1
+	}
 	apart := slices.Contains(l.support, dir) || slices.Contains(l.suites, dir)
 	switch {
 	case i.test && i.dir == dir:
 		return ""
 	case slices.Contains(l.suites, i.dir):
 		return "which nothing may import"
-	case slices.Contains(l.support, i.dir):
-		if i.test {
+	case slices.Contains(l.support, i.dir) || l.fixtures[i.dir] != "":
+		if i.test || isFixture && slices.Contains(l.support, i.dir) {
 			return ""
 		}
 		return "which only tests may import"
@@ -211,6 +222,8 @@ func (l layout) refuse(dir string, i importLine) string {
 		return "but a package for tests imports nothing of the module"
 	case from < 0:
 		return "" // already reported as not listed; its place would decide
+	case to >= from && i.outside && slices.Contains(slices.Collect(maps.Values(l.fixtures)), i.dir):
+		return ""
 	case to >= from:
 		return "which is not above it in the list"
 	}

@@ -97,7 +97,7 @@ func (d Database) account(keyID string) (Account, bool) {
 var (
 	errAccount     = errors.New("the key of the assertion is not known: its account was revoked, or is of another server")
 	errRevoked     = errors.New("the access token is of another database, or its account was revoked")
-	errDelegation  = errors.New("the assertion asks on behalf of somebody else, which accounts cannot")
+	errDelegation  = errors.New("the assertion asks on behalf of another user, which accounts cannot do")
 	errTokenURI    = errors.New("the claim aud is neither the token_uri of the key file nor that of this server")
 	errLifetime    = errors.New("the assertion needs the claims iat and exp, at most an hour apart")
 	errReplayed    = errors.New("the assertion was used before: sign a new one; if programs that start together get this, set their clock right")

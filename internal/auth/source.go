@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/livetree/livetree/internal/loopback"
 )
 
 // A source is where the key set of an issuer comes from.
@@ -64,7 +65,7 @@ func checkURL(text string) error {
 	case u.Scheme != "http":
 		return errors.New("is neither an https: nor a file: URL")
 	}
-	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if !loopback.Host(u.Hostname()) {
 		return errors.New("is plain http: to another machine; use https:, or a file: URL for its key set")
 	}
 	return nil

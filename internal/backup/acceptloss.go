@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -50,7 +50,7 @@ func (l *Losses) String() string {
 		}
 	}
 	if len(l.Lost) == 0 {
-		b.WriteString("no data is lost: what is damaged can be made anew\n")
+		b.WriteString("no data is lost: what is damaged can be made again\n")
 	}
 	return b.String()
 }
@@ -168,7 +168,7 @@ func (w *rescue) databases(ctx context.Context, s *store.Store) error {
 		if err != nil {
 			return err
 		}
-		rescued, err := w.archive.Rescue(w.losses, w.names[name], s, id, engine.Unbuilt)
+		rescued, err := w.archive.Rescue(w.losses, w.names[name], s, id, state.Unbuilt)
 		if err != nil {
 			return fmt.Errorf("database %s: %w", name, err)
 		}

@@ -85,7 +85,7 @@ func TestBackupIsPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, root := range []string{filepath.Join(dir, "data"), target} {
-		for _, name := range []string{"secrets/one", "tls/ca.pem", "tls/ca.key"} {
+		for _, name := range []string{"secrets/one", "tls/ca.pem", "tls/key.pem"} {
 			got, err := os.ReadFile(filepath.Join(root, name))
 			want, _ := os.ReadFile(filepath.Join(s.data, name))
 			if err != nil || string(got) != string(want) {
@@ -100,6 +100,16 @@ func TestBackupIsPrivate(t *testing.T) {
 		if mode := mode(t, path); mode.Perm() != 0o700 {
 			t.Errorf("%s has the mode %s", path, mode)
 		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "data", "tls", "ca-key.pem")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the key of the authority is in the backup, unasked: %v", err)
+	}
+	asked := filepath.Join(t.TempDir(), "asked")
+	if _, err := backup.Take(t.Context(), s.Store, s.data, asked, backup.Options{AuthorityKey: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(filepath.Join(asked, "data", "tls", "ca-key.pem")); err != nil || string(got) != "key of the authority" {
+		t.Errorf("the key of the authority that was asked for is %q, %v", got, err)
 	}
 	text, err := json.Marshal(m)
 	if err != nil || strings.Contains(string(text), "secret-of-the-test") || strings.Contains(m.String(), "secret-of-the-test") {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"github.com/livetree/livetree/internal/owneronly"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -26,6 +27,9 @@ func Check(ctx context.Context, data string, progress func(Progress)) (r *Report
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	r = newReport(data)
+	if err := r.addLoose(data); err != nil {
+		return r, err
+	}
 	names, err := listFiles(filepath.Join(data, "store"))
 	if err != nil {
 		return r, err
@@ -43,6 +47,16 @@ func Check(ctx context.Context, data string, progress func(Progress)) (r *Report
 		return r, err
 	}
 	return r, forget(data, r)
+}
+
+// addLoose notes that others may read the data directory.
+func (r *Report) addLoose(data string) error {
+	loose, err := owneronly.Loose(data)
+	if len(loose) > 0 {
+		r.add(Finding{Note: true, File: loose[0], What: fmt.Sprintf("others on this machine may read it, and so the secrets in it; it is one of %d", len(loose)),
+			Advice: "the server takes that from them when it starts, or chmod -R go-rwx on the data directory; then replace the secrets if others use this machine"})
+	}
+	return err
 }
 
 // forget removes the note of damage that a server has met, now that there is none.

@@ -137,17 +137,17 @@ func TestVerifyFindsDamage(t *testing.T) {
 	}
 }
 
-// A state is what a data directory holds: databases, positions, texts, settings.
-type state map[string]string
+// A content is what a data directory holds: databases, positions, texts, settings.
+type content map[string]string
 
-func stateOf(t *testing.T, data string) (state, error) {
+func stateOf(t *testing.T, data string) (content, error) {
 	t.Helper()
 	a, err := store.OpenArchive(data, store.Options{})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = a.Close() }()
-	found := state{"group": fmt.Sprint(a.Group)}
+	found := content{"group": fmt.Sprint(a.Group)}
 	var failed error
 	err = a.Names(func(name string, id store.ID) bool {
 		var text bytes.Buffer

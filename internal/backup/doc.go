@@ -10,7 +10,7 @@
 //
 // A backup shows the store between two groups: all that was acknowledged before
 // Take was called is in it, and whatever is in it, so is all that was committed
-// before. It is there as a whole or not at all: everything is written beside its
+// before. It is complete or does not exist: everything is written beside its
 // place and renamed when it is on disk.
 //
 // Verify, Restore, Check and AcceptLoss change nothing in the directory that they read, but

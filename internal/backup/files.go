@@ -89,6 +89,39 @@ func syncDir(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
+// openPlain opens a file to be read. A link, a pipe or a device is refused: it would
+// lead out of the backup, or hang.
+func openPlain(path string) (*os.File, error) {
+	named, err := os.Lstat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !named.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a plain file: a backup holds no others", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if opened, err := f.Stat(); err != nil || !os.SameFile(named, opened) {
+		return nil, errors.Join(fmt.Errorf("%s was replaced while it was opened", path), err, f.Close())
+	}
+	return f, nil
+}
+
+// readPlain reads a small file.
+func readPlain(path string, maxBytes int64) ([]byte, error) {
+	f, err := openPlain(path)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	if err == nil && int64(len(text)) > maxBytes {
+		err = fmt.Errorf("%s is larger than %d bytes", path, maxBytes)
+	}
+	return text, errors.Join(err, f.Close())
+}
+
 // writeFile writes a new file and returns when it is on disk.
 func writeFile(path string, content io.Reader) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
@@ -114,7 +147,7 @@ func listFiles(root string) ([]string, error) {
 			return err
 		}
 		if !entry.Type().IsRegular() {
-			return fmt.Errorf("%s is no file: a backup cannot hold it", path)
+			return fmt.Errorf("%s is not a plain file: a backup holds no others", path)
 		}
 		name, err := filepath.Rel(root, path)
 		names = append(names, filepath.ToSlash(name))
@@ -127,7 +160,7 @@ func listFiles(root string) ([]string, error) {
 // copyFile copies a file into a tree, with the directories above it, and returns
 // what it has copied.
 func copyFile(ctx context.Context, from, root, name string, p *pacer) (File, error) {
-	f, err := os.Open(from)
+	f, err := openPlain(from)
 	if err != nil {
 		return File{}, err
 	}
@@ -156,7 +189,7 @@ func linkFile(ctx context.Context, from, root, name string, p *pacer) (File, err
 
 // hashFile reads a file of a tree.
 func hashFile(ctx context.Context, root, name string, p *pacer) (File, error) {
-	f, err := os.Open(filepath.Join(root, filepath.FromSlash(name)))
+	f, err := openPlain(filepath.Join(root, filepath.FromSlash(name)))
 	if err != nil {
 		return File{}, err
 	}

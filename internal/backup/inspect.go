@@ -6,8 +6,9 @@ import (
 	"fmt"
 
 	"github.com/livetree/livetree/internal/catalog"
-	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/store/inspect"
 )
 
 // Progress is how far Verify or Check has come.
@@ -54,7 +55,7 @@ func (i *inspection) run(ctx context.Context, dir string) (err error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := i.database(ctx, n.name, a.Tree(n.id)); err != nil {
+		if err := i.database(ctx, a, n); err != nil {
 			return err
 		}
 	}
@@ -98,16 +99,17 @@ func (i *inspection) store(ctx context.Context, a *store.Archive) error {
 
 // database checks one database. A step that cannot read on leaves the others
 // their turn.
-func (i *inspection) database(ctx context.Context, name string, t store.Tree) error {
+func (i *inspection) database(ctx context.Context, a *store.Archive, n named) error {
+	name, t := n.name, a.Tree(n.id)
 	flaw := func(f store.Flaw) bool { return i.report.addFlaw(name, f, i.advice) && ctx.Err() == nil }
 	if err := catalog.CheckName(name); err != nil {
 		flaw(store.Flaw{Err: err})
 	}
 	d := Database{Name: name}
 	steps := []func() error{
-		func() error { return t.CheckEach(flaw) },
-		func() error { return t.CheckLog(flaw) },
-		func() error { return engine.Check(t, flaw) },
+		func() error { return inspect.CheckData(t.Reader(), flaw) },
+		func() error { return a.CheckLog(n.id, flaw) },
+		func() error { return state.Check(t, flaw) },
 		func() (err error) { d.Position, err = t.Position(); return err },
 	}
 	if i.content {

@@ -23,6 +23,9 @@ const (
 
 	// formatVersion is the version of docs/backup.md.
 	formatVersion = 1
+
+	// maxManifest is more than the manifest of any backup takes.
+	maxManifest = 1 << 30
 )
 
 // A Manifest says what a backup holds. It holds no secret itself, but the files
@@ -71,14 +74,14 @@ var ErrNoBackup = errors.New("not a Livetree backup")
 // byte of it was changed.
 func ReadManifest(dir string) (Manifest, error) {
 	var m Manifest
-	text, err := os.ReadFile(filepath.Join(dir, manifestFile))
+	text, err := readPlain(filepath.Join(dir, manifestFile), maxManifest)
 	if errors.Is(err, os.ErrNotExist) {
 		return m, fmt.Errorf("%s: %w: it holds no %s", dir, ErrNoBackup, manifestFile)
 	}
 	if err != nil {
 		return m, err
 	}
-	sum, err := os.ReadFile(filepath.Join(dir, sumFile))
+	sum, err := readPlain(filepath.Join(dir, sumFile), 1024)
 	if err != nil {
 		return m, err
 	}

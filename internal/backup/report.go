@@ -3,7 +3,6 @@ package backup
 import (
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -108,12 +107,6 @@ func (r *Report) Err() error {
 		}
 	}
 	return fmt.Errorf("%s: %w", r.Dir, store.ErrDamaged)
-}
-
-// WriteTo writes the report for people.
-func (r *Report) WriteTo(w io.Writer) (int64, error) {
-	n, err := io.WriteString(w, r.String())
-	return int64(n), err
 }
 
 // String describes the report for people.

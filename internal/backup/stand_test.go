@@ -18,6 +18,8 @@ import (
 	"github.com/livetree/livetree/internal/backup"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/enginetest"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -40,7 +42,7 @@ func openStand(t testing.TB, data string, opts store.Options) *stand {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clock := engine.NewClock(time.Now, rand.Reader, s.LastMillis())
+	clock := state.NewClock(time.Now, rand.Reader, s.LastMillis())
 	f := &stand{TB: t, Store: s, Catalog: catalog.New(s, engine.Options{Clock: clock, Deadline: 10 * time.Minute}), data: data, people: 300, open: true}
 	if raceEnabled {
 		f.people = 60
@@ -102,17 +104,17 @@ func (s *stand) put(name, at, body string) uint64 {
 func (s *stand) rules(name, document string) {
 	s.Helper()
 	d := s.database(name)
-	if err := d.SetRules(context.Background(), document); err != nil {
+	if _, err := d.SetRules(context.Background(), document); err != nil {
 		s.Fatal(err)
 	}
-	if err := d.WaitForIndexes(context.Background()); err != nil {
+	if err := enginetest.WaitForIndexes(context.Background(), d); err != nil {
 		s.Fatal(err)
 	}
 }
 
 func (s *stand) export(name string) string {
 	s.Helper()
-	snapshot := s.database(name).Snapshot()
+	snapshot := s.database(name).View()
 	defer snapshot.Close()
 	printer, err := snapshot.Printer(tree.Path{}, tree.Export)
 	if err != nil {
@@ -149,7 +151,7 @@ func (s *stand) fill() {
 			s.put(name, fmt.Sprintf("users/p%03d/age", i), fmt.Sprint(1000+i))
 		}
 	}
-	for name, text := range map[string]string{"secrets/one": "one-secret-of-the-test\n", "tls/ca.pem": "certificate", "tls/ca.key": "key"} {
+	for name, text := range map[string]string{"secrets/one": "one-secret-of-the-test\n", "tls/ca.pem": "certificate", "tls/key.pem": "key", "tls/ca-key.pem": "key of the authority"} {
 		path := filepath.Join(s.data, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			s.Fatal(err)

@@ -18,6 +18,11 @@ import (
 // same server: the files of secrets, and the authority of its certificate.
 var privateDirs = []string{"secrets", "tls"}
 
+// authorityKey signs for whatever clients trust the server's authority with. Backups
+// travel further than the data directory, so it is left out of them unless the
+// operator asks for it.
+const authorityKey = "tls/ca-key.pem"
+
 // Options configure Take. The zero value works.
 type Options struct {
 	// Version is that of the server, for the manifest.
@@ -29,6 +34,8 @@ type Options struct {
 	BytesPerSecond int64
 	// Logger is told of what is left to do by hand; nothing by default.
 	Logger *slog.Logger
+	// AuthorityKey also takes the key of the server's own certificate authority.
+	AuthorityKey bool
 }
 
 func (o Options) withDefaults() Options {
@@ -127,6 +134,9 @@ func (t *taking) private(ctx context.Context, data, dir string) error {
 	t.Private = append(t.Private, dir)
 	for _, name := range names {
 		name = dir + "/" + name
+		if name == authorityKey && !t.AuthorityKey {
+			continue
+		}
 		f, err := copyFile(ctx, filepath.Join(data, filepath.FromSlash(name)), t.root, name, t.pacer)
 		if errors.Is(err, os.ErrNotExist) {
 			continue // it was being replaced

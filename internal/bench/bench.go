@@ -44,7 +44,8 @@ const requestTime = 2 * time.Minute
 
 // Options configure a run. Executable must be set unless there is a target.
 type Options struct {
-	// Executable is the command livetree, which our own servers are started with.
+	// Executable is a program that runs Peer when its first argument is PeerArgument:
+	// our own servers are started with it.
 	Executable string
 	// Dir is where the temporary directory of our own servers is made: on the disk
 	// that is to be measured. It is that of the system by default.

@@ -92,6 +92,7 @@ func TestWrongOptions(t *testing.T) {
 		{func(o *bench.Options) { o.Executable = filepath.Join(o.Dir, "missing") }, "no such file"},
 		{func(o *bench.Options) { o.Target.URL = "localhost:9000" }, "must be like https://"},
 		{func(o *bench.Options) { o.Target = bench.Target{URL: "http://db.example.com", Auth: "s"} }, "needs an https: URL"},
+		{func(o *bench.Options) { o.Target = bench.Target{URL: "http://127.example.com", Auth: "s"} }, "needs an https: URL"},
 		{func(o *bench.Options) { o.Target.URL, o.Scenarios = "https://localhost:1", []string{"rule-get"} }, "needs a server of its own"},
 		{func(o *bench.Options) { o.Target.URL = "https://127.0.0.1:1" }, "connection refused"},
 	} {
@@ -231,7 +232,7 @@ func TestStall(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"calm", "index", "backup", "export", "compact", "put", "delete"}; !slices.Equal(names, want) {
+	if want := []string{"calm", "index", "backup", "export", "rules", "compact", "put", "delete"}; !slices.Equal(names, want) {
 		t.Errorf("it is measured while %q, want %q", names, want)
 	}
 	if got := report.Tables(); !strings.Contains(got, "\ndelete ") || got != told.String() {

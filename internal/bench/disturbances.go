@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,8 @@ import (
 	"net/http"
 	"path/filepath"
 	"time"
+
+	"github.com/livetree/livetree/internal/pause"
 )
 
 // A disturbance is something large that a server is asked to do.
@@ -21,12 +24,14 @@ type disturbance struct {
 
 func (st Stalls) disturbances() []disturbance {
 	return []disturbance{
-		{name: "calm", about: "nothing else", run: func(ctx context.Context, _ *side) error { return pause(ctx, st.Calm) }},
+		{name: "calm", about: "nothing else", run: func(ctx context.Context, _ *side) error { return pause.For(ctx, st.Calm) }},
 		{name: "index", about: fmt.Sprintf("an index is built over %d children", st.Leaves), small: true, run: buildIndex},
 		{name: "backup", about: "a backup is made", run: makeBackup},
 		{name: "export", about: "a large export goes to a slow client", run: func(ctx context.Context, s *side) error {
 			return exportSlowly(ctx, s, st.Calm)
 		}},
+		{name: "rules", about: "a user sends PATCHes whose rules look at a string of 10 MiB 1500 times each, and leaves", before: costlyRules,
+			run: func(ctx context.Context, s *side) error { return sendAndLeave(ctx, s, st.Calm) }},
 		{name: "compact", about: fmt.Sprintf("compactions catch up with two PUTs of %d bytes", st.BodyBytes),
 			before: func(ctx context.Context, s *side) error { return s.pileUp(ctx, st.BodyBytes/userBytes) },
 			run:    func(ctx context.Context, s *side) error { return s.merged(ctx) }},
@@ -37,6 +42,41 @@ func (st Stalls) disturbances() []disturbance {
 			return s.send(ctx, "DELETE", "/big.json", nil)
 		}},
 	}
+}
+
+// costlyRules sets rules that look at a string for each post, and makes it long.
+func costlyRules(ctx context.Context, s *side) error {
+	const rules = `{"rules":{".read":true,".write":true,"posts":{"$p":{".validate":"root.child('profiles/eve/name').isString()"}}}}`
+	name := append(append([]byte{'"'}, bytes.Repeat([]byte("Eve "), 10<<18)...), '"')
+	if err := s.put(ctx, "/profiles/eve/name.json?print=silent", name); err != nil {
+		return err
+	}
+	return s.setRules(ctx, rules)
+}
+
+// sendAndLeave sends a PATCH of 1,500 posts every 50 ms for a while, and never waits for
+// an answer. In the end all may do everything again.
+func sendAndLeave(ctx context.Context, s *side, d time.Duration) error {
+	body := []byte(`{"p0":1`)
+	for i := range 1499 {
+		body = fmt.Appendf(body, `,"p%d":1`, i+1)
+	}
+	body = append(body, '}')
+	for deadline := now().Add(d); now().Before(deadline); {
+		c, err := s.open(ctx)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(c, "PATCH /posts.json HTTP/1.1\r\nHost: %s\r\n%sContent-Length: %d\r\n\r\n%s", s.addr, s.headers, len(body), body)
+		_ = c.Close()
+		if err != nil {
+			return cause(ctx, err)
+		}
+		if err := pause.For(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return s.setRules(ctx, openRules)
 }
 
 // userBytes is about what a user takes in an object of users.
@@ -85,21 +125,11 @@ func (s *side) merged(ctx context.Context) error {
 		if calm++; running > 0 {
 			calm = 0
 		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := pause.For(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// pause waits for a while.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // buildIndex asks for an index, and returns when it is used.
@@ -150,7 +180,7 @@ func exportSlowly(ctx context.Context, s *side, d time.Duration) error {
 			}
 			return cause(ctx, err)
 		}
-		if err := pause(ctx, 50*time.Millisecond); err != nil {
+		if err := pause.For(ctx, 50*time.Millisecond); err != nil {
 			return err
 		}
 	}

@@ -4,55 +4,27 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
 	"testing"
 
-	"github.com/spf13/pflag"
-
 	"github.com/livetree/livetree/internal/bench"
-	"github.com/livetree/livetree/internal/server"
 )
 
-// TestMain makes this binary the command livetree where a run starts it as that.
+// TestMain makes this binary one of the processes of a run where a run starts it.
 func TestMain(m *testing.M) {
-	if os.Args[0] != "livetree" {
+	if len(os.Args) < 2 || os.Args[1] != bench.PeerArgument {
 		os.Exit(m.Run())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
-	defer stop()
-	err := fmt.Errorf("the command %q is not expected here", os.Args)
-	switch os.Args[1] {
-	case "serve":
-		err = serve(ctx, os.Args[2:])
-	case "bench-peer":
-		err = bench.Peer(ctx, os.Args[2:], os.Stdin, os.Stdout)
-	}
+	err := bench.Peer(ctx, os.Args[2:], os.Stdin, os.Stdout)
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
-}
-
-// serve is livetree serve with the flags that a run gives.
-func serve(ctx context.Context, args []string) error {
-	c := server.Config{DefaultDatabase: "default", Secret: os.Getenv("LIVETREE_SECRET"), Logger: slog.New(slog.DiscardHandler), Out: os.Stdout}
-	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
-	flags.StringVar(&c.Data, "data", "", "")
-	flags.StringVar(&c.Addr, "addr", "", "")
-	flags.StringVar(&c.AdminAddr, "admin-addr", "", "")
-	flags.DurationVar(&c.KeepAlive, "keep-alive", 0, "")
-	flags.DurationVar(&c.IdleTimeout, "idle-timeout", 0, "")
-	flags.DurationVar(&c.DrainAccept, "drain-accept", 0, "")
-	flags.DurationVar(&c.DrainRequests, "drain-requests", 0, "")
-	flags.String("log-level", "", "")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	return server.Run(ctx, c)
 }
 
 // small returns options of a run that is over soon, and the directory that it works

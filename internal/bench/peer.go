@@ -1,32 +1,68 @@
 package bench
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/livetree/livetree/internal/server"
+	"github.com/livetree/livetree/internal/store"
 )
 
-// peerCommand is the hidden command of livetree that runs Peer.
-const peerCommand = "bench-peer"
+// PeerArgument is the first argument of a process that is to run Peer.
+const PeerArgument = "peer"
 
-// Peer is one of the other processes of a run: a bare server, or the clients of
-// many streams. The first argument says which. It ends with ctx, or when its input
-// does: the process that started it is gone then.
+// Peer is one of the other processes of a run: a Livetree, a bare server, or the
+// clients of many streams. The first argument says which. It ends with ctx, or when
+// its input does: the process that started it is gone then.
 func Peer(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	switch {
+	case len(args) == 2 && args[0] == livetree:
+		lines := bufio.NewReader(in)
+		secret, err := lines.ReadString('\n')
+		if err != nil {
+			return fmt.Errorf("read the secret: %w", err)
+		}
+		go endWith(lines, cancel)
+		return runLivetree(ctx, args[1], strings.TrimSpace(secret), out)
 	case len(args) == 4 && args[0] == bareName:
-		go func() {
-			_, _ = io.Copy(io.Discard, in)
-			cancel()
-		}()
+		go endWith(in, cancel)
 		return runBare(ctx, bareOptions{certFile: args[1], keyFile: args[2], logFile: args[3]}, out)
 	case len(args) == 1 && args[0] == streamsName:
 		return runStreamClients(ctx, in, out)
 	}
-	return errors.New("livetree bench starts this by itself")
+	return errors.New("livetree-bench starts this by itself")
+}
+
+// endWith calls cancel when the input ends.
+func endWith(in io.Reader, cancel func()) {
+	_, _ = io.Copy(io.Discard, in)
+	cancel()
+}
+
+// runLivetree runs a server in a data directory. Its settings are those of livetree
+// serve without flags, but for ports, and times: signs of life would be counted as
+// events, and a connection may have to wait long for its turn.
+func runLivetree(ctx context.Context, dir, secret string, out io.Writer) error {
+	return server.Run(ctx, server.Config{
+		Data: dir, Addr: "127.0.0.1:0", AdminAddr: "127.0.0.1:0",
+		DefaultDatabase: "default", Secret: secret,
+		Scrub: store.Scrub{Every: server.DefaultScrubEvery, BytesPerSecond: server.DefaultScrubRate},
+		Limits: server.Limits{
+			KeepAlive: time.Hour, HeadTimeout: time.Hour, IdleTimeout: time.Hour,
+			DrainAccept: time.Millisecond, DrainRequests: time.Second,
+		},
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+		Out:    out,
+	})
 }
 
 // readyLine is how a bare server says where it is.

@@ -40,17 +40,16 @@ type process struct {
 	control, credential string
 }
 
-// start starts the command livetree. It ends with ctx. Our settings are not its
-// own, so it gets none of their environment variables but those in env.
-func start(ctx context.Context, executable string, env []string, args ...string) (*process, error) {
+// start starts a process that runs Peer with these arguments. It ends with ctx. Our
+// settings are not its own, so it gets none of their environment variables.
+func start(ctx context.Context, executable string, args ...string) (*process, error) {
+	args = append([]string{PeerArgument}, args...)
 	p := &process{cmd: exec.CommandContext(ctx, executable, args...), ended: make(chan struct{}), said: &tail{}}
-	p.cmd.Args[0] = "livetree" // a test binary tells by this what it is to be
 	for _, setting := range os.Environ() {
 		if !strings.HasPrefix(setting, "LIVETREE_") {
 			p.cmd.Env = append(p.cmd.Env, setting)
 		}
 	}
-	p.cmd.Env = append(p.cmd.Env, env...)
 	p.cmd.Stderr = p.said
 	detach(p.cmd)
 	in, err := p.cmd.StdinPipe()
@@ -77,7 +76,7 @@ func (p *process) await(text string) (string, error) {
 		line, err := p.lines.ReadString('\n')
 		if err != nil {
 			p.wait()
-			return "", fmt.Errorf("%s does not start: %w %s", p.cmd.Args[1], err, p.said)
+			return "", fmt.Errorf("%s does not start: %w %s", p.cmd.Args[2], err, p.said)
 		}
 		if _, rest, ok := strings.Cut(line, text); ok {
 			return strings.Fields(rest)[0], nil

@@ -90,6 +90,10 @@ func Scenarios() []Scenario {
 		list = append(list, Scenario{Name: fmt.Sprintf("range-%d", n), About: fmt.Sprintf("100 of %d children by an index, from a bound that no other request has", n),
 			Goal: Goal{CPU: [2]float64{3, 2}}, byDefault: n <= 1000, cost: 20, rules: indexRules, prepare: putUsers(n), ask: hundredFrom})
 	}
+	for n := 1000; n <= 1_000_000; n *= 1000 {
+		list = append(list, Scenario{Name: fmt.Sprintf("queue-%d", n), About: fmt.Sprintf("GET and DELETE of the oldest of 40 jobs, and a PUT of another, after %d were done", n),
+			byDefault: n <= 1000, cost: 4, prepare: finishJobs(n), ask: work(n)})
+	}
 	list = append(list,
 		Scenario{Name: "get-10mb", About: "GET of 10 MB", Goal: Goal{CPU: [2]float64{5, 2}, PeakBytes: 32 << 20},
 			byDefault: true, connections: 1, cost: 1000, prepare: putUsers(largeUsers), ask: largeGet},

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/loopback"
 )
 
 // The names of sides, as the report has them.
@@ -60,7 +62,7 @@ func openTarget(ctx context.Context, t Target) (*side, error) {
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
 		return nil, errors.New("the URL must be like https://localhost:9000")
 	}
-	if u.Scheme == "http" && t.Auth != "" && u.Hostname() != "localhost" && !strings.HasPrefix(u.Hostname(), "127.") {
+	if u.Scheme == "http" && t.Auth != "" && !loopback.Host(u.Hostname()) {
 		return nil, errors.New("a credential needs an https: URL, or it could be read on its way")
 	}
 	port := u.Port()
@@ -122,9 +124,7 @@ func randomHex(bytes int) string {
 	return hex.EncodeToString(b)
 }
 
-// openLivetree starts a server in a directory. Its own settings are the defaults,
-// but for ports, and times: signs of life would be counted as events, and a server
-// may have to wait for its turn.
+// openLivetree starts a server in a directory.
 func openLivetree(ctx context.Context, executable, dir string) (*side, error) {
 	s := &side{name: livetree, dir: filepath.Join(dir, "data"), secret: randomHex(20)}
 	if err := s.start(ctx, executable); err != nil {
@@ -135,13 +135,14 @@ func openLivetree(ctx context.Context, executable, dir string) (*side, error) {
 
 // start starts the server, also again after it was stopped.
 func (s *side) start(ctx context.Context, executable string) error {
-	p, err := start(ctx, executable, []string{"LIVETREE_SECRET=" + s.secret}, "serve", "--data", s.dir,
-		"--addr", "127.0.0.1:0", "--admin-addr", "127.0.0.1:0", "--log-level", "ERROR",
-		"--keep-alive", "1h", "--idle-timeout", "1h", "--drain-accept", "1ms", "--drain-requests", "1s")
+	p, err := start(ctx, executable, livetree, s.dir)
 	if err != nil {
 		return err
 	}
 	s.process = p
+	// Others on the machine can see arguments. If the process has ended already, it
+	// says below why.
+	_, _ = io.WriteString(p.in, s.secret+"\n")
 	if s.addr, err = p.await("listening on https://"); err != nil {
 		return err
 	}
@@ -169,7 +170,7 @@ func line(file string) (string, error) {
 // openBare starts a bare server, with the certificate of a Livetree.
 func openBare(ctx context.Context, executable, dir string, ours *side) (*side, error) {
 	certificates := filepath.Join(ours.dir, "tls")
-	p, err := start(ctx, executable, nil, peerCommand, bareName,
+	p, err := start(ctx, executable, bareName,
 		filepath.Join(certificates, "cert.pem"), filepath.Join(certificates, "key.pem"), filepath.Join(dir, "bare.log"))
 	if err != nil {
 		return nil, err

@@ -31,7 +31,7 @@ type streamClients struct{ process *process }
 
 // openStreams has n clients watch a path.
 func openStreams(ctx context.Context, executable string, s *side, path string, n int) (*streamClients, error) {
-	p, err := start(ctx, executable, nil, peerCommand, streamsName)
+	p, err := start(ctx, executable, streamsName)
 	if err != nil {
 		return nil, err
 	}

@@ -69,6 +69,9 @@ func (r Report) Sentence() string {
 	if few, many := r.cpuOf("query-1000"), r.cpuOf("query-1000000"); few > 0 && many > 0 {
 		text += fmt.Sprintf("A query of a million children takes %.2f times that of a thousand; the goal is 1.25.\n", many/few)
 	}
+	if few, many := r.cpuOf("queue-1000"), r.cpuOf("queue-1000000"); few > 0 && many > 0 {
+		text += fmt.Sprintf("A queue takes %.2f times as much after a million jobs as after a thousand; the goal is 1.5.\n", many/few)
+	}
 	if r.Requests < DefaultRequests {
 		text += "The rounds were short: the figures show that all works, and little more.\n"
 	}

@@ -1,17 +1,29 @@
 // Package catalog finds, makes and drops databases by name.
 //
 // A Catalog opens a database when it is first asked for and keeps it; an open
-// database that nobody uses costs some hundred bytes and no goroutine.
+// database that no client uses costs some hundred bytes and no goroutine.
+//
+// Making, opening and dropping a database takes as long as the disk does. Meanwhile its name
+// is held, and what would make, open or drop a database of the same name waits. Requests for
+// other names never wait, and those for a database that is being dropped find it until it is
+// gone.
+//
+// The order of locks: first a name is held, one at a time. Then come the locks of engine and
+// store. The lock of the catalog guards its maps alone and is the last: no other lock is
+// taken and nothing is called while it is held.
 package catalog
 
 import (
 	"errors"
 	"maps"
 	"regexp"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -34,12 +46,13 @@ type Catalog struct {
 
 	mu     sync.RWMutex
 	open   map[string]*engine.Database
+	held   map[string]chan struct{} // names, with what is closed when each is given back
 	closed bool
 }
 
 // New returns the catalog of a store.
 func New(s *store.Store, opts engine.Options) *Catalog {
-	return &Catalog{store: s, opts: opts, open: make(map[string]*engine.Database)}
+	return &Catalog{store: s, opts: opts, open: make(map[string]*engine.Database), held: make(map[string]chan struct{})}
 }
 
 // Database returns the database with a name; a fault.NotFound error if there is
@@ -54,25 +67,55 @@ func (c *Catalog) Database(name string) (*engine.Database, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	// The catalog keeps the name, which may be a part of a whole request.
+	name = strings.Clone(name)
+	d, err := c.hold(name)
+	if err != nil {
+		return nil, err
+	}
+	defer c.giveBack(name)
+	if d != nil {
+		return d, nil
+	}
 	return c.load(name)
 }
 
-// load opens a database. The lock is held.
+// hold waits until a name is free and holds it until giveBack. It returns the database
+// of that name if it is open, else nil.
+func (c *Catalog) hold(name string) (*engine.Database, error) {
+	for {
+		c.mu.Lock()
+		if c.closed {
+			c.mu.Unlock()
+			return nil, fault.Wrap(fault.Unavailable, store.ErrClosed, "the server is stopping")
+		}
+		free := c.held[name]
+		if free == nil {
+			c.held[name] = make(chan struct{})
+			d := c.open[name]
+			c.mu.Unlock()
+			return d, nil
+		}
+		c.mu.Unlock()
+		<-free
+	}
+}
+
+func (c *Catalog) giveBack(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.held[name])
+	delete(c.held, name)
+}
+
+// load opens a database that is not open. Its name is held.
 func (c *Catalog) load(name string) (*engine.Database, error) {
-	if c.closed {
-		return nil, fault.Wrap(fault.Unavailable, store.ErrClosed, "the server is stopping")
-	}
-	if d := c.open[name]; d != nil {
-		return d, nil
-	}
 	id, found, err := c.store.Find(name)
 	if err != nil {
 		return nil, err
 	}
 	if !found {
-		return nil, fault.New(fault.NotFound, "there is no database %q", name)
+		return nil, state.NoDatabase(name)
 	}
 	opts := c.opts
 	opts.Name = name
@@ -80,6 +123,8 @@ func (c *Catalog) load(name string) (*engine.Database, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.open[name] = d
 	return d, nil
 }
@@ -89,30 +134,39 @@ func (c *Catalog) Create(name string) (*engine.Database, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		return nil, fault.Wrap(fault.Unavailable, store.ErrClosed, "the server is stopping")
+	name = strings.Clone(name)
+	if _, err := c.hold(name); err != nil {
+		return nil, err
 	}
+	defer c.giveBack(name)
 	if _, err := c.store.Create(name); errors.Is(err, store.ErrExists) {
 		return nil, fault.Wrap(fault.Conflict, err, "the database %q exists already", name)
 	} else if err != nil {
-		return nil, err
+		return nil, state.Classify(err)
 	}
 	return c.load(name)
 }
 
-// Drop removes a database with all it holds.
+// Drop removes a database with all it holds. Requests that have it find it until it is
+// removed for good.
 func (c *Catalog) Drop(name string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	d, err := c.load(name)
+	d, err := c.hold(name)
 	if err != nil {
 		return err
 	}
+	defer c.giveBack(name)
+	if d == nil {
+		if d, err = c.load(name); err != nil {
+			return err
+		}
+	}
+	if err := d.Drop(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	delete(c.open, name)
-	d.Close()
-	return c.store.Drop(name)
+	return nil
 }
 
 // Names returns the names of all databases, in order.
@@ -138,12 +192,18 @@ func (c *Catalog) Each(yield func(name string, d *engine.Database) bool) {
 	}
 }
 
-// Close closes all databases. The store stays open.
+// Close closes all databases, when those that are being made, opened or dropped are. The
+// store stays open.
 func (c *Catalog) Close() {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.closed = true
-	for _, d := range c.open {
-		d.Close()
+	c.closed = true // from here on no name is held any more
+	held := slices.Collect(maps.Values(c.held))
+	c.mu.Unlock()
+	for _, free := range held {
+		<-free
 	}
+	c.Each(func(_ string, d *engine.Database) bool {
+		d.Close()
+		return true
+	})
 }

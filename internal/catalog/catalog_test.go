@@ -3,8 +3,6 @@ package catalog_test
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -17,18 +15,35 @@ import (
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
+	"github.com/livetree/livetree/internal/watch"
 )
 
 // open returns the catalog of a store in memory, and what closes both.
 func open(t testing.TB, fs vfs.FS) (*catalog.Catalog, func()) {
 	t.Helper()
-	s, err := store.Open("data", store.Options{FS: fs})
+	return openWith(t, store.Options{FS: fs})
+}
+
+func openWith(t testing.TB, opts store.Options) (*catalog.Catalog, func()) {
+	t.Helper()
+	s, err := store.Open("data", opts)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := catalog.New(s, engine.Options{Clock: engine.NewClock(time.Now, rand.Reader, s.LastMillis()), Deadline: 10 * time.Minute})
+	verifier, err := auth.New(auth.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := catalog.New(s, engine.Options{ // what a server gives all its databases
+		Clock:    state.NewClock(time.Now, rand.Reader, s.LastMillis()),
+		Verifier: verifier,
+		Metrics:  &state.Metrics{},
+		Streams:  watch.NewBudget(1 << 20),
+		Deadline: 10 * time.Minute,
+	})
 	return c, func() {
 		c.Close()
 		if err := s.Close(); err != nil {
@@ -47,18 +62,24 @@ func write(d *engine.Database, n int64) error {
 // read returns the tree as text.
 func read(t testing.TB, d *engine.Database) string {
 	t.Helper()
-	s := d.Snapshot()
-	defer s.Close()
-	printer, err := s.Printer(tree.Path{}, tree.Plain)
+	text, err := tryRead(d)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return text
+}
+
+func tryRead(d *engine.Database) (string, error) {
+	s := d.View()
+	defer s.Close()
+	printer, err := s.Printer(tree.Path{}, tree.Plain)
+	if err != nil {
+		return "", err
+	}
 	defer printer.Close()
 	var text strings.Builder
-	if err := printer.PrintTo(&text); err != nil {
-		t.Fatal(err)
-	}
-	return text.String()
+	err = printer.PrintTo(&text)
+	return text.String(), err
 }
 
 func TestCheckName(t *testing.T) {
@@ -154,8 +175,21 @@ func TestDrop(t *testing.T) {
 	if _, err := c.Database("one"); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("a dropped database: %v, want not found", err)
 	}
-	if err := write(old, 3); fault.KindOf(err) != fault.Unavailable {
-		t.Errorf("a write into a dropped database: %v, want unavailable", err)
+	two, err := c.Database("two")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := write(two, 2); err != nil { // from here on views lack what was dropped
+		t.Error(err)
+	}
+	if err := write(old, 3); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("a write into a dropped database: %v, want not found", err)
+	}
+	if text, err := tryRead(old); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("a read of a dropped database: %s, %v, want not found", text, err)
+	}
+	if _, _, err := old.Watches().Open(watch.Request{Who: auth.Identity{Admin: true}, Wake: func() {}}); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("a watch of a dropped database: %v, want not found", err)
 	}
 	if names, err := c.Names(); err != nil || !slices.Equal(names, []string{"two"}) {
 		t.Errorf("Names() = %q, %v; want two", names, err)
@@ -167,8 +201,8 @@ func TestDrop(t *testing.T) {
 	if got := read(t, again); got != "null" {
 		t.Errorf("a new database of an old name holds %s, want null", got)
 	}
-	s := again.Snapshot()
-	if got := s.Position(); got != 0 {
+	s := again.View()
+	if got := s.Position; got != 0 {
 		t.Errorf("a new database of an old name is at position %d, want 0", got)
 	}
 	s.Close()
@@ -212,70 +246,4 @@ func TestOneDatabaseForAll(t *testing.T) {
 	if len(slices.Compact(got)) != 1 {
 		t.Error("different databases were opened for one name")
 	}
-}
-
-// TestIdleDatabasesCostLittle opens ten thousand: each takes some memory and no
-// goroutine, also after it was written to.
-func TestIdleDatabasesCostLittle(t *testing.T) {
-	const maxBytes = 2304
-	count := 10_000
-	if testing.Short() {
-		count = 2000
-	}
-	fs := vfs.NewMem()
-	c, closeAll := open(t, fs)
-	for i := range count {
-		if _, err := c.Create(fmt.Sprintf("db-%05d", i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	closeAll()
-
-	c, closeAll = open(t, fs)
-	defer closeAll()
-	use := func(what string, count int, f func(d *engine.Database) error) {
-		bytes, goroutines := heapBytes(), runtime.NumGoroutine()
-		for i := range count {
-			d, err := c.Database(fmt.Sprintf("db-%05d", i))
-			if err == nil {
-				err = f(d)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		// A writer stays for a moment. Pebble may have begun a compaction.
-		more := runtime.NumGoroutine() - goroutines
-		for range 12_000 { // two minutes; the machine may be busy
-			if more <= 10 {
-				break
-			}
-			<-time.After(10 * time.Millisecond)
-			more = runtime.NumGoroutine() - goroutines
-		}
-		if more > 10 {
-			t.Errorf("%d goroutines more after %d databases were %s", more, count, what)
-		}
-		each := (heapBytes() - bytes) / int64(count)
-		for tries := 0; each > maxBytes && tries < 100; tries++ {
-			<-time.After(100 * time.Millisecond) // a compaction takes memory while it runs
-			each = (heapBytes() - bytes) / int64(count)
-		}
-		if each > maxBytes {
-			t.Errorf("each database that was %s takes %d bytes, want at most %d", what, each, maxBytes)
-		} else {
-			t.Logf("each database that was %s takes %d bytes", what, each)
-		}
-	}
-	use("opened", count, func(*engine.Database) error { return nil })
-	use("written to", count/5, func(d *engine.Database) error { return write(d, 1) })
-}
-
-// heapBytes returns how much memory is in use. What Pebble and MemFS take for
-// the rows is part of it.
-func heapBytes() int64 {
-	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc)
 }

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/livetree/livetree/internal/loopback"
 )
 
 // OwnAuthority is where a server that was started here keeps the certificate of
@@ -66,7 +68,7 @@ func (a address) same(b address) bool {
 
 func (a address) endpoint() string {
 	host, port := strings.ToLower(a.url.Hostname()), a.url.Port()
-	if isLoopback(host) {
+	if loopback.Host(host) {
 		host = "localhost"
 	}
 	if port == "" {
@@ -89,11 +91,6 @@ func (a address) wantsParameter(auth string) bool {
 	host := a.url.Hostname()
 	original := strings.HasSuffix(host, ".firebaseio.com") || strings.HasSuffix(host, ".firebasedatabase.app")
 	return original && !strings.HasPrefix(auth, "ya29.")
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // trusted returns whom to trust: the authorities of the system, and the one of

@@ -30,6 +30,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/livetree/livetree/internal/loopback"
+	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -83,7 +85,7 @@ func New(opts Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.url.Scheme == "http" && opts.Auth != "" && !isLoopback(a.url.Hostname()) {
+	if a.url.Scheme == "http" && opts.Auth != "" && !loopback.Host(a.url.Hostname()) {
 		return nil, usage("--url must be https: the secret would be sent in the clear")
 	}
 	roots, err := trusted(opts.CA)
@@ -109,7 +111,7 @@ func New(opts Options) (*Client, error) {
 				TLSHandshakeTimeout:   10 * time.Second,
 				MaxIdleConnsPerHost:   16,
 				// Compressing costs more than it saves when nothing is sent far.
-				DisableCompression: isLoopback(a.url.Hostname()),
+				DisableCompression: loopback.Host(a.url.Hostname()),
 				ForceAttemptHTTP2:  true,
 			},
 			// Nobody else is told the secret, or believed.
@@ -192,7 +194,7 @@ func (c *Client) Do(ctx context.Context, req Request) (*http.Response, error) {
 		if !again || !rewind(req.Body) {
 			return nil, err
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := pause.For(ctx, wait); err != nil {
 			return nil, err
 		}
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/livetree/livetree/internal/wholefile"
 )
 
 // An Export is a node to be written to a file, in the form that keeps priorities
@@ -49,25 +51,19 @@ func (c *Client) Export(ctx context.Context, opts Export) (int64, error) {
 	if !replace {
 		return c.exportInto(ctx, opts)
 	}
-	part := name + ".tmp"
-	f, err := os.OpenFile(part, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	f, err := wholefile.Create(name)
 	if err != nil {
 		return 0, &FileError{err}
 	}
-	n, err := c.exportFile(ctx, opts, f, f.Sync)
-	if closeErr := f.Close(); err == nil && closeErr != nil {
-		err = &FileError{closeErr}
-	}
-	if err == nil {
-		if err = os.Rename(part, name); err != nil {
-			err = &FileError{err}
-		}
-	}
+	n, err := c.exportFile(ctx, opts, f)
 	if err != nil {
-		if os.Remove(part) != nil {
-			return n, fmt.Errorf("%w; %s is not whole and could not be removed", err, part)
+		if f.Discard() != nil {
+			return n, fmt.Errorf("%w; %s is not whole and could not be removed", err, f.Name())
 		}
 		return n, fmt.Errorf("%w; no file was written: run the command again", err)
+	}
+	if err := f.Commit(); err != nil {
+		return n, &FileError{err}
 	}
 	return n, nil
 }
@@ -96,7 +92,7 @@ func (c *Client) exportInto(ctx context.Context, opts Export) (int64, error) {
 	if err != nil {
 		return 0, &FileError{err}
 	}
-	n, err := c.exportFile(ctx, opts, f, func() error { return nil })
+	n, err := c.exportFile(ctx, opts, f)
 	if closeErr := f.Close(); err == nil && closeErr != nil {
 		err = &FileError{closeErr}
 	}
@@ -106,8 +102,8 @@ func (c *Client) exportInto(ctx context.Context, opts Export) (int64, error) {
 	return n, nil
 }
 
-// exportFile writes a file and syncs it.
-func (c *Client) exportFile(ctx context.Context, opts Export, f io.Writer, sync func() error) (int64, error) {
+// exportFile writes what is in a file.
+func (c *Client) exportFile(ctx context.Context, opts Export, f io.Writer) (int64, error) {
 	buffer := bufio.NewWriterSize(f, 256<<10)
 	out, err := compressor(opts.File, buffer)
 	if err != nil {
@@ -117,7 +113,7 @@ func (c *Client) exportFile(ctx context.Context, opts Export, f io.Writer, sync 
 	if err != nil {
 		return n, inWords(err)
 	}
-	for _, step := range []func() error{out.Close, buffer.Flush, sync} {
+	for _, step := range []func() error{out.Close, buffer.Flush} {
 		if err := step(); err != nil {
 			return n, &FileError{err}
 		}

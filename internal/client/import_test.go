@@ -288,7 +288,7 @@ func TestImportOfAChangedFile(t *testing.T) {
 	if err := os.WriteFile(source+client.JournalSuffix, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Import(t.Context(), opts); err == nil || !strings.Contains(err.Error(), "delete it to start anew") {
+	if _, err := c.Import(t.Context(), opts); err == nil || !strings.Contains(err.Error(), "delete it to start again") {
 		t.Errorf("an import with a damaged journal: %v", err)
 	}
 }

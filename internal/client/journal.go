@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+
+	"github.com/livetree/livetree/internal/wholefile"
 )
 
 // JournalSuffix is what the name of a file gets for the journal of its import.
@@ -41,7 +43,7 @@ func readJournal(name string) (*journal, error) {
 	}
 	j := &journal{}
 	if err := json.Unmarshal(text, j); err != nil || j.Version != journalVersion {
-		return nil, usage("%s is not a journal of an import that can go on: delete it to start anew", name)
+		return nil, usage("%s is not a journal of an import that can go on: delete it to start again", name)
 	}
 	return j, nil
 }
@@ -63,13 +65,7 @@ func (j journal) write(name string) error {
 	if err != nil {
 		return err
 	}
-	part := name + ".tmp"
-	err = os.WriteFile(part, append(text, '\n'), 0o600)
-	if err == nil {
-		err = os.Rename(part, name)
-	}
-	if err != nil {
-		_ = os.Remove(part) // as far as it came; it may not be there at all
+	if err := wholefile.Write(name, 0o600, append(text, '\n')); err != nil {
 		return &FileError{err}
 	}
 	return nil

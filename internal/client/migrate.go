@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/livetree/livetree/internal/pause"
 )
 
 // A Migration copies a node from one server to another and keeps the copy up to
@@ -47,9 +49,9 @@ const DefaultQuiet = 2 * time.Second
 
 // A Lag is how far a copy is behind.
 type Lag struct {
-	Stale  int           `json:"stale"`   // places that must be copied again
+	Stale  int           `json:"stale"`   // paths that must be copied again
 	Age    time.Duration `json:"age_ns"`  // of the oldest change among them
-	Copied int64         `json:"copied"`  // places so far
+	Copied int64         `json:"copied"`  // paths so far
 	Bytes  int64         `json:"bytes"`   // of text so far
 	Events int64         `json:"changes"` // that the source told of
 }
@@ -63,7 +65,7 @@ type MigrationEvent struct {
 }
 
 const (
-	// migrationEvent bounds an event of the source, of which only the place
+	// migrationEvent bounds an event of the source, of which only the path
 	// matters: of a longer one that is all that is known.
 	migrationEvent = 1 << 20
 	// maxFailures bounds failures in a row.
@@ -102,7 +104,7 @@ func (m Migration) Run(ctx context.Context) error {
 		return nil
 	}
 	if err != nil && r.stale.lag().Events > 0 { // something may have been written
-		return &PartialError{inWords(err), "the copy was not verified: run the command again with --replace to start anew"}
+		return &PartialError{inWords(err), "the copy was not verified: run the command again with --replace to start again"}
 	}
 	return inWords(err)
 }
@@ -156,6 +158,9 @@ func (r *migrating) follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if len(keys) == 0 { // only the priority of a large node has changed
+			r.stale.add(e.Path)
+		}
 		for _, key := range keys {
 			r.stale.add(join(strings.TrimSuffix(e.Path, "/"), key))
 		}
@@ -201,7 +206,7 @@ func (r *migrating) copyAll(ctx context.Context) error {
 				return cause(ctx, err)
 			}
 			r.tell("lost", err.Error()+"; trying again", false)
-			if err := pause(ctx, r.To.retry.wait(failures)); err != nil {
+			if err := pause.For(ctx, r.To.retry.wait(failures)); err != nil {
 				return err
 			}
 			continue
@@ -240,7 +245,7 @@ func isPassing(err error) bool {
 // smallCopy is the size up to which a node is copied by one request.
 const smallCopy = 1 << 20
 
-// copyOne reads a place of the source and writes it to the target.
+// copyOne reads a path of the source and writes it to the target.
 func (r *migrating) copyOne(ctx context.Context, path string) error {
 	full := strings.TrimSuffix(r.Path, "/") + "/" + strings.Trim(path, "/")
 	at, err := Location(full)
@@ -327,9 +332,9 @@ func (r *migrating) verify(ctx context.Context) (done bool, err error) {
 		return r.Once, nil
 	}
 	if r.repairs++; r.repairs > maxRepairs {
-		return false, fmt.Errorf("%w at %s: is somebody writing to the target?", ErrDiffers, strings.Join(differ[:min(len(differ), 5)], ", "))
+		return false, fmt.Errorf("%w at %s: is another client writing to the target?", ErrDiffers, strings.Join(differ[:min(len(differ), 5)], ", "))
 	}
-	r.tell("differs", fmt.Sprintf("%d places differ and are copied again, the first is %s", len(differ), differ[0]), false)
+	r.tell("differs", fmt.Sprintf("%d paths differ and are copied again, the first is %s", len(differ), differ[0]), false)
 	for _, path := range differ {
 		r.stale.add(strings.TrimPrefix(path, strings.TrimSuffix(display(r.Path), "/")))
 	}

@@ -92,6 +92,7 @@ func TestMigrate(t *testing.T) {
 	for _, change := range []func(){
 		func() { patch(t, from, "/", `{"live/k1":null,"version":4}`) },
 		func() { put(t, from, "live/k7/.priority", `"first"`) },
+		func() { put(t, from, "rooms/.priority", `2`) }, // too large to be sent again
 	} {
 		verified := told.count("verified")
 		change()

@@ -95,7 +95,7 @@ func (i *importer) leave(err error) error {
 	if saveErr := i.journal.write(i.name); saveErr != nil {
 		return &PartialError{err, fmt.Sprintf("%s, but %v: run the import again from the start", written, saveErr)}
 	}
-	return &PartialError{err, written + "; run the same command again to go on, or delete " + i.name + " to start anew"}
+	return &PartialError{err, written + "; run the same command again to go on, or delete " + i.name + " to start again"}
 }
 
 // finish removes the journal.

@@ -56,18 +56,6 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// pause waits, or returns why it should not.
-func pause(ctx context.Context, wait time.Duration) error {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // rewind reports whether a body can be sent again, and goes back to its start.
 func rewind(body io.Reader) bool {
 	if body == nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,7 +18,6 @@ import (
 const (
 	EventPut         = "put"
 	EventPatch       = "patch"
-	EventKeepAlive   = "keep-alive"
 	EventCancel      = "cancel"
 	EventAuthRevoked = "auth_revoked"
 )
@@ -247,9 +247,7 @@ func (c *Cache) Apply(e Event) error {
 		return err
 	}
 	editor := tree.NewEditor(c.node)
-	for _, a := range w.Assignments {
-		editor.Set(a.Path, a.Node)
-	}
+	editor.Apply(tree.Path{}, slices.Values(w.Assignments)) // an event is one step
 	c.node = editor.Node()
 	return nil
 }

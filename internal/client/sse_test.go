@@ -85,6 +85,25 @@ func TestCache(t *testing.T) {
 	}
 }
 
+// TestCacheWithPriorities: as events of the export form show them.
+func TestCacheWithPriorities(t *testing.T) {
+	var c client.Cache
+	for _, step := range []struct{ name, path, data, want string }{
+		{"put", "/", `{"a":{"x":1,".priority":1}}`, `{"a":{".priority":1,"x":1}}`},
+		{"patch", "/a", `{".priority":2}`, `{"a":{".priority":2,"x":1}}`},
+		{"patch", "/a", `{"x":null,"y":2}`, `{"a":{".priority":2,"y":2}}`},
+		{"patch", "/a", `{}`, `{"a":{".priority":2,"y":2}}`},
+		{"patch", "/a", `{".priority":null}`, `{"a":{"y":2}}`},
+	} {
+		if err := c.Apply(client.Event{Name: step.name, Path: step.path, Data: []byte(step.data)}); err != nil {
+			t.Fatalf("%s %s %s: %v", step.name, step.path, step.data, err)
+		}
+		if got := string(tree.AppendJSON(nil, c.Node(), tree.Export)); got != step.want {
+			t.Errorf("after %s %s %s: %s, want %s", step.name, step.path, step.data, got, step.want)
+		}
+	}
+}
+
 func FuzzEvents(f *testing.F) {
 	f.Add("event: put\nid: 1-2\ndata: {\"path\":\"/a\",\"data\":{\"b\":[1]}}\n\n")
 	f.Add("data: \r\r\n\n\revent: patch\ndata: {\"path\":\"/\",\"data\":{}}\n\n")

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A stale is the set of places of a copy that must be read again, oldest first. A
-// place in it stands for all that is below.
+// A stale is the set of paths of a copy that must be read again, oldest first. A
+// path in it stands for all that is below.
 type stale struct {
 	now   func() time.Time
 	added chan struct{} // has room for one signal
@@ -19,14 +19,14 @@ type stale struct {
 	last   time.Time
 }
 
-// maxStale bounds the set: more places than that are one, the root.
+// maxStale bounds the set: more paths than that are one, the root.
 const maxStale = 100_000
 
 func newStale(now func() time.Time) *stale {
 	return &stale{now: now, added: make(chan struct{}, 1), since: make(map[string]time.Time)}
 }
 
-// add adds a place.
+// add adds a path.
 func (s *stale) add(path string) {
 	path = "/" + strings.Trim(path, "/")
 	s.mu.Lock()
@@ -51,7 +51,7 @@ func (s *stale) add(path string) {
 	}
 }
 
-// covers reports whether a place or one above it is in the set.
+// covers reports whether a path or one above it is in the set.
 func (s *stale) covers(path string) bool {
 	for {
 		if _, ok := s.since[path]; ok {
@@ -67,7 +67,7 @@ func (s *stale) covers(path string) bool {
 	}
 }
 
-// next takes the oldest place. A change that comes from now on adds it again, so
+// next takes the oldest path. A change that comes from now on adds it again, so
 // that what is read may be too new, but never too old.
 func (s *stale) next() (string, bool) {
 	s.mu.Lock()

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/livetree/livetree/internal/pause"
 )
 
 // ErrCancelled and ErrRevoked are how a server ends a stream for good.
@@ -69,7 +71,7 @@ func (c *Client) Watch(ctx context.Context, w Watch, handle func(Event) error) e
 		if w.Lost != nil {
 			w.Lost(err, wait)
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := pause.For(ctx, wait); err != nil {
 			return err
 		}
 	}
@@ -162,7 +164,7 @@ func ended(reason error, event Event) error {
 	return reason
 }
 
-// open opens the stream, where the server sends it.
+// open opens the stream, at the address that the server sends it to.
 func (s *stream) open(ctx context.Context, cancel context.CancelCauseFunc) (io.ReadCloser, error) {
 	target := s.client.address.target(s.at, s.query())
 	for range maxRedirects {
@@ -219,15 +221,16 @@ func isRedirect(status int) bool {
 		status == http.StatusTemporaryRedirect || status == http.StatusPermanentRedirect
 }
 
-// redirected returns where a stream goes on. The credential goes along: the server
-// that we trust with it says so. But it is not sent in the clear.
+// redirected returns where a stream goes on: at another address of the same server
+// and nowhere else. Another host is told no secret, and nothing that it says is
+// believed.
 func (s *stream) redirected(resp *http.Response) (*url.URL, error) {
 	target, err := resp.Location()
 	if err != nil {
 		return nil, badData("the server redirects to nowhere")
 	}
-	if target.Scheme != "https" && (target.Scheme != "http" || s.client.auth != "" && !isLoopback(target.Hostname())) {
-		return nil, badData("the server redirects to %s://%s, where the secret would be sent in the clear", target.Scheme, target.Host)
+	if own := resp.Request.URL; target.Scheme != own.Scheme || target.Host != own.Host {
+		return nil, badData("the server redirects to %s://%s, where the secret is not sent: if you trust that server, name it by --url", target.Scheme, target.Host)
 	}
 	return target, nil
 }

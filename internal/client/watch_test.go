@@ -104,24 +104,37 @@ func TestWatchGoesOn(t *testing.T) {
 	}
 }
 
+// TestWatchFollowsRedirects: at the same server, and to no other, which would get
+// the secret.
 func TestWatchFollowsRedirects(t *testing.T) {
-	second := &streamer{scripts: []func(http.ResponseWriter, *http.Request){stream(putEvent("1", ""))}}
-	there := httptest.NewServer(second)
-	defer there.Close()
-	first := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, there.URL+r.URL.String(), http.StatusTemporaryRedirect)
+	second := &streamer{scripts: []func(http.ResponseWriter, *http.Request){stream(putEvent("1", "")), stream(putEvent("1", ""))}}
+	moved := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("moved") == "" {
+			http.Redirect(w, r, r.URL.String()+"&moved=1", http.StatusTemporaryRedirect)
+			return
+		}
+		second.ServeHTTP(w, r)
 	}))
-	defer first.Close()
-	if got, err := watch(t, first.URL, 1); got != "put / 1\n" {
+	defer moved.Close()
+	if got, err := watch(t, moved.URL, 1); got != "put / 1\n" {
 		t.Errorf("the watch ends with %v after %q", err, got)
 	}
 	if got := second.seen()[0]; got != "/a.json resume=true last= auth=Bearer correct-horse" {
 		t.Errorf("the request that was redirected is %q", got)
 	}
-	away := httptest.NewServer(http.RedirectHandler("http://db.example.com/a.json", http.StatusTemporaryRedirect))
-	defer away.Close()
-	if _, err := watch(t, away.URL, 1); err == nil || !strings.Contains(err.Error(), "in the clear") {
-		t.Errorf("a redirection to plain HTTP: %v", err)
+
+	other := httptest.NewServer(second)
+	defer other.Close()
+	for _, to := range []string{other.URL + "/a.json", "http://db.example.com/a.json", "https://db.example.com/a.json", "//[::1]:1/a.json"} {
+		away := httptest.NewServer(http.RedirectHandler(to, http.StatusTemporaryRedirect))
+		_, err := watch(t, away.URL, 1)
+		away.Close()
+		if err == nil || !strings.Contains(err.Error(), "where the secret is not sent") {
+			t.Errorf("a redirect to %s: %v", to, err)
+		}
+	}
+	if n := len(second.seen()); n != 1 {
+		t.Errorf("the other server got %d requests, want none", n-1)
 	}
 }
 

@@ -2,76 +2,22 @@ package engine
 
 import (
 	"context"
-	"crypto/rsa"
-	"crypto/x509"
-	"encoding/json"
-	"errors"
 	"slices"
 	"time"
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 )
 
 // maxAccounts bounds the keys of all service accounts of a database.
 const maxAccounts = 100
 
-// An accountRow is an auth.Account as it is stored.
-type accountRow struct {
-	Name     string `json:"name"`
-	Key      []byte `json:"key"` // PKIX
-	TokenURI string `json:"token_uri"`
-	Created  int64  `json:"created"` // in milliseconds
-}
-
-func decodeAccounts(text []byte) ([]auth.Account, error) {
-	if len(text) == 0 {
-		return nil, nil
-	}
-	var rows []accountRow
-	if err := json.Unmarshal(text, &rows); err != nil {
-		return nil, err
-	}
-	list := make([]auth.Account, 0, len(rows))
-	for _, row := range rows {
-		public, err := x509.ParsePKIXPublicKey(row.Key)
-		if err != nil {
-			return nil, err
-		}
-		key, ok := public.(*rsa.PublicKey)
-		if !ok {
-			return nil, errors.New("the key of an account is not an RSA key")
-		}
-		id, err := auth.AccountKeyID(key)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, auth.Account{
-			Name: row.Name, KeyID: id, Key: key, TokenURI: row.TokenURI, Created: time.UnixMilli(row.Created)})
-	}
-	return list, nil
-}
-
-func encodeAccounts(list []auth.Account) ([]byte, error) {
-	if len(list) == 0 {
-		return nil, nil // which removes the row
-	}
-	rows := make([]accountRow, 0, len(list))
-	for _, a := range list {
-		key, err := x509.MarshalPKIXPublicKey(a.Key)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, accountRow{Name: a.Name, Key: key, TokenURI: a.TokenURI, Created: a.Created.UnixMilli()})
-	}
-	return json.Marshal(rows)
-}
-
 // Accounts returns the keys of the service accounts, in the order in which they
 // were added.
 func (d *Database) Accounts() []auth.Account {
-	return slices.Clone(d.published.Load().settings.accounts)
+	return slices.Clone(d.published.Load().Settings.Accounts)
 }
 
 // AddAccount adds a key to a service account, which need not be there yet. It
@@ -84,7 +30,7 @@ func (d *Database) AddAccount(ctx context.Context, a auth.Account) (auth.Account
 	if a.KeyID, err = auth.AccountKeyID(a.Key); err != nil {
 		return auth.Account{}, err
 	}
-	a.Created = time.UnixMilli(d.opts.Clock.Millis())
+	a.Created = time.UnixMilli(d.source.Clock.Millis())
 	err = d.reviseAccounts(ctx, func(list []auth.Account) ([]auth.Account, error) {
 		switch {
 		case slices.ContainsFunc(list, func(other auth.Account) bool { return other.KeyID == a.KeyID }):
@@ -116,17 +62,17 @@ func (d *Database) RevokeAccount(ctx context.Context, nameOrKeyID string) (revok
 // reviseAccounts changes the list, a copy of which change is given, at its turn
 // in the order of commits.
 func (d *Database) reviseAccounts(ctx context.Context, change func([]auth.Account) ([]auth.Account, error)) error {
-	return d.revise(ctx, func(s *settings) (revision, error) {
-		list, err := change(slices.Clone(s.accounts))
+	return d.revise(ctx, func(s *state.Settings) (revision, error) {
+		list, err := change(slices.Clone(s.Accounts))
 		if err != nil {
 			return revision{}, err
 		}
-		text, err := encodeAccounts(list)
-		return revision{rows: store.Settings{settingAccounts: text}}, err
+		text, err := state.EncodeAccounts(list)
+		return revision{rows: store.Settings{state.SettingAccounts: text}}, err
 	})
 }
 
 // Grant returns an access token for an assertion: see auth.Verifier.Grant.
 func (d *Database) Grant(assertion string, isHere func(audience string) bool) (string, error) {
-	return d.opts.Verifier.Grant(assertion, d.published.Load().settings.credentials(d.opts.Name), isHere)
+	return d.source.Verifier.Grant(assertion, d.published.Load().Settings.Credentials(d.source.Name), isHere)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/store"
 )
@@ -34,17 +35,17 @@ var accountKeys = sync.OnceValue(func() (keys [2]*rsa.PrivateKey) {
 })
 
 func (f *fixture) addAccount(name string, key *rsa.PrivateKey) auth.Account {
-	f.t.Helper()
+	f.T.Helper()
 	a, err := f.AddAccount(context.Background(), auth.Account{Name: name, Key: &key.PublicKey, TokenURI: accountURI})
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
 	return a
 }
 
 // comesAs returns who comes with an access token of an account.
 func (f *fixture) comesAs(a auth.Account, key *rsa.PrivateKey) (auth.Identity, string) {
-	f.t.Helper()
+	f.T.Helper()
 	now := time.Now().Unix()
 	text := base64.RawURLEncoding.EncodeToString
 	signed := text([]byte(fmt.Sprintf(`{"alg":"RS256","kid":%q}`, a.KeyID))) + "." +
@@ -52,48 +53,48 @@ func (f *fixture) comesAs(a auth.Account, key *rsa.PrivateKey) (auth.Identity, s
 	digest := sha256.Sum256([]byte(signed))
 	signature, err := rsa.SignPKCS1v15(nil, key, crypto.SHA256, digest[:])
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
 	token, err := f.Grant(signed+"."+text(signature), func(string) bool { return false })
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
 	id, err := f.Identify(context.Background(), token)
 	if err != nil || !id.Operator {
-		f.t.Fatalf("Identify = %+v, %v", id, err)
+		f.T.Fatalf("Identify = %+v, %v", id, err)
 	}
 	return id, token
 }
 
 func TestRevokedAccountsLoseTheirWatches(t *testing.T) {
 	f := open(t, store.Options{})
-	f.rules(`{"rules": {".read": true}}`)
+	f.Rule(`{"rules": {".read": true}}`)
 	one, two := f.addAccount("a", accountKeys()[0]), f.addAccount("b", accountKeys()[1])
 	first, token := f.comesAs(one, accountKeys()[0])
 	second, _ := f.comesAs(two, accountKeys()[1])
 	req := whole(t, "/x")
 	req.Who = first
-	doomed := f.watch(req)
+	doomed := f.Watch(req)
 	asGuest := whole(t, "/x")
 	asGuest.Who = first.As(first.Auth)
-	guest := f.watch(asGuest)
+	guest := f.Watch(asGuest)
 	req.Who = second
-	stays := f.watch(req)
+	stays := f.Watch(req)
 
-	f.do(`PUT /x 1`)
+	f.Do(`PUT /x 1`)
 	const wrote = `put {"path":"/","data":%d}`
-	for _, w := range []*watcher{doomed, guest, stays} {
-		w.expect(fmt.Sprintf(wrote, 1))
+	for _, w := range []*enginetest.Watcher{doomed, guest, stays} {
+		w.Expect(fmt.Sprintf(wrote, 1))
 	}
 	if n, err := f.RevokeAccount(t.Context(), "a"); n != 1 || err != nil {
 		t.Fatalf("RevokeAccount = %d, %v", n, err)
 	}
-	doomed.expect("auth_revoked")
-	guest.expect("auth_revoked")
-	stays.expect()
-	f.do(`PUT /x 2`)
-	stays.expect(fmt.Sprintf(wrote, 2))
-	doomed.expect()
+	doomed.Expect("auth_revoked")
+	guest.Expect("auth_revoked")
+	stays.Expect()
+	f.Do(`PUT /x 2`)
+	stays.Expect(fmt.Sprintf(wrote, 2))
+	doomed.Expect()
 	if _, err := f.Identify(t.Context(), token); fault.KindOf(err) != fault.Unauthenticated {
 		t.Errorf("after the revocation: %v", err)
 	}
@@ -116,7 +117,7 @@ func TestAccountsAreKept(t *testing.T) {
 			t.Errorf("the name %q: %v", name, err)
 		}
 	}
-	f.close()
+	f.CloseAll()
 	f = open(t, store.Options{FS: fs})
 	list := f.Accounts()
 	if len(list) != 2 || list[0].KeyID != made.KeyID || !list[0].Key.Equal(made.Key) || !list[0].Created.Equal(made.Created) || list[0].TokenURI != accountURI {

@@ -11,13 +11,13 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -53,8 +53,8 @@ func newWorkload(b *testing.B, slowSync func()) *workload {
 	for i := range benchUsers {
 		fmt.Fprintf(&body, `,"user%06d":%s`, i, benchRecord(rng))
 	}
-	w.put("users", "{"+body.String()[1:]+"}")
-	w.put("messages", `{"first":"`+strings.Repeat("x", 5000)+`"}`)
+	w.Put("users", "{"+body.String()[1:]+"}")
+	w.Put("messages", `{"first":"`+strings.Repeat("x", 5000)+`"}`)
 	for range 1 << 12 {
 		user := rng.IntN(benchUsers)
 		w.users = append(w.users, path(b, fmt.Sprintf("users/user%06d", user)))
@@ -84,14 +84,14 @@ func (w *workload) patchRecord(i int) engine.Request {
 }
 
 func (w *workload) post(i int) engine.Request {
-	return engine.Request{Write: tree.Put(path(w.t, "messages"), w.records[i%len(w.records)]), Push: true}
+	return engine.Request{Write: tree.Put(path(w.T, "messages"), w.records[i%len(w.records)]), Push: true}
 }
 
 // measure has writers do operations for as long as the benchmark wants.
 func measure(b *testing.B, writers int, do func(i int) error) {
 	b.Helper()
 	b.ReportAllocs()
-	before := cpuMicros(b)
+	before := enginetest.CPUMicros(b)
 	var next, failed atomic.Int64
 	turns := make(chan struct{}, writers)
 	var wg sync.WaitGroup
@@ -109,16 +109,7 @@ func measure(b *testing.B, writers int, do func(i int) error) {
 	}
 	close(turns)
 	wg.Wait()
-	b.ReportMetric(float64(cpuMicros(b)-before)/float64(next.Load()), "cpu-us/op")
-}
-
-func cpuMicros(b *testing.B) int64 {
-	b.Helper()
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
-	return (usage.Utime.Nano() + usage.Stime.Nano()) / 1000
+	b.ReportMetric(float64(enginetest.CPUMicros(b)-before)/float64(next.Load()), "cpu-us/op")
 }
 
 func (w *workload) write(b *testing.B, writers int, request func(i int) engine.Request) {
@@ -177,7 +168,7 @@ func BenchmarkRead(b *testing.B) {
 	b.Run("users, 14 MB", read([]tree.Path{path(b, "users")}))
 	b.Run("etag of a record", func(b *testing.B) {
 		measure(b, 1, func(i int) error {
-			s := w.Snapshot()
+			s := w.View()
 			defer s.Close()
 			_, err := s.ETag(w.users[i%len(w.users)])
 			return err
@@ -203,7 +194,7 @@ func BenchmarkRead(b *testing.B) {
 }
 
 func (w *workload) read(p tree.Path) error {
-	s := w.Snapshot()
+	s := w.View()
 	printer, err := s.Printer(p, tree.Plain)
 	s.Close()
 	if err != nil {
@@ -216,7 +207,7 @@ func (w *workload) read(p tree.Path) error {
 // BenchmarkLargePut replaces all users, 14 MB, which is prepared before its turn.
 func BenchmarkLargePut(b *testing.B) {
 	w := newWorkload(b, nil)
-	s := w.Snapshot()
+	s := w.View()
 	printer, err := s.Printer(path(b, "users"), tree.Export)
 	s.Close()
 	if err != nil {

@@ -2,33 +2,24 @@ package engine
 
 import (
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/hub"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/tree"
+	"github.com/livetree/livetree/internal/watch"
 )
 
-// Limits that protect a database from its writers.
-const (
-	// maxQueued is how many writes may wait for their turn; more are refused.
-	maxQueued = 4096
-	// heavyBytes is how much a write may read or encode at its turn. More is
-	// done before it.
-	heavyBytes = 64 << 10
-	// maxRounds is how often what was done before a write's turn is done again
-	// because the data changed meanwhile.
-	maxRounds = 3
-	// DefaultDeadline is how long a write waits for its commit.
-	DefaultDeadline = 10 * time.Second
-)
+// DefaultDeadline is how long a write waits for its commit.
+const DefaultDeadline = 10 * time.Second
 
 // Options configure a Database.
 type Options struct {
 	// Clock is shared by the databases of a store.
-	Clock *Clock
+	Clock *state.Clock
 	// Deadline is how long a write may take, DefaultDeadline by default.
 	Deadline time.Duration
 	// Name is what the database is called: tokens may be for it alone.
@@ -38,108 +29,141 @@ type Options struct {
 	// Verifier judges credentials; one that knows no issuers by default.
 	Verifier *auth.Verifier
 	// Metrics are shared by the databases of a store; its own by default.
-	Metrics *Metrics
+	Metrics *state.Metrics
 	// Unindexed, if set, is told of queries that were refused for the lack of an
 	// index.
 	Unindexed func(database, path, index string)
+	// Limits are for tests; the usual ones by default.
+	Limits *Limits
 }
 
 // A Database is one tree with one order of writes. All methods are safe for
 // concurrent use. Soon after the last write it has no goroutine.
 type Database struct {
-	store *store.Store
-	id    store.ID
-	opts  Options
+	source   state.Source
+	deadline time.Duration
 
 	// published is what the newest views show of this database.
-	published atomic.Pointer[published]
-
-	mu      sync.Mutex
-	queue   []*operation
-	running bool // there is a writer goroutine, which takes from the queue
-	idle    bool // it waits to be woken
-	closed  bool
-	// maintaining says that a goroutine works on indexes.
-	maintaining bool
-	writers     sync.WaitGroup
-
-	kept []*operation  // for the next requests, while there is a writer
-	wake chan struct{} // wakes the writer, made for the first; it has room when that is idle
+	published atomic.Pointer[state.Published]
 
 	ended   chan struct{} // closed by Close
-	watches watches
-
-	// The rest belongs to the writer goroutine.
-
-	position uint64 // of the newest commit
-	settings *settings
-	recent   recent
-	frontier store.Frontier
-}
-
-// published is the part of a database's state that is not in its rows.
-type published struct {
-	since    uint64 // the number of the first view that it belongs to
-	position uint64
-	settings *settings
+	watches watch.Set
+	writer  writer
+	indexer indexer
 }
 
 // Open returns the database with a number in a store. There must be only one
 // Database for it at a time.
 func Open(s *store.Store, id store.ID, opts Options) (*Database, error) {
+	if err := opts.complete(); err != nil {
+		return nil, err
+	}
+	d := &Database{
+		source: state.Source{
+			Store: s, ID: id, Name: opts.Name, Clock: opts.Clock, Verifier: opts.Verifier, Metrics: opts.Metrics,
+			Unindexed: opts.Unindexed, HeavyBytes: opts.Limits.HeavyBytes,
+		},
+		deadline: opts.Deadline,
+		ended:    make(chan struct{}),
+	}
+	d.writer.db, d.writer.limits = d, opts.Limits
+	d.indexer.db = d
+	if err := d.load(); err != nil {
+		return nil, state.Classify(err)
+	}
+	d.watches.Init(d, &d.source, &opts.Limits.Watch, opts.Streams)
+	d.indexer.start()
+	return d, nil
+}
+
+// complete sets what was left to the defaults.
+func (opts *Options) complete() (err error) {
+	if opts.Limits == nil {
+		opts.Limits = usualLimits
+	}
 	if opts.Deadline == 0 {
 		opts.Deadline = DefaultDeadline
 	}
 	if opts.Metrics == nil {
-		opts.Metrics = &Metrics{}
+		opts.Metrics = &state.Metrics{}
 	}
 	if opts.Verifier == nil {
-		var err error
-		if opts.Verifier, err = auth.New(auth.Options{}); err != nil {
-			return nil, err
-		}
+		opts.Verifier, err = auth.New(auth.Options{})
 	}
-	view := s.View()
+	return err
+}
+
+// load reads where the order of writes goes on, and publishes it.
+func (d *Database) load() error {
+	view := d.source.Store.View()
 	defer view.Release()
-	position, err := view.Tree(id).Position()
+	t := view.Tree(d.source.ID)
+	position, err := t.Position()
 	if err != nil {
-		return nil, classify(err)
+		return err
 	}
-	rows, err := view.Tree(id).Settings()
+	rows, err := t.Settings()
 	if err != nil {
-		return nil, classify(err)
+		return err
 	}
-	d := &Database{store: s, id: id, opts: opts, position: position, ended: make(chan struct{})}
-	if d.settings, err = newSettings(rows, nil); err != nil {
-		return nil, err
+	settings, err := state.NewSettings(rows, nil)
+	if err != nil {
+		return err
 	}
-	d.recent.position = position
-	d.published.Store(&published{position: position, settings: d.settings})
-	d.watches.init(d)
-	d.startMaintenance()
-	return d, nil
+	unbuilt, err := t.HasUnbuilt()
+	if err != nil {
+		return err
+	}
+	w := &d.writer
+	w.position, w.settings = position, settings
+	if unbuilt {
+		w.begun = position
+	}
+	d.published.Store(&state.Published{Position: position, Begun: w.begun, Settings: settings})
+	return nil
 }
 
 // Close refuses further writes and waits until those that were queued are
-// handed to the store. It ends all watches. Reads go on.
+// handed to the store. It ends all watches. Reads go on, unless the database was dropped.
 func (d *Database) Close() {
-	d.mu.Lock()
-	if !d.closed {
-		d.closed = true
+	d.writer.mu.Lock()
+	if !d.writer.closed {
+		d.writer.closed = true
 		close(d.ended)
 	}
-	d.mu.Unlock()
-	d.writers.Wait()
-	d.watches.close()
+	d.writer.mu.Unlock()
+	d.writer.goroutines.Wait()
+	d.watches.Close()
 }
+
+// View returns the database as of its newest durable commit, which is no older than
+// the newest that was answered.
+func (d *Database) View() *state.View {
+	view, published := d.view()
+	return d.source.View(view, published)
+}
+
+// Published returns what belongs to the newest view, or to one that is about to be.
+func (d *Database) Published() *state.Published { return d.published.Load() }
+
+// Watches returns the watches of the database.
+func (d *Database) Watches() *watch.Set { return &d.watches }
+
+// Epoch returns the epoch of the database's positions. No other database has the
+// same, be it in the same store or under the same name after this one was dropped:
+// their positions cannot be compared either.
+func (d *Database) Epoch() uint64 { return d.source.Store.Epoch() + uint64(d.source.ID) }
+
+// ETagOf returns the ETag that a location has when n is there.
+func (d *Database) ETagOf(n tree.Node) string { return d.source.ETagOf(n) }
 
 // view returns the newest view and what belongs to it. The syncer stores what
 // is published just before it publishes the view, so for a moment the first can
 // be ahead of the second.
-func (d *Database) view() (*store.View, *published) {
+func (d *Database) view() (*store.View, *state.Published) {
 	for {
-		v := d.store.View()
-		if p := d.published.Load(); p.since <= v.Number() {
+		v := d.source.Store.View()
+		if p := d.published.Load(); p.Since <= v.Number() {
 			return v, p
 		}
 		v.Release()

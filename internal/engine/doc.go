@@ -1,16 +1,20 @@
-// Package engine orders the writes of a database, decides about them, and
-// serves its reads.
+// Package engine orders the writes of a database and decides about them.
 //
-// A Database has one order of commits, held by one goroutine that runs while
-// there are writes to do. For each write it checks the precondition, resolves
-// server values and commits, without waiting for the disk, so that the next
-// write is judged on the outcome. Writers are answered, and readers shown the
-// outcome, when it is durable: nobody is told anything that a crash can take
-// back, refusals included.
+// A Database is made of three parts. The writer holds one order of commits, by one
+// goroutine that runs while there are writes to do. The indexer builds and drops indexes
+// in the background, in steps that are commits of that order. The watches are told what
+// was committed: see package watch. Reads are made on a view, which no write delays: see
+// package state.
 //
-// Work that grows with what a client sends or with what is stored is done by
-// the client's own goroutine before the write's turn, on the newest view, and
-// checked at its turn: see prepare.go.
+// The writer does one write after the other. For each write it resolves the server
+// values, judges the rules, checks the precondition and commits. It does not wait for
+// the disk, so the next write is judged on the outcome. Writers are answered, and
+// readers are shown the outcome, when it is durable: no client is told anything that
+// a crash can take back, and that holds for refusals as well.
 //
-// Reads are made on a Snapshot, which no write delays.
+// Work that grows with what a client sends or with what is stored, and rules that
+// take long, are done by the client's own goroutine before the write's turn, on the
+// newest view, and checked at its turn: see prepare.go and effort.go. Its push
+// key and its time depend on the order of commits, so they are renewed then: see
+// renew.go.
 package engine

@@ -26,7 +26,7 @@ func FuzzTreeOps(f *testing.F) {
 			return
 		}
 		d, want := *databases[int(which)%len(databases)], model.New()
-		d.t = t
+		d.T = t
 		if _, err := d.Write(context.Background(), engine.Request{Write: tree.Put(tree.Path{}, tree.Node{}), Who: admin}); err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +46,7 @@ func FuzzTreeOps(f *testing.F) {
 			if (err == nil) != (problem == nil) {
 				t.Fatalf("%q: %v, but the model says %v", line, err, problem)
 			}
-			if got, text := d.export("/"), want.Export(nil); got != text {
+			if got, text := d.Export("/"), want.Export(nil); got != text {
 				t.Fatalf("after %q the tree is\n%s\nwant\n%s", line, got, text)
 			}
 		}

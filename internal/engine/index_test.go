@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -10,35 +11,27 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/tree"
 )
 
-// ageRules ask for an index by age below every key of users.
-const ageRules = `{"rules": {".read": true, ".write": true, "users": {".indexOn": "age", "$group": {".indexOn": "age"}}}}`
-
-func (f *fixture) rules(document string) {
-	f.t.Helper()
-	if err := f.SetRules(context.Background(), document); err != nil {
-		f.t.Fatal(err)
-	}
-}
-
 func (f *fixture) ready() {
-	f.t.Helper()
-	if err := f.WaitForIndexes(context.Background()); err != nil {
-		f.t.Fatal(err)
+	f.T.Helper()
+	if err := enginetest.WaitForIndexes(context.Background(), f.Database); err != nil {
+		f.T.Fatal(err)
 	}
 }
 
 func (f *fixture) check() {
-	f.t.Helper()
-	s := f.Snapshot()
+	f.T.Helper()
+	s := f.View()
 	defer s.Close()
-	if err := s.CheckIndexes(); err != nil {
-		f.t.Error(err)
+	if err := checkIndexes(s); err != nil {
+		f.T.Error(err)
 	}
 }
 
@@ -60,10 +53,10 @@ func byAge(t testing.TB, change func(*query.Query)) query.Query {
 
 // run returns what a query at a path prints.
 func (f *fixture) run(at string, q query.Query) (string, error) {
-	f.t.Helper()
-	s := f.Snapshot()
+	f.T.Helper()
+	s := f.View()
 	defer s.Close()
-	selection, err := s.Select(path(f.t, at), q, tree.Plain)
+	selection, err := s.Select(path(f.T, at), q, tree.Plain)
 	if err != nil {
 		return "", err
 	}
@@ -76,15 +69,15 @@ func (f *fixture) run(at string, q query.Query) (string, error) {
 func TestIndexIsBuiltOverARestart(t *testing.T) {
 	fs := vfs.NewMem()
 	f := open(t, store.Options{FS: fs, ChunkBytes: 64})
-	f.put("users", people(5000))
-	f.rules(ageRules)
+	f.Put("users", people(5000))
+	f.Rule(enginetest.AgeRules)
 	f.Database.Close() // in the middle of building
-	if err := f.store.Close(); err != nil {
+	if err := f.Store.Close(); err != nil {
 		t.Fatal(err)
 	}
 
 	f = open(t, store.Options{FS: fs, ChunkBytes: 64})
-	f.put("users/new", `{"age":-1}`)
+	f.Put("users/new", `{"age":-1}`)
 	f.ready()
 	f.check()
 	got, err := f.run("users", byAge(t, func(q *query.Query) { q.Limit = 1 }))
@@ -95,9 +88,9 @@ func TestIndexIsBuiltOverARestart(t *testing.T) {
 
 func TestIndexIsBuiltWhileOthersWrite(t *testing.T) {
 	f := open(t, store.Options{ChunkBytes: 64})
-	f.put("users", people(3000))
-	f.put("users/group", people(2000))
-	f.rules(ageRules)
+	f.Put("users", people(3000))
+	f.Put("users/group", people(2000))
+	f.Rule(enginetest.AgeRules)
 	var writers sync.WaitGroup
 	for w := range 4 {
 		writers.Go(func() {
@@ -105,13 +98,13 @@ func TestIndexIsBuiltWhileOthersWrite(t *testing.T) {
 				at := fmt.Sprintf("users/p%06d", (i*31+w*977)%3000)
 				switch i % 4 {
 				case 0:
-					f.put(at, `null`)
+					f.Put(at, `null`)
 				case 1:
-					f.put(at+"/age", fmt.Sprint(i))
+					f.Put(at+"/age", fmt.Sprint(i))
 				case 2:
-					f.patch("users", fmt.Sprintf(`{"new%d-%d":{"age":%d},"group/p%06d":null}`, w, i, i, i))
+					f.Patch("users", fmt.Sprintf(`{"new%d-%d":{"age":%d},"group/p%06d":null}`, w, i, i, i))
 				default:
-					f.put(at, fmt.Sprintf(`{"age":"%d"}`, i))
+					f.Put(at, fmt.Sprintf(`{"age":"%d"}`, i))
 				}
 			}
 		})
@@ -123,16 +116,16 @@ func TestIndexIsBuiltWhileOthersWrite(t *testing.T) {
 
 func TestQueryOnAnIndexThatIsNotReady(t *testing.T) {
 	f := open(t, store.Options{ChunkBytes: 64})
-	f.put("users", people(20_000))
-	f.put("users/group", people(20))
-	f.rules(ageRules)
+	f.Put("users", people(20_000))
+	f.Put("users/group", people(20))
+	f.Rule(enginetest.AgeRules)
 	oldest := byAge(t, func(q *query.Query) { q.Limit, q.Last = 1, true })
 	// A small collection is looked through, a large one is not.
 	if got, err := f.run("users/group", oldest); err != nil || !strings.Contains(got, `"age":19`) {
 		t.Errorf("the query of a small collection gives %s, %v", got, err)
 	}
-	s := f.Snapshot()
-	building := s.IndexState()["building"] > 0
+	s := f.View()
+	building := indexStates(s)["building"] > 0
 	_, err := s.Select(path(t, "users"), oldest, tree.Plain)
 	s.Close()
 	if building && fault.KindOf(err) != fault.Unavailable {
@@ -146,11 +139,11 @@ func TestQueryOnAnIndexThatIsNotReady(t *testing.T) {
 
 func TestDroppedIndexLeavesNothing(t *testing.T) {
 	f := open(t, store.Options{ChunkBytes: 64})
-	f.put("users", people(2000))
-	f.rules(ageRules)
+	f.Put("users", people(2000))
+	f.Rule(enginetest.AgeRules)
 	f.ready()
 	before := f.indexRows()
-	f.rules(`{"rules": {".read": true}}`)
+	f.Rule(`{"rules": {".read": true}}`)
 	f.ready()
 	if after := f.indexRows(); before < 2000 || after != 0 {
 		t.Errorf("there were %d index rows, and %d are left", before, after)
@@ -160,22 +153,29 @@ func TestDroppedIndexLeavesNothing(t *testing.T) {
 		t.Errorf("a query without its index says %v, want %s", err, want)
 	}
 	// The same rules again are another index: nothing of the old one is used.
-	f.put("users/p000000/age", `-5`)
-	f.rules(ageRules)
+	f.Put("users/p000000/age", `-5`)
+	f.Rule(enginetest.AgeRules)
 	f.ready()
 	f.check()
 }
 
 func (f *fixture) indexRows() int {
-	view := f.store.View()
+	view := f.Store.View()
 	defer view.Release()
-	id, _, err := f.store.Find("db")
+	id, _, err := f.Store.Find("db")
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
-	n, err := view.Tree(id).CountIndexRows()
+	rows, err := view.Tree(id).Reader().Space(layout.SpaceIndex)
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
+	}
+	n := 0
+	for ok := rows.First(); ok; ok = rows.Next() {
+		n++
+	}
+	if err := errors.Join(rows.Error(), rows.Close()); err != nil {
+		f.T.Fatal(err)
 	}
 	return n
 }
@@ -184,18 +184,18 @@ func (f *fixture) indexRows() int {
 // with rules of their own, and when those go, it is built again.
 func TestLiteralTakesALocationFromTheWildcard(t *testing.T) {
 	f := open(t, store.Options{ChunkBytes: 64})
-	f.put("users/ann", people(50))
-	f.put("users/ben", people(50))
-	f.rules(`{"rules": {"users": {"$g": {".indexOn": "age"}}}}`)
+	f.Put("users/ann", people(50))
+	f.Put("users/ben", people(50))
+	f.Rule(`{"rules": {"users": {"$g": {".indexOn": "age"}}}}`)
 	f.ready()
-	f.rules(`{"rules": {"users": {"$g": {".indexOn": "age"}, "ann": {".read": true}}}}`)
+	f.Rule(`{"rules": {"users": {"$g": {".indexOn": "age"}, "ann": {".read": true}}}}`)
 	f.ready()
 	first := byAge(t, func(q *query.Query) { q.Limit = 1 })
 	if _, err := f.run("users/ann", first); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("a query at the literal gives %v, want that it has no index", err)
 	}
-	f.put("users/ann/p000001/age", `-9`) // no index sees this
-	f.rules(`{"rules": {"users": {"$g": {".indexOn": "age"}}}}`)
+	f.Put("users/ann/p000001/age", `-9`) // no index sees this
+	f.Rule(`{"rules": {"users": {"$g": {".indexOn": "age"}}}}`)
 	f.ready()
 	f.check()
 	if got, err := f.run("users/ann", first); err != nil || !strings.Contains(got, `-9`) {
@@ -207,12 +207,12 @@ func TestLiteralTakesALocationFromTheWildcard(t *testing.T) {
 // data decides about the rest.
 func TestLongStringsThatBeginAlike(t *testing.T) {
 	f := open(t, store.Options{ChunkBytes: 64})
-	f.rules(`{"rules": {"s": {".indexOn": ".value"}}}`)
+	f.Rule(`{"rules": {"s": {".indexOn": ".value"}}}`)
 	long := strings.Repeat("x", 2000)
 	for i, tail := range []string{"m", "a", "z", "", "k"} {
-		f.put(fmt.Sprintf("s/k%d", i), `"`+long+tail+`"`)
+		f.Put(fmt.Sprintf("s/k%d", i), `"`+long+tail+`"`)
 	}
-	f.put("s/short", `"x"`)
+	f.Put("s/short", `"x"`)
 	f.ready()
 	value := func(text string) query.Bound { return query.Bound{Set: true, Value: tree.StringLeaf(text)} }
 	for _, c := range []struct {

@@ -3,9 +3,12 @@ package engine
 import (
 	"bytes"
 	"context"
+	"errors"
 	"slices"
+	"sync/atomic"
 	"time"
 
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -16,79 +19,92 @@ import (
 // before, on a view. At the step's turn only what was touched since is looked at
 // again.
 
+// An indexer works on the indexes of a database.
+type indexer struct {
+	db *Database
+	// built is a position up to which all indexes by priority that were begun are
+	// built. unbuilt is where the store looks for the next; it belongs to the goroutine
+	// that works on indexes.
+	built   atomic.Uint64
+	unbuilt uint64
+}
+
 // A prepared step is one that waits for its turn. The entry is what it was
 // worked out for, the position that of the view.
 type preparedStep struct {
-	entry    indexEntry
+	entry    state.IndexEntry
 	index    store.Index
 	position uint64
 	rows     *store.IndexRows
 }
 
 // prepareStep works out the next step of an index on the newest view.
-func (d *Database) prepareStep(e indexEntry) (*preparedStep, error) {
-	view, published := d.view()
+func (x *indexer) prepareStep(e state.IndexEntry) (*preparedStep, error) {
+	view, published := x.db.view()
 	defer view.Release()
-	settings := published.settings
-	i := settings.list.find(e.Number)
+	if published.Dropped {
+		return nil, state.NoDatabase(x.db.source.Name)
+	}
+	settings := published.Settings
+	i := settings.List.Find(e.Number)
 	if i < 0 {
 		return nil, nil
 	}
-	p := &preparedStep{entry: settings.list.Entries[i], position: published.position}
-	if p.entry.State == indexReady {
+	p := &preparedStep{entry: settings.List.Entries[i], position: published.Position}
+	if p.entry.State == state.IndexReady {
 		return nil, nil
 	}
 	var err error
-	if p.entry.State == indexDropping {
-		p.rows, err = view.Tree(d.id).DropIndex(p.entry.Number, p.entry.Cursor)
+	if p.entry.State == state.IndexDropping {
+		p.rows, err = view.Tree(x.db.source.ID).DropIndex(p.entry.Number, p.entry.Cursor)
 		return p, err
 	}
-	rule, err := p.entry.rule()
+	rule, err := p.entry.Rule()
 	if err != nil {
 		return nil, err
 	}
 	p.index = store.Index{Number: p.entry.Number, Order: rule.Index.Order()}
-	p.rows, err = view.Tree(d.id).BuildIndex(settings.indexes, p.index, len(p.entry.Pattern), p.entry.Cursor, store.StepChildren)
+	p.rows, err = view.Tree(x.db.source.ID).BuildIndex(settings.Indexes, p.index, len(p.entry.Pattern), p.entry.Cursor)
 	return p, err
 }
 
 // step makes a prepared step at its turn in the order.
-func (d *Database) step(s *settings, p *preparedStep) (revision, error) {
-	i := s.list.find(p.entry.Number)
-	if i < 0 || s.list.Entries[i].State != p.entry.State || !bytes.Equal(s.list.Entries[i].Cursor, p.entry.Cursor) {
+func (x *indexer) step(s *state.Settings, p *preparedStep) (revision, error) {
+	i := s.List.Find(p.entry.Number)
+	if i < 0 || s.List.Entries[i].State != p.entry.State || !bytes.Equal(s.List.Entries[i].Cursor, p.entry.Cursor) {
 		p.rows.Close() // it was worked out for what is no longer so
 		return revision{}, nil
 	}
-	list := indexList{s.list.Next, slices.Clone(s.list.Entries)}
+	list := state.IndexList{Next: s.List.Next, Entries: slices.Clone(s.List.Entries)}
 	e := &list.Entries[i]
-	if e.State == indexBuilding {
-		if err := d.amend(s, p); err != nil {
+	if e.State == state.IndexBuilding {
+		if err := x.amend(s, p); err != nil {
 			p.rows.Close()
 			return revision{}, err
 		}
 	}
 	switch e.Cursor = p.rows.Cursor; {
 	case e.Cursor != nil:
-	case e.State == indexDropping:
+	case e.State == state.IndexDropping:
 		list.Entries = slices.Delete(list.Entries, i, i+1)
 	default:
-		e.State = indexReady
+		e.State = state.IndexReady
 	}
-	return revision{rows: store.Settings{settingIndexes: list.encode()}, step: p.rows}, nil
+	return revision{rows: store.Settings{state.SettingIndexes: list.Encode()}, step: p.rows}, nil
 }
 
 // amend brings a step up to what was committed since it was prepared. Where that
 // is too much, a smaller step is worked out anew: an index must be finished one
 // day, however much is written meanwhile.
-func (d *Database) amend(s *settings, p *preparedStep) error {
-	live := d.store.Live(d.id)
-	if touched, known := d.recent.since(p.position); known {
-		ok, err := p.rows.Amend(live, touched)
+func (x *indexer) amend(s *state.Settings, p *preparedStep) error {
+	live := x.db.source.Store.Live(x.db.source.ID)
+	if touched, known := x.db.writer.memory.recent.since(p.position); known {
+		ok, err := p.rows.Amend(live.Reader(), touched)
 		if ok || err != nil {
 			return err
 		}
 	}
-	rows, err := live.BuildIndex(s.indexes, p.index, len(p.entry.Pattern), p.entry.Cursor, store.StepChildrenLive)
+	rows, err := live.BuildIndex(s.Indexes, p.index, len(p.entry.Pattern), p.entry.Cursor)
 	if err != nil {
 		return err
 	}
@@ -105,74 +121,89 @@ const (
 	maxRest = 20 * time.Millisecond
 )
 
-// startMaintenance works on unfinished indexes until there are none. It is
-// called when there may be some; one goroutine at a time does the work.
-func (d *Database) startMaintenance() {
-	if _, ok := d.published.Load().settings.list.unfinished(); !ok {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.maintaining || d.closed {
-		return
-	}
-	d.maintaining = true
-	d.writers.Add(1)
-	go d.maintain()
+// unfinished reports whether an index needs work.
+func (x *indexer) unfinished() bool {
+	p := x.db.published.Load()
+	_, ok := p.Settings.List.Unfinished()
+	return ok || p.Begun > x.built.Load()
 }
 
-func (d *Database) maintain() {
-	defer d.writers.Done()
+// startMaintenance has unfinished indexes worked on until there are none. It is called
+// whenever settings were published or an index by priority was begun, in Open and by the syncer; one goroutine at a time does
+// the work.
+func (x *indexer) start() {
+	if !x.unfinished() {
+		return
+	}
+	x.db.writer.mu.Lock()
+	defer x.db.writer.mu.Unlock()
+	if x.db.writer.maintaining || x.db.writer.closed {
+		return
+	}
+	x.db.writer.maintaining = true
+	x.db.writer.goroutines.Go(x.maintain)
+}
+
+func (x *indexer) maintain() {
 	for {
-		e, ok := d.published.Load().settings.list.unfinished()
-		d.mu.Lock()
-		if !ok || d.closed {
-			d.maintaining = false
-			d.mu.Unlock()
+		if !x.goOn() {
 			return
 		}
-		d.mu.Unlock()
-		if err := d.advance(e); err != nil {
-			d.pause(retryStep)
+		// In turn: neither kind waits until the other is built.
+		if index, priority := x.advanceIndex(), x.advancePriority(); index != nil && priority != nil {
+			x.pause(retryStep)
 		}
 	}
 }
 
-// advance makes the next step of an index. If others write meanwhile, it leaves them
-// the machine for as long as the step took.
-func (d *Database) advance(e indexEntry) error {
-	began := d.opts.Clock.Now()
-	p, err := d.prepareStep(e)
+// goOn reports whether an index needs work. If none does, the goroutine that works on
+// indexes must end. It looks and says so under one lock: what is published after the look
+// starts another.
+func (x *indexer) goOn() bool {
+	x.db.writer.mu.Lock()
+	defer x.db.writer.mu.Unlock()
+	x.db.writer.maintaining = x.unfinished() && !x.db.writer.closed
+	x.db.writer.rest()
+	return x.db.writer.maintaining
+}
+
+// errNoWork says that there is no step to be made.
+var errNoWork = errors.New("no index needs work")
+
+// advanceIndex makes the next step of an index that the rules ask for, or of one
+// that is dropped, or fails with errNoWork.
+func (x *indexer) advanceIndex() error {
+	e, ok := x.db.published.Load().Settings.List.Unfinished()
+	if !ok {
+		return errNoWork
+	}
+	if err := x.db.source.Store.AdmitStep(e.State != state.IndexDropping); err != nil {
+		return err
+	}
+	began := x.db.source.Clock.Now()
+	p, err := x.prepareStep(e)
 	if p == nil || err != nil {
 		return err
 	}
-	_, err = d.Write(context.Background(), Request{revise: func(s *settings) (revision, error) { return d.step(s, p) }})
-	if d.published.Load().position > p.position+1 {
-		d.pause(min(d.opts.Clock.Now().Sub(began), maxRest))
+	return x.commitStep(began, p.position, func(s *state.Settings) (revision, error) { return x.step(s, p) })
+}
+
+// commitStep hands a step in that was worked out on a view of a position. If others
+// write meanwhile, it leaves them the machine for as long as the step took.
+func (x *indexer) commitStep(began time.Time, position uint64, step func(*state.Settings) (revision, error)) error {
+	_, err := x.db.Write(context.Background(), Request{revise: step})
+	if x.db.published.Load().Position > position+1 {
+		x.pause(min(x.db.source.Clock.Now().Sub(began), maxRest))
 	}
 	return err
 }
 
 // pause waits, but not longer than the database is open.
-func (d *Database) pause(wait time.Duration) {
+func (x *indexer) pause(wait time.Duration) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-d.ended:
-	}
-}
-
-// WaitForIndexes returns when no index is being built or dropped.
-func (d *Database) WaitForIndexes(ctx context.Context) error {
-	for {
-		if _, ok := d.published.Load().settings.list.unfinished(); !ok {
-			return nil
-		}
-		d.startMaintenance()
-		// Every step is a commit: wait for one.
-		if _, err := d.Write(ctx, Request{revise: func(*settings) (revision, error) { return revision{}, nil }}); err != nil {
-			return err
-		}
+	case <-x.db.ended:
 	}
 }

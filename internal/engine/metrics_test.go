@@ -10,6 +10,7 @@ import (
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/query"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -25,10 +26,10 @@ func TestMetricsCountOutcomes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	metrics := &engine.Metrics{}
+	metrics := &state.Metrics{}
 	var unindexed []string
 	d, err := engine.Open(s, id, engine.Options{
-		Clock: engine.NewClock(time.Now, rand.Reader, 0), Name: "db", Metrics: metrics,
+		Clock: state.NewClock(time.Now, rand.Reader, 0), Name: "db", Metrics: metrics,
 		Unindexed: func(database, path, index string) { unindexed = append(unindexed, database+" "+path+" "+index) },
 	})
 	if err != nil {
@@ -53,7 +54,7 @@ func TestMetricsCountOutcomes(t *testing.T) {
 	} {
 		_, _ = d.Write(t.Context(), req) // the counters tell
 	}
-	snapshot := d.Snapshot()
+	snapshot := d.View()
 	defer snapshot.Close()
 	if _, err := snapshot.AllowRead(auth.Identity{}, at, nil); err == nil {
 		t.Error("a stranger may read")

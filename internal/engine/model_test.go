@@ -15,15 +15,17 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/model"
 	"github.com/livetree/livetree/internal/proof"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 )
 
 var (
-	modelTime = flag.Duration("model.time", time.Minute, "how long the model test runs")
+	modelTime = flag.Duration("model.time", 5*time.Second, "how long the model test runs")
 	modelSeed = flag.Uint64("model.seed", 0, "the seed of the model test, 0 for a new one")
 )
 
@@ -33,12 +35,16 @@ var (
 func TestModel(t *testing.T) {
 	t.Parallel()
 	total := *modelTime
-	switch {
-	case testing.Short():
+	if testing.Short() {
 		total = 2 * time.Second
-	case raceEnabled:
-		total /= 3 // what it looks for does not take many steps
 	}
+	// The one half with the limits of every database, the other with tiny ones.
+	t.Run("default", func(t *testing.T) { runHistories(t, engine.Open, total/2) })
+	t.Run("tiny", func(t *testing.T) { runHistories(t, enginetest.OpenTiny, total/2) })
+}
+
+// runHistories runs random histories for a while, on every core.
+func runHistories(t *testing.T, open enginetest.OpenFunc, total time.Duration) {
 	seed := *modelSeed
 	if seed == 0 {
 		seed = rand.Uint64()
@@ -51,7 +57,7 @@ func TestModel(t *testing.T) {
 				t.Parallel()
 				for first := true; first || *modelSeed == 0 && time.Now().Before(deadline); first = false {
 					n := uint64(histories.Add(1))
-					h := newHistory(t, seed+n-1)
+					h := newHistory(t, seed+n-1, open)
 					h.run(200 + int(h.seed%800))
 					steps.Add(int64(h.steps))
 					queries.Add(int64(h.queries))
@@ -70,13 +76,17 @@ const maxModel = 20_000
 type history struct {
 	t     *testing.T
 	seed  uint64
+	with  enginetest.OpenFunc
 	rng   *rand.Rand
 	fs    vfs.FS
 	store *store.Store
-	clock *engine.Clock
+	clock *state.Clock
+	time  ticker // so that no two commits have one time
 	steps int
 	// queries counts those that were answered.
 	queries int
+	// before is the model before the write that is being checked.
+	before *model.Tree
 	// dbs are the same databases in both worlds.
 	dbs []twin
 	log []string
@@ -88,8 +98,8 @@ type twin struct {
 	tree *model.Tree
 }
 
-func newHistory(t *testing.T, seed uint64) *history {
-	h := &history{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), fs: vfs.NewMem()}
+func newHistory(t *testing.T, seed uint64, open enginetest.OpenFunc) *history {
+	h := &history{t: t, seed: seed, with: open, rng: rand.New(rand.NewPCG(seed, 1)), fs: vfs.NewMem()}
 	h.open()
 	for _, name := range []string{"one", "two"} {
 		id, err := h.store.Create(name)
@@ -105,18 +115,23 @@ func newHistory(t *testing.T, seed uint64) *history {
 func (h *history) open() {
 	limits := []int{-1, 1, 8, 16, 40, 64, 100, 300, 1000, 2048, 4096}
 	limit := limits[h.rng.IntN(len(limits))]
-	s, err := store.Open("data", store.Options{FS: h.fs, ChunkBytes: limit, CacheBytes: 1 << 20, MemTableBytes: 256 << 10})
+	opts := store.Options{FS: h.fs, ChunkBytes: limit, CacheBytes: 1 << 20, MemTableBytes: 256 << 10, GapSteps: 1}
+	tiny := h.rng.IntN(2) == 0
+	if tiny {
+		opts.PriorityRows, opts.StepChildren = 2, 1
+	}
+	s, err := store.Open("data", opts)
 	if err != nil {
 		h.t.Fatalf("seed %d: %v", h.seed, err)
 	}
 	h.store = s
-	h.clock = engine.NewClock(time.Now, rand.NewChaCha8([32]byte{byte(h.seed)}), s.LastMillis())
-	h.log = append(h.log, fmt.Sprintf("open with a chunk limit of %d", limit))
+	h.clock = state.NewClock(h.time.now, rand.NewChaCha8([32]byte{byte(h.seed)}), s.LastMillis())
+	h.log = append(h.log, fmt.Sprintf("open with a chunk limit of %d, tiny steps: %t", limit, tiny))
 }
 
 func (h *history) openDatabases() {
 	for i := range h.dbs {
-		db, err := engine.Open(h.store, h.dbs[i].id, engine.Options{Clock: h.clock, Deadline: unhurried})
+		db, err := h.with(h.store, h.dbs[i].id, engine.Options{Clock: h.clock, Deadline: enginetest.Unhurried})
 		if err != nil {
 			h.t.Fatalf("seed %d: %v", h.seed, err)
 		}
@@ -148,6 +163,9 @@ func (h *history) run(steps int) {
 		if h.rng.IntN(60) == 0 {
 			h.reindex(d)
 		}
+		if h.rng.IntN(100) == 0 { // else with tiny steps they are never done
+			h.rest(d)
+		}
 		if h.rng.IntN(50) == 0 && len(d.tree.Plain(nil)) > maxModel {
 			h.write(d, tree.Path{}) // mostly with something small
 		}
@@ -168,6 +186,14 @@ func (h *history) run(steps int) {
 		}
 	}
 	h.close()
+}
+
+// rest waits until all indexes are built, and looks at their rows.
+func (h *history) rest(d twin) {
+	if err := enginetest.WaitForIndexes(context.Background(), d.db); err != nil {
+		h.failf("wait for the indexes: %v", err)
+	}
+	h.check(d)
 }
 
 // write does one random request in both worlds.
@@ -207,9 +233,10 @@ func (h *history) write(d twin, p tree.Path) {
 	}
 	commit := engine.Commit{}
 	if err == nil {
+		defer func() { h.checkMarks(h.before, d.tree, commit) }()
 		h.condition(d, &req)
 		req.Who = admin
-		commit, err = d.db.Write(context.Background(), req)
+		commit, err = h.send(d, req)
 		if fault.KindOf(err) == fault.Precondition && strings.HasPrefix(req.IfMatch, "wrong") {
 			return
 		}
@@ -224,6 +251,49 @@ func (h *history) write(d twin, p tree.Path) {
 	}
 }
 
+// checkMarks holds what a commit says about its deletes and priorities against the
+// tree before and after it.
+func (h *history) checkMarks(before, after *model.Tree, c engine.Commit) {
+	for _, a := range c.Assignments {
+		was, is := before.Export(pathKeys(a.Path)), after.Plain(pathKeys(a.Path))
+		switch {
+		case c.Position == 0:
+		case a.Priority:
+			void, object := is == "null", is[0] == '{' || is[0] == '['
+			if a.Void != void || a.Object != object {
+				h.failf("the priority of %s is void %v, of an object %v; want %v, %v", a.Path, a.Void, a.Object, void, object)
+			}
+		case a.Node.IsNull() && a.Void != (was == "null"):
+			h.failf("the delete of %s is marked as one of nothing: %v, but it was %.100s", a.Path, a.Void, was)
+		}
+	}
+}
+
+// send writes a request. Some are prepared, and have their turn only when another
+// write was committed.
+func (h *history) send(d twin, req engine.Request) (engine.Commit, error) {
+	h.before = d.tree.Clone()
+	if req.IfMatch != "" || h.rng.IntN(3) > 0 {
+		return d.db.Write(context.Background(), req)
+	}
+	return d.db.WriteLate(context.Background(), req, h.rng.IntN(200), func() {
+		body := h.body(1)
+		h.log = append(h.log, fmt.Sprintf("but before that put /meanwhile %s", body))
+		w, err := put(tree.Path{}.Child("meanwhile"), body)
+		if err != nil {
+			return
+		}
+		commit, err := d.db.Write(context.Background(), engine.Request{Write: w, Who: admin})
+		if err != nil {
+			h.failf("the write between: %v", err)
+		}
+		if err := d.tree.Put([]string{"meanwhile"}, []byte(body), commit.Millis); err != nil {
+			h.failf("the model of the write between: %v", err)
+		}
+		h.before = d.tree.Clone()
+	})
+}
+
 // condition makes some writes conditional.
 func (h *history) condition(d twin, req *engine.Request) {
 	if req.Push || req.Patch || h.rng.IntN(5) > 0 {
@@ -233,7 +303,7 @@ func (h *history) condition(d twin, req *engine.Request) {
 		req.IfMatch = "wrong"
 		return
 	}
-	s := d.db.Snapshot()
+	s := d.db.View()
 	defer s.Close()
 	tag, err := s.ETag(req.At)
 	if err != nil {
@@ -242,14 +312,9 @@ func (h *history) condition(d twin, req *engine.Request) {
 	req.IfMatch = tag
 }
 
-func put(p tree.Path, body string) (tree.Write, error) {
-	n, err := tree.Decode(strings.NewReader(body), tree.DecodeOptions{Depth: p.Depth()})
-	return tree.Put(p, n), err
-}
-
 // compare holds every way to read a location against the model.
 func (h *history) compare(d twin, p tree.Path) {
-	s := d.db.Snapshot()
+	s := d.db.View()
 	defer s.Close()
 	keys := pathKeys(p)
 	h.equal(p, "plain", d.tree.Plain(keys), func() (*store.Printer, error) { return s.Printer(p, tree.Plain) })
@@ -260,7 +325,7 @@ func (h *history) compare(d twin, p tree.Path) {
 		h.failf("priority of %s = %s, %v, want %s", p, got, err, d.tree.Priority(keys))
 	}
 	tag, err := s.ETag(p)
-	if isNull := d.tree.Plain(keys) == "null"; err != nil || (tag == engine.NullETag) != isNull {
+	if isNull := d.tree.Plain(keys) == "null"; err != nil || (tag == state.NullETag) != isNull {
 		h.failf("etag of %s = %s, %v", p, tag, err)
 	}
 }
@@ -287,12 +352,12 @@ func (h *history) equal(p tree.Path, form, want string, printer func() (*store.P
 func (h *history) check(d twin) {
 	view := h.store.View()
 	defer view.Release()
-	if err := view.Tree(d.id).Check(); err != nil {
+	if err := checkData(view.Tree(d.id)); err != nil {
 		h.failf("check: %v", err)
 	}
-	s := d.db.Snapshot()
+	s := d.db.View()
 	defer s.Close()
-	if err := s.CheckIndexes(); err != nil {
+	if err := checkIndexes(s); err != nil {
 		h.failf("check the indexes: %v", err)
 	}
 }

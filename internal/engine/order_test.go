@@ -15,7 +15,9 @@ import (
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -25,14 +27,14 @@ import (
 
 // number returns the integer at a path, 0 for no data.
 func (f *fixture) number(at string) int {
-	f.t.Helper()
-	text := f.export(at)
+	f.T.Helper()
+	text := f.Export(at)
 	if text == "null" {
 		return 0
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		f.t.Fatalf("%s is %s, want an integer", at, text)
+		f.T.Fatalf("%s is %s, want an integer", at, text)
 	}
 	return n
 }
@@ -63,7 +65,7 @@ func together(n int, f func(i int)) {
 
 // scale is how much the tests of this file do.
 func scale(n int) int {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || enginetest.Race {
 		return n / 5
 	}
 	return n
@@ -73,11 +75,11 @@ func TestConditionalWritesCount(t *testing.T) {
 	for beside, each := range map[string]int{"1": 50, padding: 10} {
 		t.Run(fmt.Sprintf("beside %.5s", beside), func(t *testing.T) {
 			f := open(t, store.Options{})
-			f.put("counter", `{"n":0,"beside":`+beside+`}`)
+			f.Put("counter", `{"n":0,"beside":`+beside+`}`)
 			var done, refused, unavailable atomic.Int64
 			together(16, func(int) {
 				for range scale(each) {
-					s := f.Snapshot()
+					s := f.View()
 					tag, err := s.ETag(path(t, "counter"))
 					if err != nil {
 						t.Error(err)
@@ -106,7 +108,7 @@ func TestConditionalWritesCount(t *testing.T) {
 	}
 }
 
-func numberIn(t testing.TB, s *engine.Snapshot, at string) int {
+func numberIn(t testing.TB, s *state.View, at string) int {
 	t.Helper()
 	printer, err := s.Printer(path(t, at), tree.Plain)
 	if err != nil {
@@ -209,7 +211,7 @@ func TestLargePushes(t *testing.T) {
 // thrown away when the data changed meanwhile.
 func TestHeavyWritesLoseNothing(t *testing.T) {
 	f := open(t, store.Options{})
-	f.put("a", `{"n":0}`)
+	f.Put("a", `{"n":0}`)
 	var done, givenUp atomic.Int64
 	together(8, func(i int) {
 		for range scale(25) {
@@ -254,12 +256,12 @@ func (c *hookedClock) next(hook func()) { c.hook.Store(&hook) }
 func openHooked(t testing.TB, opts store.Options) (*fixture, *hookedClock) {
 	t.Helper()
 	f, clock := open(t, opts), &hookedClock{}
-	id, _, err := f.store.Find("db")
+	id, _, err := f.Store.Find("db")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.clock = engine.NewClock(clock.now, zeros{}, 0)
-	if f.Database, err = engine.Open(f.store, id, engine.Options{Clock: f.clock}); err != nil {
+	f.Clock = state.NewClock(clock.now, zeros{}, 0)
+	if f.Database, err = engine.Open(f.Store, id, engine.Options{Clock: f.Clock}); err != nil {
 		t.Fatal(err)
 	}
 	return f, clock
@@ -293,7 +295,7 @@ func TestHeavyWriteGivesUpWhenTheDataKeepsChanging(t *testing.T) {
 	var disturb func()
 	disturb = func() {
 		rounds++
-		f.put("a/n", `{".sv":{"increment":100}}`)
+		f.Put("a/n", `{".sv":{"increment":100}}`)
 		clock.next(disturb)
 	}
 	clock.next(disturb)
@@ -302,7 +304,7 @@ func TestHeavyWriteGivesUpWhenTheDataKeepsChanging(t *testing.T) {
 	if fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("the write that was always too late: %v, want unavailable", err)
 	}
-	if got := f.export("a"); got != fmt.Sprintf(`{"n":%d}`, rounds*100) || rounds < 2 {
+	if got := f.Export("a"); got != fmt.Sprintf(`{"n":%d}`, rounds*100) || rounds < 2 {
 		t.Errorf("after %d rounds /a is %.60s, want only what the others wrote", rounds, got)
 	}
 }
@@ -311,11 +313,11 @@ func TestHeavyWriteGivesUpWhenTheDataKeepsChanging(t *testing.T) {
 // prepared, but is not any more.
 func TestHeavyWriteIsJudgedByTheRulesOfItsTurn(t *testing.T) {
 	f, clock := openHooked(t, store.Options{})
-	if err := f.SetRules(t.Context(), engine.OpenRules); err != nil {
+	if _, err := f.SetRules(t.Context(), state.OpenRules); err != nil {
 		t.Fatal(err)
 	}
 	clock.next(func() {
-		if err := f.SetRules(t.Context(), engine.ClosedRules); err != nil {
+		if _, err := f.SetRules(t.Context(), state.ClosedRules); err != nil {
 			t.Error(err)
 		}
 	})
@@ -324,7 +326,7 @@ func TestHeavyWriteIsJudgedByTheRulesOfItsTurn(t *testing.T) {
 	if _, err := f.Write(t.Context(), req); fault.KindOf(err) != fault.Denied {
 		t.Errorf("a write under rules that do not allow it any more: %v, want denied", err)
 	}
-	if got := f.export("a"); got != "null" {
+	if got := f.Export("a"); got != "null" {
 		t.Errorf("/a is %.20s, want null", got)
 	}
 }
@@ -350,8 +352,8 @@ func TestCancelledWriteIsNeverApplied(t *testing.T) {
 		}
 		close(goOn)
 		synctest.Wait()
-		if first.err != nil || last.err != nil || f.export("/") != `{"a":1,"c":3}` {
-			t.Errorf("the other writes: %v, %v; the tree is %s", first.err, last.err, f.export("/"))
+		if first.err != nil || last.err != nil || f.Export("/") != `{"a":1,"c":3}` {
+			t.Errorf("the other writes: %v, %v; the tree is %s", first.err, last.err, f.Export("/"))
 		}
 	})
 }
@@ -366,10 +368,10 @@ func TestWriteOfWhoHasGone(t *testing.T) {
 			t.Errorf("%s: %v, want unavailable", name, err)
 		}
 	}
-	snapshot := f.Snapshot()
+	snapshot := f.View()
 	defer snapshot.Close()
-	if got := f.export("/"); got != "null" || snapshot.Position() != 0 {
-		t.Errorf("the tree is %.40s at %d, want nothing", got, snapshot.Position())
+	if got := f.Export("/"); got != "null" || snapshot.Position != 0 {
+		t.Errorf("the tree is %.40s at %d, want nothing", got, snapshot.Position)
 	}
 }
 
@@ -398,7 +400,7 @@ func TestNothingIsToldBeforeItIsDurable(t *testing.T) {
 		synctest.Wait()
 		second := f.start(t.Context(), request(t, "n", increment))
 		conditional := request(t, "n", `7`)
-		conditional.IfMatch = engine.NullETag
+		conditional.IfMatch = state.NullETag
 		refused := f.start(t.Context(), conditional)
 		nothing := f.start(t.Context(), engine.Request{Write: tree.Write{Patch: true}, Who: admin})
 		synctest.Wait()
@@ -412,24 +414,24 @@ func TestNothingIsToldBeforeItIsDurable(t *testing.T) {
 				t.Errorf("%s was answered before the sync: %v", what, a.err)
 			}
 		}
-		s := f.Snapshot()
-		if got := f.export("/"); got != "null" || s.Position() != 0 {
-			t.Errorf("before the sync the tree is %s at position %d", got, s.Position())
+		s := f.View()
+		if got := f.Export("/"); got != "null" || s.Position != 0 {
+			t.Errorf("before the sync the tree is %s at position %d", got, s.Position)
 		}
 		s.Close()
 
 		disk.release <- struct{}{} // the first, alone in its group
 		synctest.Wait()
-		if !first.done.Load() || first.err != nil || f.export("n") != "1" {
-			t.Errorf("after its sync the first write: %v, %v, /n is %s", first.done.Load(), first.err, f.export("n"))
+		if !first.done.Load() || first.err != nil || f.Export("n") != "1" {
+			t.Errorf("after its sync the first write: %v, %v, /n is %s", first.done.Load(), first.err, f.Export("n"))
 		}
 		if second.done.Load() || refused.done.Load() || nothing.done.Load() {
 			t.Error("after the sync of the first write another one was answered too")
 		}
 		close(disk.release)
 		synctest.Wait()
-		if second.err != nil || f.export("n") != "2" {
-			t.Errorf("the second write: %v, /n is %s, want 2", second.err, f.export("n"))
+		if second.err != nil || f.Export("n") != "2" {
+			t.Errorf("the second write: %v, /n is %s, want 2", second.err, f.Export("n"))
 		}
 		if fault.KindOf(refused.err) != fault.Precondition || nothing.err != nil || nothing.Position != 0 {
 			t.Errorf("the refusal: %v; the write of nothing: %v at %d", refused.err, nothing.err, nothing.Position)
@@ -448,12 +450,12 @@ func TestDeadlineWhileTheDiskWorks(t *testing.T) {
 		if waited := time.Since(begun); waited != engine.DefaultDeadline {
 			t.Errorf("the write waited for %v, want %v", waited, engine.DefaultDeadline)
 		}
-		if got := f.export("/"); got != "null" {
+		if got := f.Export("/"); got != "null" {
 			t.Errorf("the tree is %s before the sync", got)
 		}
 		close(disk.release)
 		synctest.Wait()
-		if got := f.export("/"); got != `{"a":1}` {
+		if got := f.Export("/"); got != `{"a":1}` {
 			t.Errorf("the tree is %s after the sync, want the write of unknown outcome", got)
 		}
 	})
@@ -474,7 +476,7 @@ func TestAbandonedHeavyWrite(t *testing.T) {
 		}
 		close(disk.release)
 		synctest.Wait()
-		if got := f.export("a/b"); got != padding {
+		if got := f.Export("a/b"); got != padding {
 			t.Errorf("/a/b is %.20s, want what was written", got)
 		}
 	})

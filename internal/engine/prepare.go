@@ -2,8 +2,9 @@ package engine
 
 import (
 	"math"
-	"slices"
 
+	"github.com/livetree/livetree/internal/hub"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -13,10 +14,23 @@ import (
 // were read has changed since the position it was done at.
 type prepared struct {
 	position uint64
-	settings *settings
-	reads    []tree.Path
+	settings *state.Settings
+	reads    hub.Register[struct{}]
 	commit   Commit
 	rows     *store.Prepared
+	// occupied says that there was data at the push key. Then the work does not stand
+	// for another key.
+	occupied bool
+	// keyed says that the rules must be asked again about another push key.
+	keyed bool
+}
+
+// restOn says that what is prepared stands only while nothing at, above or below the
+// paths changes.
+func (p *prepared) restOn(paths ...tree.Path) {
+	for _, path := range paths {
+		p.reads.Add(path, struct{}{})
+	}
 }
 
 func (p *prepared) close() {
@@ -25,113 +39,44 @@ func (p *prepared) close() {
 	}
 }
 
-// prepare judges an operation on the newest view and encodes the rows of its
+// prepare judges a task on the newest view and encodes the rows of its
 // large nodes, however long that takes. A refusal is final: what it was judged
 // on is durable. It returns the trace of the rules.
-func (d *Database) prepare(op *operation) (trace string, err error) {
-	op.prepared.close()
-	op.prepared = nil
-	view, published := d.view()
+func (w *writer) prepare(task *task) (trace string, err error) {
+	return w.prepareAbove(task, w.limits.HeavyBytes)
+}
+
+// prepareAbove is prepare for nodes of more than minBytes.
+func (w *writer) prepareAbove(task *task, minBytes int) (trace string, err error) {
+	task.prepared.close()
+	task.prepared = nil
+	view, published := w.db.view()
 	defer view.Release()
-	p := &prepared{position: published.position, settings: published.settings, reads: op.request.Increments()}
-	if op.request.IfMatch != "" {
-		p.reads = append(p.reads, op.request.At)
+	if published.Dropped {
+		return "", state.NoDatabase(w.db.source.Name)
 	}
-	t := view.Tree(d.id)
-	j, err := d.judge(t, published.settings, op.request, math.MaxInt)
+	p := &prepared{position: published.Position, settings: published.Settings}
+	p.restOn(task.request.Increments()...)
+	if task.request.IfMatch != "" {
+		p.restOn(task.request.At)
+	}
+	t := view.Tree(w.db.source.ID).Until(task.gone)
+	j, err := w.judge(t, published.Settings, task.request, state.Effort{Bytes: math.MaxInt, Done: task.gone})
 	if err != nil {
 		return j.Trace, err
 	}
-	p.commit, p.reads = j.Commit, append(p.reads, j.reads...)
-	if p.rows, err = t.Prepare(p.commit.Write, published.settings.indexes, heavyBytes); err != nil {
+	w.marks.Load().prepared(&task.request, j.steps > turnSteps)
+	p.commit = j.Commit
+	p.restOn(j.reads...)
+	p.keyed = j.usedKey || task.request.Who.Debug // the trace names the key
+	if task.request.Push {
+		if p.occupied, err = t.Exists(p.commit.At); err != nil {
+			return j.Trace, err
+		}
+	}
+	if p.rows, err = t.Prepare(p.commit.Write, published.Settings.Indexes, minBytes); err != nil {
 		return j.Trace, err
 	}
-	op.prepared = p
+	task.prepared = p
 	return j.Trace, nil
-}
-
-// recentChanges is how many changes are remembered, at least, to check what was
-// prepared.
-const recentChanges = 256
-
-// recent remembers what the newest commits touched.
-type recent struct {
-	position uint64 // of the newest commit
-	// touched are the paths of the newest commits, the newest last.
-	touched []touch
-}
-
-// A touch is the paths of one commit: those of a patch if they are few, else
-// that of the request.
-type touch struct {
-	at    tree.Path
-	patch []tree.Path
-}
-
-// concerns reports whether the commit touched something at, above or below a path.
-func (t touch) concerns(p tree.Path) bool {
-	related := func(q tree.Path) bool { return q.Contains(p) || p.Contains(q) }
-	if t.patch != nil {
-		return slices.ContainsFunc(t.patch, related)
-	}
-	return related(t.at)
-}
-
-// paths returns the paths of the commit.
-func (t touch) paths() []tree.Path {
-	if t.patch != nil {
-		return t.patch
-	}
-	return []tree.Path{t.at}
-}
-
-// maxTouched is how many paths of one change are remembered one by one.
-const maxTouched = 16
-
-func (r *recent) add(c tree.Change) {
-	t := touch{at: c.At}
-	if n := len(c.Assignments); c.Settings {
-		t.patch = []tree.Path{} // none
-	} else if c.Patch && n <= maxTouched {
-		t.patch = make([]tree.Path, n)
-		for i, a := range c.Assignments {
-			t.patch[i] = a.Path
-		}
-	}
-	if len(r.touched) == 2*recentChanges {
-		r.touched = append(r.touched[:0], r.touched[recentChanges:]...)
-	}
-	r.position = c.Position
-	r.touched = append(r.touched, t)
-}
-
-// since returns the paths that commits behind a position touched; false if that is
-// no longer known.
-func (r *recent) since(position uint64) (touched []tree.Path, known bool) {
-	behind := r.position - position
-	if behind > uint64(len(r.touched)) {
-		return nil, false
-	}
-	for _, change := range r.touched[uint64(len(r.touched))-behind:] {
-		touched = append(touched, change.paths()...)
-	}
-	return touched, true
-}
-
-// unchanged reports whether no commit behind a position touched any of the
-// paths; false if that is no longer known.
-func (r *recent) unchanged(since uint64, paths []tree.Path) bool {
-	if len(paths) == 0 || since == r.position {
-		return true
-	}
-	behind := r.position - since
-	if behind > uint64(len(r.touched)) {
-		return false
-	}
-	for _, change := range r.touched[uint64(len(r.touched))-behind:] {
-		if slices.ContainsFunc(paths, change.concerns) {
-			return false
-		}
-	}
-	return true
 }

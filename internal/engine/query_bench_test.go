@@ -3,25 +3,13 @@ package engine_test
 import (
 	"fmt"
 	"io"
-	"strings"
 	"testing"
 
+	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 )
-
-// collection fills /users with n records of about 250 bytes, in parts.
-func (f *fixture) collection(n int) {
-	const part = 20_000
-	for start := 0; start < n; start += part {
-		var b strings.Builder
-		for i := start; i < min(n, start+part); i++ {
-			fmt.Fprintf(&b, `,"p%07d":{"age":%d,"name":"person %d","text":%q}`, i, (i*7919)%n, i, strings.Repeat("t", 190))
-		}
-		f.patch("users", "{"+b.String()[1:]+"}")
-	}
-}
 
 // BenchmarkQueryLast100 reads the last hundred records by an index, of
 // collections that grow a thousandfold.
@@ -29,8 +17,8 @@ func BenchmarkQueryLast100(b *testing.B) {
 	for _, n := range []int{1e3, 1e4, 1e5, 1e6} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			f := open(b, store.Options{CacheBytes: 1 << 30})
-			f.rules(ageRules)
-			f.collection(n)
+			f.Rule(enginetest.AgeRules)
+			f.Collection(n)
 			f.ready()
 			last := byAge(b, func(q *query.Query) { q.Limit, q.Last = 100, true })
 			bounded := byAge(b, func(q *query.Query) {
@@ -43,7 +31,7 @@ func BenchmarkQueryLast100(b *testing.B) {
 					for i := int64(n); b.Loop(); i++ {
 						// Another query every time, so that none is remembered.
 						q.Upper = query.Bound{Set: true, Value: tree.IntegerLeaf(i)}
-						s := f.Snapshot()
+						s := f.View()
 						selection, err := s.Select(path(b, "users"), q, tree.Plain)
 						s.Close()
 						if err != nil {
@@ -66,14 +54,14 @@ func BenchmarkWriteIndexed(b *testing.B) {
 	for i, on := range []string{`[]`, `["age"]`, `["age","name","text"]`} {
 		b.Run(fmt.Sprintf("%d indexes", []int{0, 1, 3}[i]), func(b *testing.B) {
 			f := open(b, store.Options{})
-			f.rules(`{"rules": {"users": {".indexOn": ` + on + `}}}`)
-			f.collection(20_000)
+			f.Rule(`{"rules": {"users": {".indexOn": ` + on + `}}}`)
+			f.Collection(20_000)
 			f.ready()
 			b.ReportAllocs()
 			n := 0
 			for b.Loop() {
 				n++
-				f.put(fmt.Sprintf("users/p%07d", n%20_000), fmt.Sprintf(`{"age":%d,"name":"new %d","text":"t%d"}`, n, n, n))
+				f.Put(fmt.Sprintf("users/p%07d", n%20_000), fmt.Sprintf(`{"age":%d,"name":"new %d","text":"t%d"}`, n, n, n))
 			}
 		})
 	}

@@ -7,9 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/query"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -29,7 +30,7 @@ func (h *history) reindex(d twin) {
 			patterns = append(patterns, p)
 		}
 	}
-	var rules []engine.IndexRule
+	var rules []state.IndexRule
 	for _, p := range patterns {
 		for _, on := range indexOrders {
 			if h.rng.IntN(3) > 0 {
@@ -39,7 +40,7 @@ func (h *history) reindex(d twin) {
 			if err != nil {
 				h.t.Fatal(err)
 			}
-			rules = append(rules, engine.IndexRule{Pattern: p, Except: literals(patterns, p), Index: index})
+			rules = append(rules, state.IndexRule{Pattern: p, Except: literals(patterns, p), Index: index})
 		}
 	}
 	h.log = append(h.log, fmt.Sprintf("index %v", rules))
@@ -47,7 +48,7 @@ func (h *history) reindex(d twin) {
 		h.failf("set the indexes: %v", err)
 	}
 	if h.rng.IntN(2) == 0 {
-		if err := d.db.WaitForIndexes(context.Background()); err != nil {
+		if err := enginetest.WaitForIndexes(context.Background(), d.db); err != nil {
 			h.failf("wait for the indexes: %v", err)
 		}
 	}
@@ -59,7 +60,7 @@ func literals(all [][]string, pattern []string) [][]string {
 	except := make([][]string, len(pattern))
 	for i, key := range pattern {
 		for _, other := range all {
-			if key == engine.Wildcard && len(other) > i && other[i] != key && slices.Equal(other[:i], pattern[:i]) {
+			if key == state.Wildcard && len(other) > i && other[i] != key && slices.Equal(other[:i], pattern[:i]) {
 				except[i] = append(except[i], other[i])
 			}
 		}
@@ -110,7 +111,7 @@ func (h *history) bound(order query.Order) query.Bound {
 // query compares a random query at p with what it selects in the model.
 func (h *history) query(d twin, p tree.Path) {
 	q := h.randomQuery()
-	s := d.db.Snapshot()
+	s := d.db.View()
 	defer s.Close()
 	selection, err := s.Select(p, q, tree.Export)
 	switch fault.KindOf(err) {

@@ -16,7 +16,7 @@ func BenchmarkAllowRead(b *testing.B) {
 	for i := range 1000 {
 		users = append(users, fmt.Sprintf(`"user%d":{"name":"Ann","bio":"Likes trees."}`, i))
 	}
-	f.put("/", `{"moderators":{"mod":true},"users":{`+strings.Join(users, ",")+`}}`)
+	f.Put("/", `{"moderators":{"mod":true},"users":{`+strings.Join(users, ",")+`}}`)
 	ann, moderator := user(b, `{"uid":"user1"}`), user(b, `{"uid":"mod"}`)
 	for _, c := range []struct {
 		name, rule string
@@ -30,8 +30,8 @@ func BenchmarkAllowRead(b *testing.B) {
 		{"value", "root.child('moderators').child(auth.uid).val() === true", moderator, true},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			f.rules(`{"rules":{"users":{"$user":{".read":"` + c.rule + `"}}}}`)
-			s := f.Snapshot()
+			f.Rule(`{"rules":{"users":{"$user":{".read":"` + c.rule + `"}}}}`)
+			s := f.View()
 			defer s.Close()
 			at := path(b, "/users/user1")
 			b.ReportAllocs()

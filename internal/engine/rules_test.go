@@ -10,28 +10,20 @@ import (
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 )
 
-func user(t testing.TB, variable string) auth.Identity {
-	t.Helper()
-	n, err := tree.Decode(strings.NewReader(variable), tree.DecodeOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return auth.Identity{Auth: n}
-}
-
 // try writes as somebody and returns the kind of refusal, fault.Internal and
 // true if there was none.
 func (f *fixture) try(who auth.Identity, at, body string) error {
-	f.t.Helper()
-	w, err := put(path(f.t, at), body)
+	f.T.Helper()
+	w, err := put(path(f.T, at), body)
 	if err != nil {
-		f.t.Fatal(err)
+		f.T.Fatal(err)
 	}
 	_, err = f.Write(context.Background(), engine.Request{Write: w, Who: who})
 	return err
@@ -41,7 +33,7 @@ func denied(err error) bool { return fault.KindOf(err) == fault.Denied }
 
 func TestRulesJudgeWritesAndReads(t *testing.T) {
 	everyLimit(t, func(t *testing.T, f *fixture) {
-		f.rules(`{"rules": {
+		f.Rule(`{"rules": {
 			"users": {"$uid": {
 				".read": "auth.uid === $uid",
 				".write": "auth.uid === $uid",
@@ -87,7 +79,7 @@ func TestRulesJudgeWritesAndReads(t *testing.T) {
 		if _, err := f.Write(context.Background(), engine.Request{Write: priority, Who: ann}); err != nil {
 			t.Errorf("writing the priority of one's own node gives %v", err)
 		}
-		s := f.Snapshot()
+		s := f.View()
 		defer s.Close()
 		last := &query.Query{Limit: 10, Last: true}
 		for _, c := range []struct {
@@ -116,11 +108,11 @@ func TestRulesJudgeWritesAndReads(t *testing.T) {
 func TestOnlyOneWinsARace(t *testing.T) {
 	const clients = 16
 	races := 1000
-	if testing.Short() || raceEnabled {
+	if testing.Short() || enginetest.Race {
 		races = 100
 	}
 	f := open(t, store.Options{})
-	f.rules(`{"rules": {"once": {"$k": {".write": "!data.exists()"}}}}`)
+	f.Rule(`{"rules": {"once": {"$k": {".write": "!data.exists()"}}}}`)
 	for race := range races {
 		var winners atomic.Int32
 		var wait sync.WaitGroup
@@ -145,7 +137,7 @@ func TestOnlyOneWinsARace(t *testing.T) {
 // the number of writes that were let through.
 func TestCounterUnderRules(t *testing.T) {
 	f := open(t, store.Options{})
-	f.rules(`{"rules": {"n": {".write": true, ".read": true, ".validate": "newData.val() === (data.exists() ? data.val() : 0) + 1"}}}`)
+	f.Rule(`{"rules": {"n": {".write": true, ".read": true, ".validate": "newData.val() === (data.exists() ? data.val() : 0) + 1"}}}`)
 	var granted atomic.Int64
 	var wait sync.WaitGroup
 	for range 8 {
@@ -161,7 +153,7 @@ func TestCounterUnderRules(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if got, want := f.export("n"), fmt.Sprint(granted.Load()); got != want {
+	if got, want := f.Export("n"), fmt.Sprint(granted.Load()); got != want {
 		t.Errorf("%s writes were let through and the counter is %s", want, got)
 	}
 }
@@ -173,12 +165,12 @@ func TestRulesAreReplacedInOrder(t *testing.T) {
 	rules := func(version int) string {
 		return fmt.Sprintf(`{"rules": {".write": "newData.child('v').val() === %d || newData.hasChild('keep')", ".read": true}}`, version)
 	}
-	f.rules(rules(0))
+	f.Rule(rules(0))
 	var wait sync.WaitGroup
 	var version atomic.Int64
 	wait.Go(func() {
 		for v := 1; v <= 50; v++ {
-			f.rules(rules(v))
+			f.Rule(rules(v))
 			version.Store(int64(v))
 		}
 	})
@@ -213,7 +205,7 @@ func TestRulesAreReplacedInOrder(t *testing.T) {
 // turn; if what its rules read changes meanwhile, it is judged again.
 func TestHeavyWritesAreJudgedOnWhatIsCommitted(t *testing.T) {
 	f := open(t, store.Options{})
-	f.rules(`{"rules": {
+	f.Rule(`{"rules": {
 		"big": {".write": "root.child('open').val() === true"},
 		"open": {".write": true}
 	}}`)
@@ -244,10 +236,10 @@ func TestHeavyWritesAreJudgedOnWhatIsCommitted(t *testing.T) {
 	}
 	wait.Wait()
 	// Every commit at /big stands where /open was true in the order of commits.
-	s := f.Snapshot()
+	s := f.View()
 	defer s.Close()
 	isOpen, seen := false, 0
-	err := s.Changes(0, func(c tree.Change) bool {
+	err := changes(s, 0, func(c tree.Change) bool {
 		switch c.At.String() {
 		case "/open":
 			isOpen = c.Assignments[0].Node.Leaf().Bool()
@@ -271,7 +263,7 @@ func TestHeavyWritesAreJudgedOnWhatIsCommitted(t *testing.T) {
 // write that is only judged.
 func TestDebugAndSimulate(t *testing.T) {
 	f := open(t, store.Options{})
-	f.rules(`{"rules": {"a": {".write": "auth.uid === 'ann'", ".read": "auth.uid === 'ann'"}}}`)
+	f.Rule(`{"rules": {"a": {".write": "auth.uid === 'ann'", ".read": "auth.uid === 'ann'"}}}`)
 	ann, ben := user(t, `{"uid":"ann"}`), user(t, `{"uid":"ben"}`)
 	ann.Debug, ben.Debug, ann.Simulate = true, true, true
 	for _, c := range []struct {
@@ -287,10 +279,10 @@ func TestDebugAndSimulate(t *testing.T) {
 			t.Errorf("the trace is %q at position %d, %v, want %q at its end and 0", commit.Trace, commit.Position, err, c.want)
 		}
 	}
-	if got := f.export("a"); got != "null" {
+	if got := f.Export("a"); got != "null" {
 		t.Errorf("the simulated write left %s", got)
 	}
-	s := f.Snapshot()
+	s := f.View()
 	defer s.Close()
 	if trace, err := s.AllowRead(ben, path(t, "a"), nil); !denied(err) || !strings.Contains(trace, `.read`) {
 		t.Errorf("the trace of a denied read is %q, %v", trace, err)

@@ -3,10 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -26,7 +26,9 @@ type Request struct {
 	Who auth.Identity
 
 	// revise, if set, makes this a change of settings. It is called at its turn.
-	revise func(*settings) (revision, error)
+	revise func(*state.Settings) (revision, error)
+	// drop, if set, makes this the last commit of the database.
+	drop bool
 }
 
 // A Commit is what became of a request.
@@ -46,76 +48,111 @@ type Commit struct {
 // durable and every later read shows it. A fault.Unknown error means that the
 // change may still be committed; after any other error it never is.
 func (d *Database) Write(ctx context.Context, req Request) (Commit, error) {
-	began := d.opts.Clock.Now()
-	commit, err := d.write(ctx, req)
+	began := d.source.Clock.Now()
+	commit, err := d.writer.write(ctx, req)
 	if req.revise != nil {
 		return commit, err // the steps of an index are not what clients write
 	}
-	d.opts.Metrics.countWrite(commit, err)
+	d.source.Metrics.CountWrite(commit.Position, err)
 	if commit.Position > 0 {
-		d.opts.Metrics.Commits.Observe(d.opts.Clock.Now().Sub(began))
+		d.source.Metrics.Commits.Observe(d.source.Clock.Now().Sub(began))
 	}
 	return commit, err
 }
 
 // write is Write without counting.
-func (d *Database) write(ctx context.Context, req Request) (Commit, error) {
-	if err := d.admit(req); err != nil {
+func (w *writer) write(ctx context.Context, req Request) (Commit, error) {
+	if err := w.admit(req); err != nil {
 		return Commit{}, err
 	}
-	op := d.newOperation(req)
-	defer op.free()
-	for range maxRounds + 1 {
+	task := w.newTask(req)
+	defer task.free()
+	task.gone, task.heavy = ctx.Done(), w.marks.Load().has(&task.request)
+	for range w.limits.MaxRounds + 1 {
 		if ctx.Err() != nil { // what was not begun need not be
 			return Commit{}, fault.Wrap(fault.Unavailable, context.Cause(ctx), "nothing was written: the client has gone")
 		}
-		if op.heavy || op.request.Bytes() > heavyBytes {
-			if trace, err := d.prepare(op); err != nil {
-				return Commit{Trace: trace}, classify(err)
+		if w.isHeavy(task) {
+			w.needRecent(task)
+			if trace, err := w.prepare(task); err != nil {
+				return Commit{Trace: trace}, state.Classify(err)
 			}
 		}
-		if err := d.perform(ctx, op); err != nil {
+		if err := w.perform(ctx, task); err != nil {
 			return Commit{}, err
 		}
-		if !errors.Is(op.err, errHeavy) && !errors.Is(op.err, errStale) {
-			return op.commit, classify(op.err)
+		if !task.unsettled() {
+			return task.commit, state.Classify(task.err)
 		}
-		op.heavy = true
+		if task.heavy = true; errors.Is(task.err, state.ErrHeavy) {
+			w.markHeavy(&task.request)
+		}
 	}
-	return Commit{}, fault.New(fault.Unavailable, "the data at %s changes too often, try again", req.At)
+	return w.writeLate(ctx, task)
+}
+
+// isHeavy reports whether a task is to be prepared before its turn. Many small
+// assignments are, too.
+func (w *writer) isHeavy(task *task) bool {
+	return task.heavy || task.request.Bytes() > w.limits.HeavyBytes || len(task.request.Assignments) > w.limits.HeavyPaths
+}
+
+// writeLate ends a task that was prepared in vain too often. A small one, whose
+// rules or paths made it heavy, is judged at its turn after all if they do not take very
+// long.
+func (w *writer) writeLate(ctx context.Context, task *task) (Commit, error) {
+	if task.request.Bytes() <= w.limits.HeavyBytes {
+		task.prepared.close()
+		task.prepared, task.late = nil, true
+		if err := w.perform(ctx, task); err != nil {
+			return Commit{}, err
+		}
+		if !task.unsettled() {
+			return task.commit, state.Classify(task.err)
+		}
+	}
+	return Commit{}, fault.New(fault.Unavailable, "the data at %s changes too often, try again", task.request.At)
+}
+
+// unsettled reports whether the task needs another round.
+func (t *task) unsettled() bool {
+	return errors.Is(t.err, state.ErrHeavy) || errors.Is(t.err, errStale)
 }
 
 // admit refuses what can be refused without looking at the data.
-func (d *Database) admit(req Request) error {
+func (w *writer) admit(req Request) error {
 	if n := len(req.Assignments); n > maxAssignments {
 		return fault.New(fault.TooLarge, "%d paths in one PATCH: at most %d are allowed", n, maxAssignments)
 	}
-	return classify(d.store.Admit(req.Write))
+	if req.revise != nil {
+		return state.Classify(w.db.source.Store.AdmitSettings())
+	}
+	return state.Classify(w.db.source.Store.Admit(req.Write))
 }
 
-// perform queues an operation and waits for its end, which is in op then.
-func (d *Database) perform(ctx context.Context, op *operation) error {
-	if err := d.enqueue(op); err != nil {
+// perform queues a task and waits for its end, which is in task then.
+func (w *writer) perform(ctx context.Context, task *task) error {
+	if err := w.enqueue(task); err != nil {
 		return err
 	}
-	op.shared = true
+	task.shared = true
 	var cause error
 	select {
-	case <-op.done:
-		op.shared = false
+	case <-task.done:
+		task.shared = false
 		return nil
 	case <-ctx.Done():
 		cause = context.Cause(ctx)
-	case <-op.deadline.C:
+	case <-task.deadline.C:
 		cause = errDeadline
 	}
-	if op.state.CompareAndSwap(opQueued, opCancelled) {
-		op.prepared.close() // nobody will use it
+	if task.state.CompareAndSwap(taskQueued, taskCancelled) {
+		task.prepared.close() // nobody will use it
 		return fault.Wrap(fault.Unavailable, cause, "nothing was written: the write had to wait too long")
 	}
 	select {
-	case <-op.done: // it ended in the same moment
-		op.shared = false
+	case <-task.done: // it ended in the same moment
+		task.shared = false
 		return nil
 	default:
 		return fault.Wrap(fault.Unknown, cause, "the write is not confirmed")
@@ -124,189 +161,179 @@ func (d *Database) perform(ctx context.Context, op *operation) error {
 
 var errDeadline = errors.New("the deadline for writes has passed")
 
-// enqueue hands an operation to the writer goroutine, and starts or wakes it if
+// enqueue hands a task to the writer goroutine, and starts or wakes it if
 // need be.
-func (d *Database) enqueue(op *operation) error {
-	op.state.Store(opQueued)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return classify(store.ErrClosed)
+func (w *writer) enqueue(task *task) error {
+	task.state.Store(taskQueued)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return w.db.Standing()
 	}
-	if len(d.queue) >= maxQueued {
+	if len(w.queue) >= w.limits.MaxQueued && !task.request.drop {
 		return fault.New(fault.Unavailable, "too many writes are waiting, try again")
 	}
-	d.queue = append(d.queue, op)
+	w.queue = append(w.queue, task)
 	switch {
-	case !d.running:
-		if d.wake == nil {
-			d.wake = make(chan struct{}, 1)
+	case !w.running:
+		if w.wake == nil {
+			w.wake = make(chan struct{}, 1)
 		}
-		d.running = true
-		d.writers.Go(d.run)
-	case d.idle:
-		d.idle = false
-		d.wake <- struct{}{} // there is room: it was taken before the writer was idle
+		if w.memory == nil {
+			w.memory = &memory{recent: recent{position: w.position}}
+		}
+		w.running = true
+		w.goroutines.Go(w.run)
+	case w.idle:
+		w.idle = false
+		w.wake <- struct{}{} // there is room: it was taken before the writer was idle
 	}
 	return nil
 }
 
-// do decides about an operation and commits it. Whatever comes out is told when
+// do decides about a task and commits it. Whatever comes out is told when
 // what it was decided on is durable.
-func (d *Database) do(op *operation) {
-	op.commit, op.err = d.decide(op)
-	if op.err == nil && op.commit.Position > 0 {
-		err := d.apply(op)
+func (w *writer) do(task *task) {
+	task.commit, task.err = w.decide(task)
+	if task.err == nil && (task.commit.Position > 0 || task.request.drop) {
+		err := w.apply(task)
 		if err == nil {
-			return // the operation is the syncer's now, if not the client's again
+			return // the task is the syncer's now, if not the client's again
 		}
-		op.commit, op.err = Commit{}, err
+		task.commit, task.err = Commit{}, err
 	}
-	if err := d.store.Barrier(op); err != nil {
-		op.commit, op.err = Commit{}, err
-		op.Visible()
+	if err := w.db.source.Store.Barrier(task); err != nil {
+		task.commit, task.err = Commit{}, err
+		task.Visible()
 	}
 }
 
-// decide judges an operation at its turn, on the live tree, or by what was
+// decide judges a task at its turn, on the live tree, or by what was
 // prepared if that still holds.
-func (d *Database) decide(op *operation) (Commit, error) {
+func (w *writer) decide(task *task) (Commit, error) {
 	var commit Commit
-	if op.request.revise != nil {
+	switch {
+	case w.dropped:
+		return commit, state.NoDatabase(w.db.source.Name)
+	case task.request.drop:
+		return commit, nil
+	}
+	if task.request.revise != nil {
 		var err error
-		if op.revision, err = op.request.revise(d.settings); err != nil {
+		if task.revision, err = task.request.revise(w.settings); err != nil {
 			return Commit{}, err
 		}
-		commit.Millis, commit.Settings = d.opts.Clock.Millis(), true
-	} else if p := op.prepared; p != nil {
-		if !p.settings.preparesLike(d.settings) || !d.recent.unchanged(p.position, p.reads) {
+		commit.Millis, commit.Settings = w.db.source.Clock.Millis(), true
+	} else if p := task.prepared; p != nil {
+		if !p.settings.PreparesLike(w.settings) || !w.memory.recent.unchanged(p.position, &p.reads) {
 			return Commit{}, errStale
 		}
-		commit = p.commit
+		var err error
+		if commit, err = w.renewed(task); err != nil {
+			return commit, err
+		}
 	} else {
-		j, err := d.judge(d.store.Live(d.id), d.settings, op.request, heavyBytes)
+		turn := state.Effort{Steps: turnSteps, Bytes: w.limits.HeavyBytes}
+		if task.late {
+			turn.Steps = lateTurnSteps
+		}
+		j, err := w.judge(w.db.source.Store.Live(w.db.source.ID), w.settings, task.request, turn)
 		if err != nil {
 			return Commit{Trace: j.Trace}, err
 		}
 		commit = j.Commit
 	}
-	if (len(commit.Assignments) > 0 && !op.request.Who.Simulate) || op.revision.rows != nil {
-		commit.Position = d.position + 1
+	if (len(commit.Assignments) > 0 && !task.request.Who.Simulate) || task.revision.rows != nil {
+		commit.Position = w.position + 1
 	}
 	return commit, nil
 }
 
 // apply commits what was decided.
-func (d *Database) apply(op *operation) error {
-	if err := d.markVoid(&op.commit.Change); err != nil {
-		return err
+func (w *writer) apply(task *task) error {
+	if task.request.drop {
+		return w.remove(task)
 	}
-	batch, err := d.build(op)
+	batch, err := w.build(task)
 	if err != nil {
 		return err
 	}
-	settings, err := d.settings.with(op.revision.rows)
+	settings, err := w.settings.With(task.revision.rows)
 	if err != nil {
 		batch.Close()
 		return err
 	}
-	op.next = &published{position: op.commit.Position, settings: settings}
-	if op.revision.rows == nil {
-		op.commit.Assignments = batch.Assignments()
+	begun := w.begun
+	if batch.Begins() {
+		begun = task.commit.Position
 	}
-	if d.watches.count.Load() > 0 {
-		op.effect = d.watches.observe(d.store.Live(d.id), op.commit.Change)
+	task.next = &state.Published{Position: task.commit.Position, Begun: begun, Settings: settings}
+	if task.revision.rows == nil {
+		task.commit.Assignments = batch.Assignments()
 	}
-	// Once the store has the ticket, the operation is no longer ours.
-	change := op.commit.Change
-	if err := d.store.Commit(batch, op); err != nil {
-		op.next = nil
+	task.effect = w.db.watches.Observe(w.db.source.Store.Live(w.db.source.ID), task.commit.Change)
+	// Once the store has the ticket, the task is no longer ours.
+	change := task.commit.Change
+	if err := w.db.source.Store.Commit(batch, task); err != nil {
+		w.db.watches.Abandon(task.effect)
+		task.next = nil
 		return err
 	}
-	d.position, d.settings = change.Position, settings
-	d.recent.add(change)
+	w.position, w.begun, w.settings = change.Position, begun, settings
+	w.memory.recent.add(change, w.limits)
 	return nil
 }
 
-// maxVoid is how many deletes of one change are looked at by markVoid.
-const maxVoid = 1000
-
-// markVoid marks the deletes of a change that delete nothing. Who reads the
-// change log could not tell them: below a leaf they would seem to remove it.
-func (d *Database) markVoid(c *tree.Change) error {
-	copied := false
-	left := maxVoid
-	for i, a := range c.Assignments {
-		if !a.Node.IsNull() || a.Priority {
-			continue
-		}
-		if left--; left < 0 {
-			break
-		}
-		exists, err := d.store.Live(d.id).Exists(a.Path)
-		if err != nil {
-			return err
-		}
-		if exists {
-			continue
-		}
-		if !copied {
-			c.Assignments, copied = slices.Clone(c.Assignments), true
-		}
-		c.Assignments[i].Void = true
-	}
-	return nil
-}
-
-func (d *Database) build(op *operation) (*store.Batch, error) {
-	if op.revision.rows != nil {
-		if step := op.revision.step; step != nil {
+func (w *writer) build(task *task) (*store.Batch, error) {
+	if task.revision.rows != nil {
+		if step := task.revision.step; step != nil {
 			defer step.Close()
 		}
-		return d.store.BuildSettings(d.id, op.commit.Change, op.revision.rows, op.revision.step)
+		return w.db.source.Store.BuildSettings(w.db.source.ID, task.commit.Change, task.revision.rows, task.revision.step)
 	}
 	var rows *store.Prepared
-	if op.prepared != nil {
-		rows = op.prepared.rows
+	if task.prepared != nil {
+		rows = task.prepared.rows
 	}
-	return d.store.Build(d.id, op.commit.Change, d.settings.indexes, rows, &d.frontier)
+	return w.db.source.Store.Build(w.db.source.ID, task.commit.Change, w.settings.Indexes, rows, &w.memory.frontier)
 }
 
 // A judgement is what was decided about a request, and what that rests on.
 type judgement struct {
 	Commit
-	reads []tree.Path
+	reads   []tree.Path
+	usedKey bool // some rule looked at the key that was drawn
+	steps   int  // that the rules took
 }
 
 // judge decides about a request on a tree, in the order in which refusals are
-// told: rules first, then the precondition. It changes nothing. It reads at most
-// limit bytes of old data for the precondition, and fails with errHeavy if that
-// is not enough.
-func (d *Database) judge(t store.Tree, settings *settings, req Request, limit int) (judgement, error) {
+// told: rules first, then the precondition. It changes nothing. If the effort is not
+// enough it fails with state.ErrHeavy.
+func (w *writer) judge(t store.Tree, settings *state.Settings, req Request, e state.Effort) (judgement, error) {
 	var j judgement
-	w := req.Write
+	write := req.Write
 	if req.Push {
-		key, err := d.opts.Clock.PushKey()
+		key, err := w.db.source.Clock.PushKey()
 		if err != nil {
 			return j, err
 		}
 		j.Key = key
-		w = tree.Put(req.At.Child(key), req.Assignments[0].Node)
+		write = tree.Put(req.At.Child(key), req.Assignments[0].Node)
 	}
 	// Not before the key is made: no key may be ahead of the time of its commit,
 	// which is all that the clock knows after a restart.
-	j.Millis = d.opts.Clock.Millis()
+	j.Millis = w.db.source.Clock.Millis()
 	var err error
-	if j.Write, err = tree.Resolve(w, j.Millis, t); err != nil {
+	if j.Write, err = tree.Resolve(write, j.Millis, numbers{t}); err != nil {
 		return j, err
 	}
-	began := d.opts.Clock.Now()
-	decision, err := settings.allowWrite(t, req.Who, j.Write, j.Millis)
+	began := w.db.source.Clock.Now()
+	decision, err := settings.AllowWrite(t, req.Who, j.Change, j.Key, e)
 	if !req.Who.Admin {
-		d.opts.Metrics.Judgements.Observe(d.opts.Clock.Now().Sub(began))
-		d.opts.Metrics.countJudgement(decision, err, &d.opts.Metrics.DeniedWrites)
+		w.db.source.Metrics.Judgements.Observe(w.db.source.Clock.Now().Sub(began))
+		w.db.source.Metrics.CountJudgement(decision, err, &w.db.source.Metrics.DeniedWrites)
 	}
-	j.reads, j.Trace = decision.Reads, decision.Trace
+	j.reads, j.usedKey, j.steps, j.Trace = decision.Reads, decision.UsedDrawn, decision.Steps, decision.Trace
 	if err != nil {
 		return j, err
 	}
@@ -315,15 +342,15 @@ func (d *Database) judge(t store.Tree, settings *settings, req Request, limit in
 	}
 	// Whether an ETag matches tells about what is there. For those who may not read
 	// that, none does.
-	read, err := settings.allowRead(t, req.Who, req.At, j.Millis)
-	j.reads = append(j.reads, read.Reads...)
-	if errors.Is(err, errDenied) {
+	read, err := settings.AllowRead(t, req.Who, req.At, j.Millis, e)
+	j.reads, j.steps = append(j.reads, read.Reads...), j.steps+read.Steps
+	if errors.Is(err, state.ErrDenied) {
 		return j, errMismatch
 	}
 	if err != nil {
 		return j, err
 	}
-	tag, err := d.etag(t, req.At, limit)
+	tag, err := w.db.source.ETag(t, req.At, e.Bytes)
 	if err == nil && tag != req.IfMatch {
 		err = errMismatch
 	}
@@ -332,9 +359,5 @@ func (d *Database) judge(t store.Tree, settings *settings, req Request, limit in
 
 var errMismatch = fault.New(fault.Precondition, "the ETag does not match")
 
-// errHeavy says that a write needs more work than its turn allows, errStale
-// that the data changed under what was prepared.
-var (
-	errHeavy = errors.New("too much work for a write's turn")
-	errStale = errors.New("the data changed meanwhile")
-)
+// errStale says that the data changed under what was prepared.
+var errStale = errors.New("the data changed meanwhile")

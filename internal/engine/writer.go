@@ -1,29 +1,72 @@
 package engine
 
-import "time"
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/livetree/livetree/internal/state"
+	"github.com/livetree/livetree/internal/store"
+)
 
 // linger is how long the writer goroutine waits for another write before it ends.
 // While one write follows the other it is not made anew for each, and its stack
 // has grown.
 const linger = 50 * time.Millisecond
 
+// A writer holds the order of a database's writes.
+type writer struct {
+	db     *Database
+	limits *Limits // shared
+	marks  atomic.Pointer[marks]
+
+	mu      sync.Mutex
+	queue   []*task
+	running bool // there is a writer goroutine, which takes from the queue
+	idle    bool // it waits to be woken
+	closed  bool
+	// maintaining says that a goroutine works on indexes.
+	maintaining bool
+	dropped     bool // the newest commit was the drop; belongs to the writer goroutine
+	preparing   int  // tasks that need what recent knows
+	// goroutines are the writer's, and the one that works on indexes.
+	goroutines sync.WaitGroup
+
+	kept []*task       // for the next requests, while there is a writer goroutine
+	wake chan struct{} // wakes it, made for the first; it has room when that is idle
+
+	// The rest belongs to the writer goroutine. While there is none, mu guards it.
+
+	position uint64 // of the newest commit
+	begun    uint64 // see state.Published
+	settings *state.Settings
+	memory   *memory
+}
+
+// A memory is what a writer knows of the newest commits. It is nil when there is no writer and
+// no task needs it.
+type memory struct {
+	recent   recent
+	frontier store.Frontier
+}
+
 // run is the writer goroutine: it does what is queued, and ends when nothing
 // more comes.
-func (d *Database) run() {
+func (w *writer) run() {
 	timer := time.NewTimer(linger)
 	defer timer.Stop()
-	var done []*operation // its memory is the next queue
+	var done []*task // its memory is the next queue
 	for {
-		ops := d.take(done)
+		ops := w.take(done)
 		if len(ops) == 0 {
-			if !d.awaits(timer) {
+			if !w.awaits(timer) {
 				return
 			}
 			continue
 		}
-		for _, op := range ops {
-			if op.state.CompareAndSwap(opQueued, opTaken) {
-				d.do(op)
+		for _, task := range ops {
+			if task.state.CompareAndSwap(taskQueued, taskTaken) {
+				w.do(task)
 			}
 		}
 		clear(ops)
@@ -33,34 +76,36 @@ func (d *Database) run() {
 
 // take returns what is queued, and puts an empty queue in its place. If nothing
 // is, the writer is idle from then on.
-func (d *Database) take(empty []*operation) []*operation {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.queue) == 0 {
-		d.idle = true
+func (w *writer) take(empty []*task) []*task {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.queue) == 0 {
+		w.idle = true
 		return nil
 	}
-	ops := d.queue
-	d.queue = empty
+	ops := w.queue
+	w.queue = empty
 	return ops
 }
 
 // awaits returns when the writer, which is idle, is woken, or reports false: then
 // it has ended.
-func (d *Database) awaits(timer *time.Timer) bool {
+func (w *writer) awaits(timer *time.Timer) bool {
 	timer.Reset(linger)
 	select {
-	case <-d.wake:
+	case <-w.wake:
 		return true
 	case <-timer.C:
-	case <-d.ended:
+	case <-w.db.ended:
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if !d.idle { // it was woken in the same moment
-		<-d.wake
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.idle { // it was woken in the same moment
+		<-w.wake
 		return true
 	}
-	d.idle, d.running, d.kept = false, false, nil
+	w.idle, w.running = false, false
+	w.queue, w.kept, w.wake = nil, nil, nil
+	w.rest()
 	return false
 }

@@ -16,13 +16,13 @@ import "github.com/livetree/livetree/internal/tree"
 // A Register holds members by path. It is not safe for concurrent use; its zero
 // value is empty.
 type Register[T comparable] struct {
-	root place[T]
+	root branch[T]
 }
 
-// A place is a path of a register.
-type place[T comparable] struct {
+// A branch is what a register holds at a path and below it.
+type branch[T comparable] struct {
 	members  map[T]struct{}
-	children map[string]*place[T]
+	children map[string]*branch[T]
 }
 
 // Add registers a member at a path. It may be registered at several.
@@ -31,9 +31,9 @@ func (r *Register[T]) Add(p tree.Path, member T) {
 	for key := range p.Keys() {
 		next := at.children[key]
 		if next == nil {
-			next = &place[T]{}
+			next = &branch[T]{}
 			if at.children == nil {
-				at.children = make(map[string]*place[T])
+				at.children = make(map[string]*branch[T])
 			}
 			at.children[key] = next
 		}
@@ -48,7 +48,7 @@ func (r *Register[T]) Add(p tree.Path, member T) {
 // Remove undoes Add.
 func (r *Register[T]) Remove(p tree.Path, member T) { r.root.remove(p, member) }
 
-func (at *place[T]) remove(p tree.Path, member T) {
+func (at *branch[T]) remove(p tree.Path, member T) {
 	if p.IsRoot() {
 		delete(at.members, member)
 		return
@@ -90,13 +90,13 @@ func (r *Register[T]) Concerns(p tree.Path) bool {
 	return len(at.members) > 0 || len(at.children) > 0
 }
 
-func (at *place[T]) yield(yield func(T)) {
+func (at *branch[T]) yield(yield func(T)) {
 	for member := range at.members {
 		yield(member)
 	}
 }
 
-func (at *place[T]) all(yield func(T)) {
+func (at *branch[T]) all(yield func(T)) {
 	at.yield(yield)
 	for _, child := range at.children {
 		child.all(yield)

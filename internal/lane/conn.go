@@ -61,7 +61,7 @@ func (c *conn) serve() {
 			c.lane.remove(c)
 		}
 	}()
-	limit := c.lane.opts.First
+	limit, answered := c.lane.opts.First, false
 	for {
 		if c.start == c.end && !c.wait(limit) {
 			_ = c.raw.Close()
@@ -71,15 +71,51 @@ func (c *conn) serve() {
 			continue
 		}
 		if !c.next() {
+			if answered && c.end-c.start < peekBytes {
+				if c.more() {
+					continue
+				}
+				_ = c.raw.Close()
+				return
+			}
 			here = false // from now on, a Guest says when it is gone
 			c.lane.opts.HandOver(c.rest())
 			return
 		}
+		c.lane.opts.ConnState(c.raw, http.StateActive)
 		if !c.answer() {
 			c.finish()
 			return
 		}
-		limit = c.lane.opts.Idle
+		limit, answered = c.lane.opts.Idle, true
+	}
+}
+
+// peekBytes is how much net/http waits for before it reads a request that is not the
+// first. Who ends the connection before is told nothing.
+const peekBytes = 4
+
+// more reads on until that is there; false if the connection ends before.
+func (c *conn) more() bool {
+	c.start, c.end = 0, copy(c.in[:], c.in[c.start:c.end])
+	if c.waitFor(c.lane.opts.Idle) != nil {
+		return false
+	}
+	c.idle()
+	for c.end < peekBytes {
+		n, err := c.raw.Read(c.in[c.end:])
+		c.end += n
+		if n == 0 && err != nil {
+			return false
+		}
+	}
+	return c.state.CompareAndSwap(stateIdle, stateActive) || c.look()
+}
+
+// idle says that the connection has no request, unless it has had none yet.
+func (c *conn) idle() {
+	if c.state.CompareAndSwap(stateActive, stateIdle) {
+		c.lane.opts.ConnState(c.raw, http.StateIdle)
 	}
 }
 
@@ -89,7 +125,7 @@ func (c *conn) wait(limit time.Duration) bool {
 	if c.waitFor(limit) != nil {
 		return false
 	}
-	c.state.CompareAndSwap(stateActive, stateIdle)
+	c.idle()
 	if c.state.Load() != stateClosed { // it may be, before there was a deadline that could be moved
 		c.end, _ = c.raw.Read(c.in[:]) // an error will be there again
 		if c.end > 0 && (c.state.CompareAndSwap(stateIdle, stateActive) || c.state.CompareAndSwap(stateNew, stateActive)) {

@@ -5,7 +5,7 @@
 // requests that look alike: one of five methods, a short head that arrives in one
 // piece, perhaps a body of known length. For these net/http does much that is not
 // needed: a goroutine that watches the connection, deadlines that are set and
-// cleared, two buffers, and maps that are made anew each time. A lane reads such a
+// cleared, two buffers, and maps that are made again each time. A lane reads such a
 // request into memory that the connection keeps, calls the same handler, and sends
 // head and body with one write.
 //
@@ -38,8 +38,11 @@ type Options struct {
 	// HandOver takes a connection that the lane does not serve any more. It is a
 	// Guest.
 	HandOver func(net.Conn)
-	Logger   *slog.Logger
-	Now      func() time.Time
+	// ConnState is called as http.Server calls its own: when a connection has a request
+	// whose head was read, and when it waits for another.
+	ConnState func(net.Conn, http.ConnState)
+	Logger    *slog.Logger
+	Now       func() time.Time
 	// First is how long a connection may take to send its first request, Idle the
 	// time between requests, Write how long a client may take none of an answer.
 	First, Idle, Write time.Duration

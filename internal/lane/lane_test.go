@@ -25,6 +25,9 @@ var testContext = context.Background()
 // that has much else to do.
 const longWait = 3 * time.Minute
 
+// nobodyTold is a ConnState.
+func nobodyTold(net.Conn, http.ConnState) {}
+
 // A pair is a handler behind a lane, and behind net/http alone.
 type pair struct {
 	lane   *Lane
@@ -55,7 +58,7 @@ func newPair(t testing.TB, handler http.HandlerFunc) *pair {
 	}
 	p := &pair{tcp: tcp, handed: make(chan net.Conn, 100), done: make(chan struct{})}
 	p.lane = New(Options{
-		Handler: handler, Context: testContext, HandOver: func(conn net.Conn) { p.handed <- conn },
+		Handler: handler, Context: testContext, HandOver: func(conn net.Conn) { p.handed <- conn }, ConnState: nobodyTold,
 		Logger: slog.New(slog.DiscardHandler), Now: time.Now,
 		First: longWait, Idle: longWait, Write: longWait, Fresh: longWait,
 	})
@@ -397,7 +400,7 @@ func (s *scripted) SetWriteDeadline(time.Time) error { return nil }
 func (s *scripted) Close() error                     { return nil }
 
 func serveScripted(request string, times int) {
-	l := New(Options{Context: testContext, Now: time.Now, Idle: time.Minute, Write: time.Minute,
+	l := New(Options{Context: testContext, ConnState: nobodyTold, Now: time.Now, Idle: time.Minute, Write: time.Minute,
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			w.Header()["Content-Length"] = four

@@ -27,7 +27,7 @@ const (
 
 func newTimed(handler http.HandlerFunc) *Lane {
 	return New(Options{
-		Handler: handler, Context: testContext, HandOver: func(conn net.Conn) { _ = conn.Close() },
+		Handler: handler, Context: testContext, HandOver: func(conn net.Conn) { _ = conn.Close() }, ConnState: nobodyTold,
 		Logger: slog.New(slog.DiscardHandler), Now: time.Now,
 		First: firstLimit, Idle: idleLimit, Write: writeLimit, Fresh: freshLimit,
 	})

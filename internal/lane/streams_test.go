@@ -217,30 +217,82 @@ func TestStreamsAreReadAsByNetHTTP(t *testing.T) {
 		rounds = 300
 	}
 	synctest.Test(t, func(t *testing.T) { // because net/http pauses before it closes
-		handler := http.HandlerFunc(mirror)
-		conns := make(wires)
-		server := &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
-		go func() { _ = server.Serve(conns) }()
-		defer close(conns)
-		handed := 0
-		l := New(Options{Handler: handler, Context: testContext, HandOver: func(conn net.Conn) { handed++; conns <- conn },
-			Logger: slog.New(slog.DiscardHandler), Now: time.Now, First: time.Hour, Idle: time.Hour, Write: time.Hour})
-		answers := func(pieces [][]byte, serve func(net.Conn)) []string {
-			w := &wire{pieces: pieces, closed: make(chan struct{})}
-			serve(w)
-			<-w.closed
-			synctest.Wait()
-			return answersOf(w.out.Bytes())
-		}
+		c := newComparison()
+		defer c.close()
 		for range rounds {
 			stream := randomStream(random)
-			text := slices.Concat(stream...)
-			want := answers([][]byte{slices.Clone(text)}, func(conn net.Conn) { conns <- conn })
-			got := answers(inPieces(random, stream), l.Serve)
-			if !slices.Equal(got, want) {
-				t.Fatalf("to %q\nthe lane answers\n%q\nnet/http\n%q", text, got, want)
-			}
+			c.compare(t, slices.Concat(stream...), inPieces(random, stream))
 		}
-		t.Logf("%d of %d connections were handed over; the lane answered %d requests", handed, rounds, mirrored.Load())
+		t.Logf("%d of %d connections were handed over; the lane answered %d requests", c.handed.Load(), rounds, mirrored.Load())
 	})
+}
+
+// FuzzConnection does so with any bytes. Each cut is the length of a piece.
+func FuzzConnection(f *testing.F) {
+	for seed := range uint64(50) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		cuts := make([]byte, random.IntN(40))
+		for i := range cuts {
+			cuts[i] = byte(random.IntN(256))
+		}
+		f.Add(slices.Concat(randomStream(random)...), cuts)
+	}
+	f.Fuzz(func(t *testing.T, text, cuts []byte) {
+		synctest.Test(t, func(t *testing.T) {
+			c := newComparison()
+			defer c.close()
+			c.compare(t, text, cutAt(slices.Clone(text), cuts))
+		})
+	})
+}
+
+// cutAt cuts a text into pieces. The last one is what is left.
+func cutAt(text, cuts []byte) (pieces [][]byte) {
+	for _, cut := range cuts {
+		n := min(1+int(cut), len(text))
+		if n == len(text) {
+			break
+		}
+		pieces, text = append(pieces, text[:n]), text[n:]
+	}
+	if len(text) > 0 {
+		pieces = append(pieces, text)
+	}
+	return pieces
+}
+
+// A comparison is a lane, with net/http behind it, and net/http alone.
+type comparison struct {
+	lane   *Lane
+	conns  wires
+	handed atomic.Int64
+}
+
+func newComparison() *comparison {
+	handler := http.HandlerFunc(mirror)
+	c := &comparison{conns: make(wires)}
+	server := &http.Server{Handler: handler, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
+	go func() { _ = server.Serve(c.conns) }()
+	c.lane = New(Options{Handler: handler, Context: testContext, HandOver: func(conn net.Conn) { c.handed.Add(1); c.conns <- conn }, ConnState: nobodyTold,
+		Logger: slog.New(slog.DiscardHandler), Now: time.Now, First: time.Hour, Idle: time.Hour, Write: time.Hour})
+	return c
+}
+
+func (c *comparison) close() { close(c.conns) }
+
+// compare sends a text to net/http as a whole, and to the lane in pieces.
+func (c *comparison) compare(t *testing.T, text []byte, pieces [][]byte) {
+	t.Helper()
+	answers := func(pieces [][]byte, serve func(net.Conn)) []string {
+		w := &wire{pieces: pieces, closed: make(chan struct{})}
+		serve(w)
+		<-w.closed
+		synctest.Wait()
+		return answersOf(w.out.Bytes())
+	}
+	want := answers([][]byte{slices.Clone(text)}, func(conn net.Conn) { c.conns <- conn })
+	got := answers(pieces, c.lane.Serve)
+	if !slices.Equal(got, want) {
+		t.Fatalf("to %q\nthe lane answers\n%q\nnet/http\n%q", text, got, want)
+	}
 }

@@ -85,3 +85,24 @@ func parseInt32(key string) (int32, bool) {
 func CompareStrings(a, b string) int {
 	return slices.Compare(utf16.Encode([]rune(a)), utf16.Encode([]rune(b)))
 }
+
+// keyDigits are the digits of push keys, in their order.
+const keyDigits = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
+
+// KeyTime returns the time that a push key carries in the first 8 of its 20 digits;
+// ok is false for a key that does not have that form.
+func KeyTime(key string) (millis int64, ok bool) {
+	if len(key) != 20 {
+		return 0, false
+	}
+	for i := range len(key) {
+		digit := strings.IndexByte(keyDigits, key[i])
+		if digit < 0 {
+			return 0, false
+		}
+		if i < 8 {
+			millis = millis*64 + int64(digit)
+		}
+	}
+	return millis, true
+}

@@ -145,3 +145,19 @@ func TestOrderOfKeysInOutput(t *testing.T) {
 		t.Errorf("keys in order = %s, want %s", got, want)
 	}
 }
+
+func TestKeyTime(t *testing.T) {
+	for head, want := range map[string]int64{"--------": 0, "-------z": 63, "------0-": 64, "zzzzzzzz": 1<<48 - 1} {
+		if got, ok := model.KeyTime(head + "-0Az_-0Az_zz"); !ok || got != want {
+			t.Errorf("KeyTime of a key that begins with %s = %d, %v; want %d", head, got, ok, want)
+		}
+	}
+	for _, key := range []string{
+		"", "ann", strings.Repeat("a", 19), strings.Repeat("a", 21),
+		strings.Repeat("a", 19) + "+", strings.Repeat("a", 19) + "\n", strings.Repeat("a", 18) + "é",
+	} {
+		if got, ok := model.KeyTime(key); ok {
+			t.Errorf("KeyTime(%q) = %d, true; want no time", key, got)
+		}
+	}
+}

@@ -3,8 +3,8 @@
 // are given the same random requests, and wherever they answer differently from
 // this package, one of the two is wrong.
 //
-// It is written from the contract (spec.md, and behaviour.md §1) and from nothing
-// else. It imports no other package of Livetree, so that a mistake made there
+// It is written from the documentation of the interface, and from what the hosted
+// service was seen to do, and from nothing else. It imports no other package of Livetree, so that a mistake made there
 // cannot be made here by inheritance. Nothing in it is fast: every write walks
 // the whole tree once, every read sorts all keys it prints.
 //

@@ -1,5 +1,13 @@
-// Package proof is what the suites that test the livetree command as a process
-// have in common. Only tests use it.
+// Package proof is what tests of several packages need to prove something about the
+// whole server. Only tests use it.
+//
+// A Command builds the livetree command, for suites that run it as a process. Figures
+// collects the numbers that long tests arrive at, in one form that adds up over runs.
+// Crashable is a disk whose power can be cut, Lying one with a planted bug that a test
+// must find, and a MachineClock a clock that is set. Canary is a bug on purpose, by
+// which a check of the fuzzing finds out that it looks.
+//
+// It imports nothing of the module, so that a mistake there cannot hide here.
 package proof
 
 import (

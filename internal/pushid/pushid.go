@@ -107,18 +107,3 @@ func format(millis int64, random randomPart) string {
 	copy(raw[timeBytes:], random[:])
 	return encoding.EncodeToString(raw[:])
 }
-
-// Time returns the time that a key carries. ok is false if the key does not
-// have the form of those made here; a client's own key may have it by chance.
-func Time(key string) (millis int64, ok bool) {
-	if len(key) != keyChars {
-		return 0, false
-	}
-	var raw [timeBytes + randomBytes]byte
-	// The decoder skips line breaks: a key that holds one comes out short.
-	n, err := encoding.Decode(raw[:], []byte(key))
-	if err != nil || n != len(raw) {
-		return 0, false
-	}
-	return int64(binary.BigEndian.Uint64(raw[:8]) >> 16), true
-}

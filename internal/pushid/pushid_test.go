@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/livetree/livetree/internal/model"
 	"github.com/livetree/livetree/internal/pushid"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -166,23 +167,14 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-func TestTime(t *testing.T) {
+func TestKeysCarryTheirTime(t *testing.T) {
 	for _, millis := range []int64{0, 1, 63, 64, today, 1<<48 - 1} {
 		key, err := pushid.New(seeded()).Next(millis)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, ok := pushid.Time(key); got != millis || !ok {
-			t.Errorf("Time(%q) = %d, %v; want %d", key, got, ok, millis)
-		}
-	}
-	for _, key := range []string{
-		"", "ann", strings.Repeat("a", 19), strings.Repeat("a", 21),
-		strings.Repeat("a", 19) + "+", strings.Repeat("a", 19) + "\n", "\r\n\r\n" + strings.Repeat("a", 16),
-		strings.Repeat("a", 18) + "é", strings.Repeat("a", 18) + "==",
-	} {
-		if got, ok := pushid.Time(key); ok {
-			t.Errorf("Time(%q) = %d, true; want no time", key, got)
+		if got, ok := model.KeyTime(key); got != millis || !ok {
+			t.Errorf("the key %q of %d carries the time %d, %v", key, millis, got, ok)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package query
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -53,6 +54,20 @@ func (o Order) Value(n tree.Node) Value {
 	}
 }
 
+// IsTime reports whether what the child n is ordered by is a timestamp.
+func (o Order) IsTime(n tree.Node) bool {
+	switch o.by {
+	case byValue:
+		return n.IsTime()
+	case byPriority:
+		return n.IsPriorityTime()
+	case byChild:
+		return n.At(o.path).IsTime()
+	default:
+		return false
+	}
+}
+
 // String returns the order as the parameter orderBy spells it, without quotes.
 func (o Order) String() string {
 	switch o.by {
@@ -79,6 +94,17 @@ func LeafValue(l tree.Leaf) Value { return Value{leaf: l} }
 
 // ObjectValue returns the value that all nodes with children have.
 func ObjectValue() Value { return Value{object: true} }
+
+// Clone returns a copy of v that does not keep alive what v was read from.
+func (v Value) Clone() Value {
+	if v.leaf.Kind() == tree.String {
+		v.leaf = tree.StringLeaf(strings.Clone(v.leaf.Text()))
+	}
+	return v
+}
+
+// TextBytes returns the length of the text in v.
+func (v Value) TextBytes() int { return len(v.leaf.Text()) }
 
 func valueOf(n tree.Node) Value {
 	if n.IsObject() {

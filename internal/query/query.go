@@ -51,11 +51,6 @@ func (q Query) Clone() (clone Query, textBytes int) {
 	return q, textBytes
 }
 
-// SelectsAll reports whether q selects every child.
-func (q Query) SelectsAll() bool {
-	return !q.Lower.Set && !q.Upper.Set && q.Limit == 0
-}
-
 // Position returns where the child called key, with the data n, stands in the
 // order of q.
 func (q Query) Position(key string, n tree.Node) Position {

@@ -178,18 +178,3 @@ func TestBoundsThatTheSpecLacks(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) { checkSelect(t, test.body, test.query, test.want) })
 	}
 }
-
-func TestSelectsAll(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]bool{
-		`orderBy="$key"`:                true,
-		`orderBy="a"`:                   true,
-		`orderBy="a"&limitToFirst=1`:    false,
-		`orderBy="a"&startAt=null`:      false,
-		`orderBy="$key"&endBefore="\n"`: false,
-	} {
-		if got := parse(t, split(t, text)).SelectsAll(); got != want {
-			t.Errorf("SelectsAll of %s = %v, want %v", text, got, want)
-		}
-	}
-}

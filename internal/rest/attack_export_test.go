@@ -1,8 +1,4 @@
 package rest
 
-// BodiesTaken returns how much of the budget for bodies is taken.
-func (h *Handler) BodiesTaken() int64 {
-	h.bodies.mu.Lock()
-	defer h.bodies.mu.Unlock()
-	return h.bodies.taken
-}
+// BodiesTaken returns how much memory bodies and answers take.
+func (h *Handler) BodiesTaken() int64 { return h.opts.BodyBytes.Load() }

@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/livetree/livetree/internal/rest"
 )
 
 // BenchmarkGet reads a record of ten fields over HTTPS: from a bare handler that
@@ -60,3 +62,40 @@ func get(b *testing.B, client *http.Client, url string) {
 	}
 	b.ReportMetric(float64((cpu(b)-start).Microseconds())/float64(b.N), "cpu-us/op")
 }
+
+// BenchmarkHandler is what the handler adds to a request, without HTTP around it.
+func BenchmarkHandler(b *testing.B) {
+	var opts rest.Options
+	s := serve(b, func(o *rest.Options) { opts = *o })
+	s.expect(`PUT /a.json {"b":{"c":"text"}}`, `200 {"b":{"c":"text"}}`,
+		"PUT /long.json?print=silent ["+strings.Repeat(`"an element of a list",`, 3000)+"1]", "204")
+	handler := rest.New(opts)
+	for _, bench := range []struct{ name, method, target, body string }{
+		{"get", "GET", "/a/b.json", ""},
+		{"get-long", "GET", "/long.json", ""},
+		{"get-absent", "GET", "/none.json", ""},
+		{"get-denied", "GET", "/a.json?ns=closed", ""},
+		{"get-secret", "GET", "/a.json?auth=" + secret, ""},
+		{"put", "PUT", "/x.json", `{"y":1}`},
+		{"patch", "PATCH", "/x.json", `{"y":1}`},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			b.ReportAllocs()
+			w := &blankWriter{header: http.Header{}}
+			body := strings.NewReader(bench.body)
+			r := httptest.NewRequest(bench.method, "https://localhost"+bench.target, body)
+			for b.Loop() {
+				clear(w.header)
+				body.Reset(bench.body)
+				handler.ServeHTTP(w, r)
+			}
+		})
+	}
+}
+
+// A blankWriter throws answers away.
+type blankWriter struct{ header http.Header }
+
+func (w *blankWriter) Header() http.Header         { return w.header }
+func (w *blankWriter) Write(p []byte) (int, error) { return len(p), nil }
+func (w *blankWriter) WriteHeader(int)             {}

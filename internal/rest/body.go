@@ -1,115 +1,112 @@
 package rest
 
 import (
+	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/tree"
 )
 
 const (
-	// bodyIdle is how long a client may be silent in the middle of a body.
-	bodyIdle = 30 * time.Second
-	// bodyRate is the least it must send, in bytes a second, after bodyIdle, and
-	// largeBodyRate what a client must send that takes of the budget.
-	bodyRate      = 1 << 10
-	largeBodyRate = 16 << 10
+	// bodyRate is the least that a client must send of a body, in bytes a second, over
+	// bodyWindow.
+	bodyRate   = 16 << 10
+	bodyWindow = 10 * time.Second
+	bodyPart   = bodyRate * int64(bodyWindow/time.Second)
 )
 
-// A budget bounds the memory that all bodies take together.
-type budget struct {
-	limit int64
-	total *atomic.Int64 // for the operator
+// A body is that of a request: of bounded size, from a client that keeps sending. Each
+// bodyPart must come within bodyWindow; only the time counts in which the client is
+// waited for.
+type body struct {
+	r       *http.Request
+	control http.ResponseController
+	now     func() time.Time
+	most    int64 // the largest one there may be
+	usage   *usage
+	judge   judge // of a body that turns out to be large
 
-	mu    sync.Mutex
-	taken int64
+	unread bool  // it was not read to its end
+	used   int64 // memory, by what was decoded so far
+	read   int64
+	judged bool // whether it may be written at all
+
+	part   int64         // what has come of the current part
+	waited time.Duration // for it
 }
 
-// copies is how often a body is in memory while it is written: as nodes, and as
-// rows on their way to the disk. One that is alone may take the whole budget
-// all the same, or none could be as large.
-const copies = 2
+// A judge says whether a body is worth reading.
+type judge interface{ mayWrite() error }
 
-// grow changes what one body takes, or refuses to.
-func (b *budget) grow(from, to int64) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	others := b.taken - from
-	if (others+to)*copies > b.limit && (others > 0 || to > b.limit) {
-		return false
-	}
-	b.taken = others + to
-	b.total.Add(to - from)
-	return true
-}
-
-// charge takes memory for the call's body from the budget, as far as it was not
-// reserved.
-func (c *call) charge(bytes int64) error {
-	c.used += bytes
-	return c.reserve(c.used)
+// charge takes memory for the body from the budget, as far as it was not reserved.
+func (b *body) charge(bytes int64) error {
+	b.used += bytes
+	return b.reserve(b.used)
 }
 
 // reserve takes memory up to a total from the budget. What a body announces is
 // reserved before it is read: many that come in together would otherwise all
 // get some way and none to its end.
-func (c *call) reserve(total int64) error {
+func (b *body) reserve(total int64) error {
+	claim := b.usage.ofBody(b.isSmall())
 	switch {
-	case total <= c.charged:
+	case total <= claim.size:
 		return nil
-	case total > c.bodies.limit:
-		return c.tooLarge()
-	case !c.bodies.grow(c.charged, total):
+	case total > claim.most():
+		return b.tooLarge()
+	case !claim.grow(total):
 		return fault.New(fault.Unavailable, "too much data is being written at the moment, try again")
 	}
-	c.charged = total
 	return nil
 }
 
-// release gives the memory back.
-func (c *call) release() {
-	if c.charged > 0 {
-		c.bodies.grow(c.charged, 0)
-		c.charged = 0
-	}
-}
-
-func (c *call) tooLarge() error {
+func (b *body) tooLarge() error {
 	return fault.New(fault.TooLarge,
 		"Data to write exceeds the maximum size that can be modified with a single request: %d bytes, or %d in memory",
-		c.opts.MaxBody, c.bodies.limit)
+		b.most, b.usage.newClaim(b.usage.bodies, false).most())
 }
 
-// body returns the reader of the request's body, and how to decode it.
-func (c *call) body() (io.Reader, tree.DecodeOptions, error) {
-	c.unread = c.r.ContentLength != 0
-	opts := tree.DecodeOptions{Depth: c.path().Depth()}
-	if !c.isSmall() {
-		opts.Charge = c.charge
+// open begins to read the body. It returns how to decode what is to be at a depth of
+// the tree.
+func (b *body) open(depth int) (tree.DecodeOptions, error) {
+	b.unread = b.r.ContentLength != 0
+	opts := tree.DecodeOptions{Depth: depth}
+	if !b.isTiny() {
+		opts.Charge = b.charge
 	}
-	if c.verb == post {
-		opts.Depth++
+	if encoding := b.r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return opts, errEncoding
 	}
-	if encoding := c.r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return nil, opts, errEncoding
+	if b.r.ContentLength > b.most {
+		return opts, b.tooLarge()
 	}
-	if c.r.ContentLength > c.opts.MaxBody {
-		return nil, opts, c.tooLarge()
+	if b.usage.isMultiplexed() {
+		return opts, b.charge(b.usage.waitingBytes())
 	}
-	return &bodyReader{call: c, control: *http.NewResponseController(c.w), started: c.opts.Now()}, opts, nil
+	return opts, nil
 }
 
-// smallBody is the length up to which a body takes nothing from the budget: there
-// are no more of them than connections.
-const smallBody = 64 << 10
+const (
+	// tinyBody is the length up to which a body takes nothing from the budget over
+	// HTTP/1.1: there are no more of them than connections.
+	tinyBody = 4 << 10
+	// smallBody is the length up to which a body is small.
+	smallBody = 64 << 10
+)
+
+// isTiny reports whether the body announces that it is not worth counting.
+func (b *body) isTiny() bool {
+	return b.r.ContentLength >= 0 && b.r.ContentLength <= tinyBody && !b.usage.isMultiplexed()
+}
 
 // isSmall reports whether the body announces that it is small.
-func (c *call) isSmall() bool { return c.r.ContentLength >= 0 && c.r.ContentLength <= smallBody }
+func (b *body) isSmall() bool { return b.r.ContentLength >= 0 && b.r.ContentLength <= smallBody }
 
 // drainBytes and drainTime bound how much of a refused body is read all the
 // same. A client that is still sending when its connection is closed may not see
@@ -122,20 +119,25 @@ const (
 // failUnread answers with an error while the client is still sending its body:
 // first the answer, which it may be waiting for, then the rest of the body is
 // read. HTTP/2 can tell a sender to stop.
-func (c *call) failUnread(status int, text string) {
-	control := http.NewResponseController(c.w)
-	if c.r.ProtoMajor != 1 || control.EnableFullDuplex() != nil {
-		writeError(c.w, status, text)
+func (a *reply) failUnread(status int, text string) {
+	control := http.NewResponseController(a.w)
+	if status == http.StatusRequestTimeout {
+		a.w.Header().Set("Connection", "close") // also of HTTP/2, where net/http sends GOAWAY
+	}
+	if a.r.ProtoMajor != 1 || control.EnableFullDuplex() != nil {
+		a.usage.release()
+		exchange.Fail(a.w, status, text)
+		a.settle()
 		return
 	}
-	c.w.Header().Set("Connection", "close")
-	writeError(c.w, status, text)
+	a.w.Header().Set("Connection", "close")
+	exchange.Fail(a.w, status, text)
 	if control.Flush() != nil {
 		return
 	}
-	c.release()
-	_ = control.SetReadDeadline(c.opts.Now().Add(drainTime))
-	_, _ = io.CopyN(io.Discard, c.r.Body, drainBytes)
+	a.usage.release()
+	_ = control.SetReadDeadline(a.now().Add(drainTime))
+	_, _ = io.CopyN(io.Discard, a.r.Body, drainBytes)
 }
 
 // announced is the share of the budget that a body may reserve because of what
@@ -144,51 +146,69 @@ const announced = 16
 
 // announce reserves memory for a large body once it has begun to come: a client
 // that announces one and sends nothing takes nothing.
-func (b *bodyReader) announce() error {
+func (b *body) announce() error {
 	if b.read == 0 || b.r.ContentLength <= smallBody {
 		return nil
 	}
-	return b.reserve(min(b.r.ContentLength, b.bodies.limit/announced))
+	return b.reserve(min(b.r.ContentLength, b.usage.bodies.limit/announced))
 }
 
-// rate returns the least that the client must send, in bytes a second: more if
-// it holds memory of the budget.
-func (b *bodyReader) rate() float64 {
-	if b.charged > 0 {
-		return largeBodyRate
-	}
-	return bodyRate
-}
-
-// A bodyReader reads a body of bounded size from a client that keeps sending.
-type bodyReader struct {
-	*call
-	control http.ResponseController
-	started time.Time
-	read    int64
-}
-
-func (b *bodyReader) Read(p []byte) (int, error) {
-	now := b.opts.Now()
-	if elapsed := now.Sub(b.started); elapsed > bodyIdle && float64(b.read) < b.rate()*elapsed.Seconds() {
-		return 0, errSlowBody
-	}
-	if err := b.announce(); err != nil {
+// Read implements io.Reader, after open.
+func (b *body) Read(p []byte) (int, error) {
+	if err := b.admit(); err != nil {
 		return 0, err
 	}
+	before := b.now()
 	// Errors are of writers that know no deadlines: those of tests.
-	_ = b.control.SetReadDeadline(now.Add(bodyIdle))
+	_ = b.control.SetReadDeadline(before.Add(bodyWindow - b.waited))
 	n, err := b.r.Body.Read(p)
-	if b.read += int64(n); b.read > b.opts.MaxBody {
+	b.read += int64(n)
+	switch {
+	case b.read > b.most:
 		return 0, b.tooLarge()
-	}
-	if err == io.EOF {
+	case err == io.EOF:
 		b.unread = false
 		_ = b.control.SetReadDeadline(time.Time{})
 		return n, err
-	}
-	if err != nil {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return n, errSlowBody
+	case err != nil:
 		return n, fault.Wrap(fault.Invalid, err, "the body ends early")
 	}
-	return n, nil
+	return n, b.keepsUp(int64(n), b.now().Sub(before))
+}
+
+// keepsUp counts what has come, and refuses a client that is too slow.
+func (b *body) keepsUp(bytes int64, waited time.Duration) error {
+	b.part += bytes
+	b.waited += waited
+	switch {
+	case b.part >= bodyPart:
+		b.part, b.waited = 0, 0
+	case b.waited >= bodyWindow:
+		return errSlowBody
+	}
+	return nil
+}
+
+// admit is asked before each read: a body that is large, and can only be denied, is
+// not read, and one that is announced has its memory reserved.
+func (b *body) admit() error {
+	if !b.judged && max(b.r.ContentLength, b.read) > smallBody {
+		b.judged = true
+		if err := b.judge.mayWrite(); err != nil {
+			return err
+		}
+	}
+	return b.announce()
+}
+
+// mayWrite judges what can be judged of a write before its body is read.
+func (c *call) mayWrite() error {
+	if c.database == nil || !c.target.isData() || c.who.Debug {
+		return nil // an identity that debugs is shown all rules that were tried
+	}
+	snapshot := c.snapshot()
+	defer snapshot.Close()
+	return snapshot.MayWrite(c.who, c.path(), c.verb&(patch|post) != 0)
 }

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"net/http"
 	"strings"
 
 	"github.com/livetree/livetree/internal/auth"
@@ -8,32 +9,46 @@ import (
 	"github.com/livetree/livetree/internal/tree"
 )
 
-// owner is the credential that SDKs in emulator mode send.
-const owner = "owner"
+// Owner is the credential that SDKs in emulator mode send.
+const Owner = "owner"
 
 var errCredential = fault.New(fault.Unauthenticated, "Could not parse auth token.")
 
 // identify finds out who asks.
 func (c *call) identify(values values) error {
-	credential, byAuth, err := c.credential(values)
+	credential, byAuth, err := credentialOf(c.r.Header, values)
 	if err != nil || credential == "" {
 		return err
 	}
-	if credential == owner && !byAuth && c.ownerAllowed() {
+	if credential == Owner && !byAuth && c.ownerAllowed() {
 		c.who = auth.Identity{Admin: true, Operator: true}
+		noteIdentified(c.w)
 		return nil
 	}
 	if c.database == nil || byAuth && auth.IsAccessToken(credential) { // it has no credentials yet; those are not for auth
 		return errCredential
 	}
-	c.who, err = c.database.Identify(c.r.Context(), credential)
+	if c.who, err = c.database.Identify(c.r.Context(), credential); err == nil {
+		noteIdentified(c.w)
+	}
 	return err
 }
 
-// credential returns the one credential of the request, and whether it came in
-// the parameter auth.
-func (c *call) credential(values values) (credential string, byAuth bool, err error) {
-	headers := c.r.Header.Values("Authorization")
+// Credential returns the credential of a request, empty if it carries none that a
+// handler would look at. It may be anything that a client has made up.
+func Credential(r *http.Request) string {
+	values, err := parseQuery(r.URL.RawQuery)
+	if err != nil {
+		return ""
+	}
+	credential, _, _ := credentialOf(r.Header, values) // empty with an error
+	return credential
+}
+
+// credentialOf returns the one credential of a request, and whether it came in the
+// parameter auth.
+func credentialOf(header http.Header, values values) (credential string, byAuth bool, err error) {
+	headers := header.Values("Authorization")
 	for _, header := range headers {
 		if scheme, _, _ := strings.Cut(header, " "); !strings.EqualFold(scheme, "Bearer") {
 			return "", false, errCredential

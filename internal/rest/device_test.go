@@ -122,7 +122,7 @@ func TestDeviceThatIsDenied(t *testing.T) {
 // names of events, and the text null for a sign of life.
 func TestDeviceStream(t *testing.T) {
 	s := serveOperations(t, rest.StreamOptions{KeepAlive: 30 * time.Millisecond})
-	if err := s.database.SetRules(context.Background(), `{"rules":{".read":true,".write":true}}`); err != nil {
+	if _, err := s.database.SetRules(context.Background(), `{"rules":{".read":true,".write":true}}`); err != nil {
 		t.Fatal(err)
 	}
 	c := s.listen("http/1.1", "/sensor.json?auth="+secret)

@@ -4,11 +4,14 @@ import (
 	"net/http"
 
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/watch"
 )
 
 // A dialect is all that differs between what the specification says and what
-// clients of today's hosted service need. Nothing else asks for the dialect's name.
+// clients of today's hosted service need. Nothing else asks for the dialect's
+// name, but for the option that shows it.
 type dialect struct {
+	name string
 	// denied is the status of what the rules do not allow.
 	denied int
 	// cancel and revoked are the frames that end a stream.
@@ -29,11 +32,13 @@ const (
 
 var dialects = map[string]*dialect{
 	SpecDialect: {
+		name:    SpecDialect,
 		denied:  http.StatusForbidden,
 		cancel:  []byte("event: cancel\ndata: null\n\n"),
 		revoked: []byte("event: auth_revoked\ndata: \"credential is no longer valid\"\n\n"),
 	},
 	FirebaseDialect: {
+		name:    FirebaseDialect,
 		denied:  http.StatusUnauthorized,
 		cancel:  []byte("event: cancel\ndata: \"Permission denied\"\n\n"),
 		revoked: []byte("event: auth_revoked\ndata: credential is no longer valid\n\n"),
@@ -46,27 +51,22 @@ var dialects = map[string]*dialect{
 // KnowsDialect reports whether there is a dialect of a name.
 func KnowsDialect(name string) bool { return dialects[name] != nil }
 
-// dialect returns the one of the database, or else of the server.
-func (c *call) dialect() *dialect { return dialects[c.dialectName()] }
-
-func (c *call) dialectName() string {
-	if c.database != nil {
-		if name := c.database.Option(optionDialect); dialects[name] != nil {
-			return name
+// dialectOf returns the dialect of a database, or else of the server.
+func (h *Handler) dialectOf(database *engine.Database) *dialect {
+	if database != nil {
+		if d := dialects[database.Option(optionDialect)]; d != nil {
+			return d
 		}
 	}
-	if dialects[c.opts.Dialect] != nil {
-		return c.opts.Dialect
-	}
-	return SpecDialect
+	return h.dialect
 }
 
 // lastFrame returns the frame that ends a stream.
-func (d *dialect) lastFrame(kind engine.EventKind) []byte {
+func (d *dialect) lastFrame(kind watch.EventKind) []byte {
 	switch kind {
-	case engine.Cancel:
+	case watch.Cancel:
 		return d.cancel
-	case engine.Revoked:
+	case watch.Revoked:
 		return d.revoked
 	default:
 		return nil // the end of the connection says enough

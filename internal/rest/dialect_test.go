@@ -57,6 +57,10 @@ func TestArrayOfASplitNode(t *testing.T) {
 		`GET /list.json?orderBy="$key"&limitToFirst=2`, `200 [`+member("0")+`,`+member("1")+`]`,
 		`GET /list.json?orderBy="$priority"&limitToFirst=2`, `200 [`+member("0")+`,`+member("1")+`]`,
 		`GET /list.json?orderBy="$key"&startAt="3"`, `200 {"3":`+member("3")+`,"a":`+member("a")+`}`,
+		`GET /list.json?shallow=true&limitToFirst=3`, `200 {"0":true,"1":true,"3":true}`,
+		`GET /list.json?shallow=true&limitToFirst=3&startAfter=1`, `200 {"3":true,"a":true}`,
+		`GET /list.json?shallow=true&startAfter=a`, `200 null`,
+		`GET /list/3/n.json?shallow=true&limitToFirst=1`, `200 "3"`,
 	)
 }
 

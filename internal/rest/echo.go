@@ -3,8 +3,24 @@ package rest
 import (
 	"io"
 
+	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/tree"
 )
+
+// echo returns what a write is answered with.
+func echo(v verb, commit engine.Commit) content {
+	switch {
+	case v == del:
+		return nullText
+	case v == post:
+		return text(append(tree.AppendString([]byte(`{"name":`), commit.Key), '}'))
+	case v == patch && commit.Patch:
+		return echoPatch(commit.Assignments)
+	case v == patch:
+		return nullText
+	}
+	return echoNode(commit.Assignments[0].Node)
+}
 
 // echoNode returns a node in memory as content. A small one is printed at once:
 // its length is known then, and nothing must be gathered on the way.

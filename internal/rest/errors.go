@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -55,20 +56,20 @@ var statuses = map[fault.Kind]int{
 const retryAfterSeconds = 1
 
 // fail answers with an error. Nothing of the answer may have been sent.
-func (c *call) fail(err error) {
-	if c.isTakenBack() {
+func (a *reply) fail(err error) {
+	if isTakenBack(a.r) {
 		abort() // whatever it is, it cannot be told, nor is it for the log
 	}
 	if fault.KindOf(err) == fault.Unknown {
 		// The client must not take any status for an outcome.
-		c.opts.Logger.Warn("a write is not confirmed", "request", c.w.Header().Get("X-Request-Id"), "path", c.path().String(), "error", err)
+		a.logger.Warn("a write is not confirmed", "request", a.w.Header().Get(exchange.IDHeader), "path", a.asked.path().String(), "error", err)
 		abort()
 	}
 	status, text := answer(err)
 	if fault.KindOf(err) == fault.Denied {
-		status = c.dialect().denied
+		status = a.dialect.denied
 	}
-	if status >= http.StatusInternalServerError && !isGone(c.r, err) {
+	if status >= http.StatusInternalServerError && !isGone(a.r, err) {
 		level := slog.LevelWarn // of overload
 		switch status {
 		case http.StatusInternalServerError:
@@ -76,20 +77,22 @@ func (c *call) fail(err error) {
 		case http.StatusInsufficientStorage:
 			level = slog.LevelDebug // the store has said it, and a log takes space, too
 		}
-		c.opts.Logger.Log(c.r.Context(), level, "request failed", "request", c.w.Header().Get("X-Request-Id"), "method", c.r.Method, "path", c.path().String(), "status", status, "error", err)
+		a.logger.Log(a.r.Context(), level, "request failed", "request", a.w.Header().Get(exchange.IDHeader), "method", a.r.Method, "path", a.asked.path().String(), "status", status, "error", err)
 	}
-	header := c.w.Header()
+	header := a.w.Header()
 	if status == http.StatusServiceUnavailable || status == http.StatusInsufficientStorage {
 		header.Set("Retry-After", strconv.Itoa(retryAfterSeconds))
 	}
 	if status == http.StatusMethodNotAllowed {
-		header.Set("Allow", c.target.methods())
+		header.Set("Allow", a.asked.target.methods())
 	}
-	if c.unread {
-		c.failUnread(status, text)
+	if a.body.unread {
+		a.failUnread(status, text)
 		return
 	}
-	writeError(c.w, status, text)
+	a.usage.release() // what was read, or was to be shown
+	exchange.Fail(a.w, status, text)
+	a.settle()
 }
 
 // answer returns the status and the text for an error.
@@ -100,20 +103,9 @@ func answer(err error) (int, string) {
 	return statuses[fault.KindOf(err)], fault.Public(err)
 }
 
-// writeError sends an error. Device libraries search for this very spacing.
-func writeError(w http.ResponseWriter, status int, text string) {
-	body := tree.AppendString([]byte("{\n  \"error\" : "), text)
-	body = append(body, "\n}\n"...)
-	header := w.Header()
-	header["Content-Type"] = jsonTypes
-	setLength(header, len(body))
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // nobody is left to be told
-}
-
 // RefusePlainHTTP answers every request as plain HTTP is answered.
 func RefusePlainHTTP(w http.ResponseWriter, _ *http.Request) {
-	writeError(w, errPlainHTTP.status, errPlainHTTP.text)
+	exchange.Fail(w, errPlainHTTP.status, errPlainHTTP.text)
 }
 
 // bodyError gives an error from reading a body its kind and text.

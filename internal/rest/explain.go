@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -16,7 +16,7 @@ func (c *call) explain() error {
 		return fault.New(fault.Denied, "Permission denied")
 	}
 	if c.database == nil {
-		return c.respond(http.StatusOK, nullText)
+		return c.reply.respond(http.StatusOK, nullText)
 	}
 	snapshot := c.snapshot()
 	defer snapshot.Close()
@@ -24,17 +24,17 @@ func (c *call) explain() error {
 	if err != nil {
 		return err
 	}
-	return c.respond(http.StatusOK, text(c.appendExplanation(nil, e)))
+	return c.reply.respond(http.StatusOK, text(appendExplanation(nil, c.path(), e)))
 }
 
-func (c *call) appendExplanation(dst []byte, e engine.Explanation) []byte {
+func appendExplanation(dst []byte, path tree.Path, e state.Explanation) []byte {
 	member := func(name, value string) {
 		dst = tree.AppendString(append(tree.AppendString(append(dst, ','), name), ':'), value)
 	}
 	number := func(name string, value int) {
 		dst = strconv.AppendInt(append(tree.AppendString(append(dst, ','), name), ':'), int64(value), 10)
 	}
-	member("path", c.path().String())
+	member("path", path.String())
 	member("how", e.How)
 	if e.Index != "" {
 		member("index", e.Index)
@@ -44,7 +44,7 @@ func (c *call) appendExplanation(dst []byte, e engine.Explanation) []byte {
 	number("bytes", e.Bytes)
 	number("result", e.Result)
 	if e.How == "none" {
-		member("add", `".indexOn": "`+e.Index+`" for path "`+c.path().String()+`"`)
+		member("add", `".indexOn": "`+e.Index+`" for path "`+path.String()+`"`)
 	}
 	dst[0] = '{' // instead of the first comma
 	return append(dst, '}')

@@ -1,15 +1,37 @@
-// Package rest is the HTTP front: it parses a request, calls the engine, and
-// prints the answer.
+// Package rest is the HTTP front of the data: it reads a request, asks the engine, and
+// prints the answer. It speaks the REST interface of the Firebase Realtime Database,
+// with its event streams.
 //
-// A request goes through one Handler from top to bottom: method and path,
-// parameters, database, credential, then the verb in read.go or write.go. The
-// first thing that is wrong is answered, in this order, so that a stranger
-// learns as little as possible. One parsed path serves everything; data paths
-// never go through http.ServeMux, which would redirect some of them.
+// A Handler serves the databases of a catalog. Each request is a call, which serve
+// takes from top to bottom. The first thing that is wrong is answered, so that a
+// stranger learns as little as possible, in this order:
 //
-// The package holds no rule of the database: what a write means is decided in
-// tree, whether it may be made in engine. All answers with an error come from
-// errors.go, the only place that knows status codes.
+//  1. with --dev, whether a stranger's web page may have sent it (devguard.go);
+//  2. the method, the query string, a method override and the path, all by their
+//     text alone (question.go, target.go);
+//  3. the database, by the parameter ns or the host (hosts.go);
+//  4. the credential, and so who asks (credential.go);
+//  5. the parameters, of which the dialect of the database allows more or fewer
+//     (params.go, dialect.go), and whether the identity may be overridden;
+//  6. what the target is for: data is read (read.go), written (write.go), explained
+//     (explain.go) or watched (stream.go); the rules document (rules.go), options of
+//     the database (option.go), the list of databases (inspect.go) and the stream of
+//     operations (profile.go) are the operator's.
+//
+// A path is parsed once and never goes through http.ServeMux, which would redirect
+// some. Preflights are answered, and an Endpoint is asked for paths that are not of
+// data, between the first two steps.
+//
+// A call has four parts, each with only what it needs: the question (what is asked),
+// the usage (memory that it takes of the budgets in budget.go), the body (read within
+// limits of size and speed), and the reply (given once, as content or as an error).
+// Streams outlive their call: Streams holds them, a few goroutines serve all of those
+// that are not over HTTP/2, and none of them can hold up another.
+//
+// The package holds no rule of the database: what a write means is decided in tree,
+// whether it may be made in engine. errors.go decides which status a failure is
+// answered with; a dialect changes that of what the rules deny. Who stands around a
+// Handler learns what a request was by being a Noter.
 package rest
 
 import (
@@ -17,14 +39,15 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"sync/atomic"
 	"time"
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/fault"
-	"github.com/livetree/livetree/internal/tree"
 )
 
 // Options configure a Handler.
@@ -33,16 +56,19 @@ type Options struct {
 	Logger  *slog.Logger
 	Now     func() time.Time
 
-	// DefaultDatabase is the database of a request that names none; empty for
-	// none. Domain and HostMap name databases by the host.
-	DefaultDatabase string
-	Domain          string
-	HostMap         map[string]string
+	// Hosts name the database of a request that does not name it itself.
+	Hosts
+	// Endpoint, if set, answers requests that are not for data.
+	Endpoint Endpoint
 
-	// Dev makes `owner` an administrator. Create, if set, makes a database that
+	// Dev makes `owner` an administrator, and keeps web pages out, but for those of
+	// this machine, of private networks and of DevOrigins. DevHosts are what the
+	// server may then be called beside localhost and addresses. Create, if set, makes a database that
 	// is written to and not there; reads of it show no data.
-	Dev    bool
-	Create func(ctx context.Context, name string) (*engine.Database, error)
+	Dev        bool
+	DevHosts   []string
+	DevOrigins []string
+	Create     func(ctx context.Context, name string) (*engine.Database, error)
 	// Dialect is that of databases that have none of their own; spec by default.
 	Dialect string
 	// Streams holds the open streams, Operations those who profile; both may be
@@ -50,17 +76,21 @@ type Options struct {
 	Streams    *Streams
 	Operations *Operations
 	// MaxBody is the largest body, MaxBodies what all bodies may take in memory
-	// at a time.
+	// at a time. Large answers may take half as much beside them.
 	MaxBody   int64
 	MaxBodies int64
-	// BodyBytes, if set, is kept at what bodies take in memory.
+	// BodyBytes, if set, is kept at what bodies and large answers take in memory.
 	BodyBytes *atomic.Int64
 }
 
 // A Handler serves the databases of a catalog.
 type Handler struct {
-	opts   Options
-	bodies budget
+	opts    Options
+	dialect *dialect // of databases that have none of their own
+	bodies  *budget  // of writes
+	answers *budget  // to reads
+
+	longReads *turns
 }
 
 // New returns a handler.
@@ -68,67 +98,79 @@ func New(opts Options) *Handler {
 	if opts.BodyBytes == nil {
 		opts.BodyBytes = &atomic.Int64{}
 	}
-	return &Handler{opts: opts, bodies: budget{limit: opts.MaxBodies, total: opts.BodyBytes}}
+	d := dialects[opts.Dialect]
+	if d == nil {
+		d = dialects[SpecDialect]
+	}
+	return &Handler{
+		opts:    opts,
+		dialect: d,
+		bodies:  newBudget(opts.MaxBodies, writeCopies, opts.BodyBytes),
+		answers: newBudget(opts.MaxBodies/2, 1, opts.BodyBytes),
+
+		longReads: newTurns(runtime.GOMAXPROCS(0)),
+	}
 }
 
-// A call is one request on its way.
+// A call is one request on its way: what is asked, of which database, by whom. What
+// it reads, sends and holds on the way are its body, its reply and its usage.
 type call struct {
 	*Handler
+	question
 	w http.ResponseWriter
 	r *http.Request
 
-	verb     verb
-	target   target
-	params   params
 	name     string           // of the database
 	database *engine.Database // nil if it is not there, and would be made
 	who      auth.Identity
 
-	charged int64 // of the budget for bodies
-	used    int64 // by what was decoded so far
-	unread  bool  // the body was not read to its end
+	usage usage
+	body  body
+	reply reply
+}
+
+// newCall returns the call of a request of which nothing is known yet.
+func (h *Handler) newCall(w http.ResponseWriter, r *http.Request) *call {
+	c := &call{Handler: h, w: w, r: r}
+	c.usage = usage{r: r, bodies: h.bodies, answers: h.answers, longReads: h.longReads, who: &c.who}
+	c.body = body{
+		r: r, control: *http.NewResponseController(w), now: h.opts.Now, most: h.opts.MaxBody, usage: &c.usage, judge: c,
+	}
+	c.reply = reply{
+		w: w, r: r, now: h.opts.Now, logger: h.opts.Logger, asked: &c.question, dialect: h.dialect, usage: &c.usage, body: &c.body,
+	}
+	return c
 }
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := h.guardDev(r); err != nil {
+		exchange.Fail(w, http.StatusForbidden, err.Error()) // no page may read it
+		return
+	}
 	h.setHeaders(w.Header(), r)
 	if r.Method == http.MethodOptions {
 		preflight(w)
 		return
 	}
-	c := &call{Handler: h, w: w, r: r}
-	defer c.release()
-	if answer := h.tool(r); answer != nil {
-		answer(c)
+	c := h.newCall(w, r)
+	defer c.usage.release()
+	if answer := h.endpoint(r); answer != nil {
+		answer(&Request{W: w, R: r, call: c})
+		c.reply.settle()
 		return
 	}
 	if err := c.serve(); err != nil {
-		c.fail(err)
+		c.reply.fail(err)
 	}
 }
 
 // serve finds out what is asked for, checks it in the order that behaviour is
 // written down in, and does it.
 func (c *call) serve() error {
-	var err error
-	if c.verb, err = verbOf(c.r.Method); err != nil {
-		return err
-	}
-	values, err := parseQuery(c.r.URL.RawQuery)
+	values, err := c.ask(c.r)
 	if err != nil {
 		return err
-	}
-	if c.verb, err = override(c.verb, c.r.Header, values); err != nil {
-		return err
-	}
-	if c.target, err = parseTarget(escapedPath(c.r.URL)); err != nil {
-		return err
-	}
-	if c.target.upload {
-		if c.verb != post {
-			return errUploadMethod
-		}
-		c.verb = put
 	}
 	if err := c.findDatabase(values); err != nil {
 		return err
@@ -136,21 +178,30 @@ func (c *call) serve() error {
 	if err := c.identify(values); err != nil {
 		return err
 	}
-	if c.params, err = parseParams(c.target, c.verb, values, c.dialect()); err != nil {
+	if c.params, err = parseParams(c.target, c.verb, values, c.reply.dialect); err != nil {
 		return err
 	}
 	if err := c.overrideIdentity(); err != nil {
 		return err
 	}
-	switch {
-	case c.target.rules:
+	switch c.target.kind {
+	case ofRules:
 		return c.rules()
-	case c.target.option != "":
+	case ofOption:
 		return c.option()
-	case c.target.inspect:
+	case ofDatabases:
 		return c.inspect()
-	case c.target.profile:
+	case ofOperations:
 		return c.profile()
+	case ofNode, ofPriority:
+		return c.serveData()
+	}
+	panic(c.target.kind.unknown())
+}
+
+// serveData reads, watches or writes a part of the tree.
+func (c *call) serveData() error {
+	switch {
 	case c.verb == get && wantsStream(c.r.Header):
 		return c.watch()
 	case c.params.resume:
@@ -166,19 +217,29 @@ func (c *call) serve() error {
 
 // findDatabase sets the database of the call.
 func (c *call) findDatabase(values values) error {
-	name, err := c.databaseName(values["ns"], c.r.Host)
+	name, err := c.opts.databaseName(values["ns"], c.r.Host)
 	if err != nil {
 		return err
 	}
-	c.name = name
+	c.name, c.usage.database = name, name
 	c.database, err = c.opts.Catalog.Database(name)
-	if fault.KindOf(err) == fault.NotFound && c.opts.Create != nil {
-		return nil // a read shows no data, a write makes it
+	if c.opts.Create != nil && (fault.KindOf(err) == fault.NotFound || err == nil && c.database.Published().Position == 0) {
+		// A read shows no data, a write makes it; or goes on with making it, if a kill came
+		// in between and nothing was ever committed to it.
+		c.database = nil
+		return nil
 	}
-	if err == nil {
-		note(c.w, c.target.route(), name)
+	if err != nil {
+		return err
 	}
-	return err
+	c.found()
+	return nil
+}
+
+// found takes account of the database that the call is for.
+func (c *call) found() {
+	c.reply.dialect = c.dialectOf(c.database)
+	note(c.w, c.target.route(), c.name)
 }
 
 // create makes the database of a write that nothing is wrong with.
@@ -187,13 +248,10 @@ func (c *call) create() (err error) {
 		return nil
 	}
 	if c.database, err = c.opts.Create(c.r.Context(), c.name); err == nil {
-		note(c.w, c.target.route(), c.name)
+		c.found()
 	}
 	return err
 }
-
-// path returns the location that the call is about.
-func (c *call) path() tree.Path { return c.target.path }
 
 // abort ends the connection: the client must not take what it has for the whole.
 func abort() { panic(http.ErrAbortHandler) }
@@ -201,15 +259,15 @@ func abort() { panic(http.ErrAbortHandler) }
 // waiting returns what is closed when nobody waits for the answer any more, nil if
 // that is not told. HTTP/2 has a frame for it. Over HTTP/1.1 the end of a client's
 // sending is no proof: it may still read.
-func (c *call) waiting() <-chan struct{} {
-	if c.r.ProtoMajor != 2 {
+func waiting(r *http.Request) <-chan struct{} {
+	if r.ProtoMajor != 2 {
 		return nil
 	}
-	return c.r.Context().Done()
+	return r.Context().Done()
 }
 
-// isTakenBack reports whether nobody waits for the answer any more.
-func (c *call) isTakenBack() bool { return c.r.ProtoMajor == 2 && c.r.Context().Err() != nil }
+// isTakenBack reports whether no client waits for the answer any more.
+func isTakenBack(r *http.Request) bool { return r.ProtoMajor == 2 && r.Context().Err() != nil }
 
 // isGone reports whether an error means that the client has left.
 func isGone(r *http.Request, err error) bool {

@@ -3,12 +3,12 @@ package rest
 import (
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
+
+	"github.com/livetree/livetree/internal/exchange"
 )
 
 const (
-	jsonType       = "application/json; charset=utf-8"
 	scriptType     = "application/javascript; charset=utf-8"
 	allowedMethods = "GET, HEAD, PUT, POST, PATCH, DELETE, OPTIONS"
 	allowedHeaders = "content-type, authorization, x-firebase-etag, if-match, if-none-match, x-http-method-override, x-firebase-decoding, last-event-id"
@@ -22,7 +22,6 @@ var (
 	exposedHeaders    = []string{"ETag"}
 	noSniffing        = []string{"nosniff"}
 	transportSecurity = []string{"max-age=31556926"} // browsers use HTTPS for a year
-	jsonTypes         = []string{jsonType}
 )
 
 // setHeaders sets what every answer carries.
@@ -36,27 +35,10 @@ func (h *Handler) setHeaders(header http.Header, r *http.Request) {
 	}
 }
 
-// lengths holds the values of Content-Length for short answers.
-var lengths = func() (list [256][]string) {
-	for i := range list {
-		list[i] = []string{strconv.Itoa(i)}
-	}
-	return list
-}()
-
-// setLength sets the length of the body.
-func setLength(header http.Header, size int) {
-	if size < len(lengths) {
-		header["Content-Length"] = lengths[size]
-	} else {
-		header["Content-Length"] = []string{strconv.Itoa(size)}
-	}
-}
-
 // isRealName reports whether a browser may remember a host for HTTPS: not an
 // address and not the machine itself, which others use for other things.
 func isRealName(host string) bool {
-	return host != "" && net.ParseIP(host) == nil && host != "localhost" && !strings.HasSuffix(host, ".localhost")
+	return host != "" && net.ParseIP(host) == nil && !isLocalhost(host)
 }
 
 // preflight answers a browser that asks what it may send.
@@ -66,22 +48,12 @@ func preflight(w http.ResponseWriter) {
 	header.Set("Access-Control-Allow-Headers", allowedHeaders)
 	header.Set("Access-Control-Max-Age", "3600")
 	header.Set("Allow", allowedMethods)
-	setLength(header, 0)
+	exchange.SetLength(header, 0)
 	w.WriteHeader(http.StatusOK)
 }
 
-// setETag sets the header in the spelling that device libraries search for.
-func setETag(header http.Header, tag string) {
-	header["ETag"] = []string{tag}
-}
-
-// wantsETag reports whether the client asked for the ETag.
-func wantsETag(r *http.Request) bool {
-	return strings.EqualFold(r.Header.Get("X-Firebase-Etag"), "true")
-}
-
 // showTrace tells a client with a debugging token which rules were tried.
-func (c *call) showTrace(trace string) {
+func (a *reply) showTrace(trace string) {
 	if trace == "" {
 		return
 	}
@@ -92,6 +64,6 @@ func (c *call) showTrace(trace string) {
 		}
 		return r
 	}, trace)
-	c.w.Header().Set("X-Service-Auth-Debug", trace)
-	c.w.Header().Set("X-Firebase-Auth-Debug", trace)
+	a.w.Header().Set("X-Service-Auth-Debug", trace)
+	a.w.Header().Set("X-Firebase-Auth-Debug", trace)
 }

@@ -9,31 +9,32 @@ const (
 	RouteStream = "stream"
 )
 
-// A Noter is a ResponseWriter that is told what a request turned out to be: its
-// route, and its database, which is there. The last word counts.
+// A Noter is a ResponseWriter that is told what a request turned out to be.
 type Noter interface {
+	// Note says its route, and its database, which exists. The last word counts.
 	Note(route, database string)
+	// NoteIdentified says that its credential is good.
+	NoteIdentified()
 }
 
-// note tells the Noter around a ResponseWriter, if there is one.
+// note tells a ResponseWriter that is a Noter.
 func note(w http.ResponseWriter, route, database string) {
-	for {
-		if n, ok := w.(Noter); ok {
-			n.Note(route, database)
-			return
-		}
-		inner, ok := w.(interface{ Unwrap() http.ResponseWriter })
-		if !ok {
-			return
-		}
-		w = inner.Unwrap()
+	if n, ok := w.(Noter); ok {
+		n.Note(route, database)
+	}
+}
+
+// noteIdentified tells it that the credential of the request is good.
+func noteIdentified(w http.ResponseWriter) {
+	if n, ok := w.(Noter); ok {
+		n.NoteIdentified()
 	}
 }
 
 // route returns the route to a target.
 func (t target) route() string {
-	if t.special() {
-		return RouteRules
+	if t.isData() {
+		return RouteData
 	}
-	return RouteData
+	return RouteRules
 }

@@ -32,6 +32,13 @@ func parseQuery(query string) (values, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, err, "the query string cannot be parsed")
 	}
+	for name, list := range v {
+		// This one is spelled in any letter case, as the header of its name is.
+		if name != overrideName && strings.EqualFold(name, overrideName) {
+			delete(v, name)
+			v[overrideName] = append(v[overrideName], list...)
+		}
+	}
 	return values(v), nil
 }
 
@@ -118,10 +125,10 @@ var rulesTable = map[string]param{
 // lookUp returns what is known of a parameter of a target.
 func (t target) lookUp(name string) (param, bool) {
 	entry, known := table[name]
-	if !t.special() {
+	if t.isData() {
 		return entry, known
 	}
-	if own, ok := rulesTable[name]; ok && t.rules {
+	if own, ok := rulesTable[name]; ok && t.kind == ofRules {
 		return own, true
 	}
 	return entry, known && entry.verbs == anything

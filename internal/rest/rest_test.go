@@ -17,7 +17,9 @@ import (
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -40,7 +42,7 @@ func serve(t testing.TB, change func(*rest.Options)) *server {
 		t.Fatal(err)
 	}
 	c := catalog.New(s, engine.Options{
-		Clock: engine.NewClock(time.Now, rand.Reader, s.LastMillis()), Verifier: verifier, Deadline: patience})
+		Clock: state.NewClock(time.Now, rand.Reader, s.LastMillis()), Verifier: verifier, Deadline: patience})
 	for _, name := range []string{"default", "closed"} {
 		d, err := c.Create(name)
 		if err != nil {
@@ -50,14 +52,14 @@ func serve(t testing.TB, change func(*rest.Options)) *server {
 			t.Fatal(err)
 		}
 		if name == "default" {
-			if err := d.SetRules(context.Background(), engine.OpenRules); err != nil {
+			if _, err := d.SetRules(context.Background(), state.OpenRules); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	opts := rest.Options{
 		Catalog: c, Logger: slog.New(slog.DiscardHandler), Now: time.Now,
-		DefaultDatabase: "default", MaxBody: 1 << 20, MaxBodies: 4 << 20,
+		Hosts: rest.Hosts{DefaultDatabase: "default"}, MaxBody: 1 << 20, MaxBodies: 4 << 20,
 	}
 	if change != nil {
 		change(&opts)
@@ -65,10 +67,14 @@ func serve(t testing.TB, change func(*rest.Options)) *server {
 	if opts.Dev {
 		opts.Create = func(ctx context.Context, name string) (*engine.Database, error) {
 			d, err := c.Create(name)
+			if fault.KindOf(err) == fault.Conflict {
+				d, err = c.Database(name)
+			}
 			if err != nil {
 				return nil, err
 			}
-			return d, d.SetRules(ctx, engine.OpenRules)
+			_, err = d.SetRules(ctx, state.OpenRules)
+			return d, err
 		}
 	}
 	srv := httptest.NewUnstartedServer(rest.New(opts))
@@ -256,7 +262,7 @@ func TestRulesDocument(t *testing.T) {
 	s := serve(t, nil)
 	a := "auth=" + secret
 	s.expect(
-		`GET /.settings/rules.json?ns=closed&`+a, `200 `+strings.TrimSpace(engine.ClosedRules),
+		`GET /.settings/rules.json?ns=closed&`+a, `200 `+strings.TrimSpace(state.ClosedRules),
 		`PUT /.settings/rules.json?ns=closed {"rules":{}}`, `403 `+errorBody(`Permission denied`),
 		`PUT /.settings/rules.json?ns=closed&`+a, `400 `+errorBody(`Error: No data supplied.`),
 		`PUT /.settings/rules.json?ns=closed&`+a+` {"rules":{".read":"auth"}}`, `400 `+errorBody(`1:20: Expression must evaluate to a boolean.\n`),
@@ -325,4 +331,18 @@ func TestExplain(t *testing.T) {
 	if !strings.HasPrefix(got, `200 {"path":"/p","how":"keys",`) {
 		t.Errorf("a query by key is explained by %s", got)
 	}
+}
+
+// TestDatabaseThatWasHalfMade: a kill may come when a database has its name, and no rules
+// yet. A write goes on with making it.
+func TestDatabaseThatWasHalfMade(t *testing.T) {
+	s := serve(t, func(o *rest.Options) {
+		o.Dev = true
+		if _, err := o.Catalog.Create("half"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	s.expect("GET /a.json?ns=half", "200 null")
+	s.expect("PUT /a.json?ns=half 1", "200 1")
+	s.expect("GET /a.json?ns=half", "200 1")
 }

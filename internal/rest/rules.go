@@ -4,8 +4,8 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/state"
 )
 
 // maxRules bounds the text that is read as a rules document; what a document may
@@ -23,7 +23,7 @@ func (c *call) rules() error {
 	switch c.verb {
 	case get, head:
 		if c.database == nil {
-			return c.respond(http.StatusOK, text(engine.OpenRules)) // what it will have
+			return c.reply.respond(http.StatusOK, text(state.OpenRules)) // what it will have
 		}
 		document := text(c.database.Rules())
 		if c.params.strict {
@@ -32,7 +32,7 @@ func (c *call) rules() error {
 		if c.params.print == pretty {
 			c.params.print = compact // the document is shown as it was written
 		}
-		return c.respond(http.StatusOK, document)
+		return c.reply.respond(http.StatusOK, document)
 	case put:
 		return c.putRules()
 	}
@@ -41,11 +41,10 @@ func (c *call) rules() error {
 
 // putRules replaces the rules document, or only checks the new one.
 func (c *call) putRules() error {
-	body, _, err := c.body()
-	if err != nil {
+	if _, err := c.body.open(0); err != nil {
 		return err
 	}
-	document, err := io.ReadAll(io.LimitReader(body, maxRules+1))
+	document, err := io.ReadAll(io.LimitReader(&c.body, maxRules+1))
 	switch {
 	case err != nil:
 		return bodyError(err, c.verb)
@@ -55,9 +54,9 @@ func (c *call) putRules() error {
 		return fault.New(fault.TooLarge, "the rules document is larger than %d bytes", maxRules)
 	}
 	if c.params.dryRun {
-		err = engine.CheckRules(string(document))
+		err = state.CheckRules(string(document))
 	} else if err = c.create(); err == nil {
-		err = c.database.SetRules(c.r.Context(), string(document))
+		_, err = c.database.SetRules(c.r.Context(), string(document))
 	}
 	if err != nil {
 		return err
@@ -65,5 +64,5 @@ func (c *call) putRules() error {
 	if !c.params.dryRun && c.database.IsOpen() {
 		c.opts.Logger.Warn("the rules let everybody read or write everything", "database", c.name)
 	}
-	return c.respond(http.StatusOK, text(`{"status":"ok"}`))
+	return c.reply.respond(http.StatusOK, text(`{"status":"ok"}`))
 }

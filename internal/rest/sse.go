@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/watch"
 )
 
 // keepAliveFrame says that the server is there. A comment line would be simpler,
@@ -18,9 +18,9 @@ const (
 )
 
 // encodeFrame returns a change as it goes over the wire.
-func encodeFrame(e *engine.Event) []byte {
+func encodeFrame(e *watch.Event) []byte {
 	name := "put"
-	if e.Kind == engine.Patch {
+	if e.Kind == watch.Patch {
 		name = "patch"
 	}
 	frame := make([]byte, 0, len(e.Text)+24)

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/watch"
 )
 
-var frameEvent = engine.Event{Kind: engine.Put, Text: bytes.Repeat([]byte("x"), 200)}
+var frameEvent = watch.Event{Kind: watch.Put, Text: bytes.Repeat([]byte("x"), 200)}
 
 // TestFrameAllocatesOnce: it is made once for all streams that are told the same.
 func TestFrameAllocatesOnce(t *testing.T) {

@@ -9,8 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/state"
+	"github.com/livetree/livetree/internal/watch"
 )
 
 const (
@@ -34,22 +35,25 @@ func wantsStream(header http.Header) bool {
 
 // watch answers GET with a stream.
 func (c *call) watch() error {
-	if err := c.checkStream(); err != nil {
+	if _, err := c.condition(); err != nil {
+		return err
+	}
+	if err := c.params.checkStream(); err != nil {
 		return err
 	}
 	if err := c.create(); err != nil {
 		return err
 	}
-	s := &stream{streams: c.opts.Streams, now: c.opts.Now, dialect: c.dialect(), resume: c.params.resume, epoch: c.database.Epoch()}
-	request := engine.WatchRequest{
-		Path: c.path(), Form: c.params.form, Priority: c.target.priority, Query: c.params.filter(),
-		Who: c.who, Wake: s.wake, Done: c.waiting(),
+	s := &stream{streams: c.opts.Streams, now: c.opts.Now, dialect: c.reply.dialect, resume: c.params.resume, epoch: c.database.Epoch()}
+	request := watch.Request{
+		Path: c.path(), Form: c.params.form, Priority: c.target.kind == ofPriority, Query: c.params.filter(),
+		Who: c.who, Wake: s.wake, Done: waiting(c.r),
 	}
 	if epoch, position, ok := parseID(c.r.Header.Get("Last-Event-ID")); ok && s.resume && epoch == s.epoch {
 		request.Resume, request.Behind = true, position
 	}
-	watch, trace, err := c.database.Watch(request)
-	c.showTrace(trace)
+	watch, trace, err := c.database.Watches().Open(request)
+	c.reply.showTrace(trace)
 	if err != nil {
 		return err
 	}
@@ -64,37 +68,30 @@ func (c *call) watch() error {
 // open begins to tell.
 func (c *call) open(s *stream) error {
 	note(c.w, RouteStream, c.name)
-	c.setStreamHeaders()
+	header := c.w.Header()
+	header.Set("Content-Type", streamType)
+	header.Set("X-Accel-Buffering", "no") // for nginx, which would gather events
 	if c.r.ProtoMajor == 1 {
-		return c.takeOver(s)
+		return s.takeOver(c.w)
 	}
-	c.serveStream(s)
+	s.serve(c.w, c.r)
 	return nil
 }
 
-// checkStream refuses what does not go with a stream.
-func (c *call) checkStream() error {
-	if _, err := c.condition(); err != nil {
-		return err
-	}
+// checkStream refuses parameters that do not go with a stream.
+func (p *params) checkStream() error {
 	for name, given := range map[string]bool{
-		"shallow":      c.params.shallow,
-		"callback":     c.params.callback != "",
-		"download":     c.params.download != "",
-		"explain":      c.params.explain,
-		"print=silent": c.params.print == silent,
+		"shallow":      p.shallow,
+		"callback":     p.callback != "",
+		"download":     p.download != "",
+		"explain":      p.explain,
+		"print=silent": p.print == silent,
 	} {
 		if given {
 			return fault.New(fault.Invalid, "%s cannot be used with a stream", name)
 		}
 	}
 	return nil
-}
-
-func (c *call) setStreamHeaders() {
-	header := c.w.Header()
-	header.Set("Content-Type", streamType)
-	header.Set("X-Accel-Buffering", "no") // for nginx, which would gather events
 }
 
 // A stream is one client that is told of changes. It has a goroutine only while
@@ -117,10 +114,10 @@ type stream struct {
 	ending atomic.Pointer[string]
 }
 
-// A source is what a stream tells of, such as an engine.Watch.
+// A source is what a stream tells of, such as an watch.Watch.
 type source interface {
 	// Next returns the next event; false if there is none now.
-	Next() (*engine.Event, bool)
+	Next() (*watch.Event, bool)
 	// Recheck is called now and then.
 	Recheck()
 	Close()
@@ -223,7 +220,7 @@ func (s *stream) tell() (ended string) {
 			out = append(out, keepAliveFrame...)
 		case !ok:
 			return s.flush(out)
-		case e.Kind >= engine.Cancel:
+		case e.Kind >= watch.Cancel:
 			_ = s.flush(append(out, s.dialect.lastFrame(e.Kind)...))
 			return endings[e.Kind]
 		default:
@@ -234,7 +231,7 @@ func (s *stream) tell() (ended string) {
 }
 
 // tellEvent sends an event behind what was gathered, or gathers it, too.
-func (s *stream) tellEvent(out []byte, e *engine.Event) (gathered []byte, ended string) {
+func (s *stream) tellEvent(out []byte, e *watch.Event) (gathered []byte, ended string) {
 	s.streams.sent(e, s.now)
 	if e.Data != nil {
 		if len(out) > 0 {
@@ -260,8 +257,8 @@ func (s *stream) tellEvent(out []byte, e *engine.Event) (gathered []byte, ended 
 	return out[:0], ended
 }
 
-var endings = map[engine.EventKind]string{
-	engine.Cancel: endedCancelled, engine.Revoked: endedRevoked, engine.End: endedBehind,
+var endings = map[watch.EventKind]string{
+	watch.Cancel: endedCancelled, watch.Revoked: endedRevoked, watch.End: endedBehind,
 }
 
 var gatherBuffers = sync.Pool{New: func() any {
@@ -291,8 +288,8 @@ func whyEnded(err error) string {
 }
 
 // print sends an event whose data is read from the store on the way.
-func (s *stream) print(e *engine.Event) (ended string) {
-	w := &frameWriter{stream: s, started: s.now()}
+func (s *stream) print(e *watch.Event) (ended string) {
+	w := &frameWriter{stream: s}
 	buffer := gatherBuffers.Get().(*[]byte)
 	defer gatherBuffers.Put(buffer)
 	w.buf = (*buffer)[:0]
@@ -302,7 +299,7 @@ func (s *stream) print(e *engine.Event) (ended string) {
 	w.buf = append(w.buf, putHead...)
 	err := e.Data.PrintTo(w)
 	_ = e.Data.Close()
-	if errors.Is(err, engine.ErrUnwanted) {
+	if errors.Is(err, state.ErrUnwanted) {
 		return endedByClient
 	}
 	if err != nil && w.failed == nil {
@@ -310,7 +307,7 @@ func (s *stream) print(e *engine.Event) (ended string) {
 		// event: if a part of the frame is out, it stays without its end.
 		s.streams.opts.Logger.Error("a stream was cut off", "error", err)
 		if !w.sent {
-			_ = s.out.write(s.dialect.lastFrame(engine.Cancel))
+			_ = s.out.write(s.dialect.lastFrame(watch.Cancel))
 		}
 		return endedDamaged
 	}
@@ -327,11 +324,10 @@ func (s *stream) print(e *engine.Event) (ended string) {
 // slow clients.
 type frameWriter struct {
 	*stream
-	buf     []byte
-	failed  error
-	started time.Time // of the current rateWindow
-	window  int64     // bytes written in it
-	sent    bool      // a part of the event
+	buf    []byte
+	failed error
+	rate   rate // at which the client takes it
+	sent   bool // a part of the event
 }
 
 func (w *frameWriter) Write(p []byte) (int, error) {
@@ -354,17 +350,13 @@ func (w *frameWriter) flush() error {
 }
 
 func (w *frameWriter) send(p []byte) error {
-	now := w.now()
-	if elapsed := now.Sub(w.started); elapsed > rateWindow {
-		if float64(w.window) < readRate*elapsed.Seconds() {
-			w.failed = errSlowReader
-			return w.failed
-		}
-		w.started, w.window = now, 0
+	if w.failed = w.rate.check(); w.failed != nil {
+		return w.failed
 	}
-	w.window += int64(len(p))
 	w.sent = true
+	begun := w.now()
 	w.failed = w.out.write(p)
+	w.rate.count(len(p), w.now().Sub(begun))
 	return w.failed
 }
 

@@ -25,8 +25,10 @@ import (
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/hub"
 	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
+	"github.com/livetree/livetree/internal/watch"
 )
 
 // A streaming server is one under test, over HTTPS and over plain HTTP, with a
@@ -50,11 +52,11 @@ func serveStreams(t testing.TB, opts rest.StreamOptions) *streaming {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &streaming{t: t, budget: engine.NewStreamBudget(256 << 20)}
+	s := &streaming{t: t, budget: watch.NewBudget(256 << 20)}
 	s.catalog = catalog.New(db, engine.Options{
-		Clock: engine.NewClock(time.Now, rand.Reader, db.LastMillis()), Streams: s.budget, Deadline: patience})
+		Clock: state.NewClock(time.Now, rand.Reader, db.LastMillis()), Streams: s.budget, Deadline: patience})
 	if s.database, err = s.catalog.Create("default"); err == nil {
-		err = s.database.SetRules(t.Context(), engine.OpenRules)
+		_, err = s.database.SetRules(t.Context(), state.OpenRules)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +65,7 @@ func serveStreams(t testing.TB, opts rest.StreamOptions) *streaming {
 	beUnhurried(&opts)
 	s.streams = rest.NewStreams(opts)
 	handler := rest.New(rest.Options{Catalog: s.catalog, Logger: opts.Logger, Now: time.Now,
-		DefaultDatabase: "default", MaxBody: 1 << 20, MaxBodies: 4 << 20, Streams: s.streams})
+		Hosts: rest.Hosts{DefaultDatabase: "default"}, MaxBody: 1 << 20, MaxBodies: 4 << 20, Streams: s.streams})
 	s.secure, s.plain = httptest.NewUnstartedServer(handler), httptest.NewUnstartedServer(handler)
 	s.secure.EnableHTTP2 = true
 	for _, server := range []*httptest.Server{s.secure, s.plain} {

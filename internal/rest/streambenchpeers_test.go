@@ -36,6 +36,7 @@ import (
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -226,10 +227,10 @@ func liveTreePeer(t *testing.T) (peerAnswer, map[string]peerFunc) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := catalog.New(s, engine.Options{Clock: engine.NewClock(time.Now, rand.Reader, s.LastMillis())})
+	c := catalog.New(s, engine.Options{Clock: state.NewClock(time.Now, rand.Reader, s.LastMillis())})
 	d, err := c.Create("default")
 	if err == nil {
-		err = d.SetRules(t.Context(), engine.OpenRules)
+		_, err = d.SetRules(t.Context(), state.OpenRules)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -237,7 +238,7 @@ func liveTreePeer(t *testing.T) (peerAnswer, map[string]peerFunc) {
 	// No keep-alives: the bare server has none.
 	streams := rest.NewStreams(rest.StreamOptions{KeepAlive: time.Hour, Logger: slog.New(slog.DiscardHandler)})
 	handler := rest.New(rest.Options{Catalog: c, Logger: slog.New(slog.DiscardHandler), Now: time.Now,
-		DefaultDatabase: "default", MaxBody: 1 << 20, MaxBodies: 4 << 20, Streams: streams})
+		Hosts: rest.Hosts{DefaultDatabase: "default"}, MaxBody: 1 << 20, MaxBodies: 4 << 20, Streams: streams})
 	write := func(args []string) (peerAnswer, error) {
 		at, err := tree.ParsePath(args[0])
 		if err != nil {

@@ -13,17 +13,17 @@ import (
 // takeOver takes the connection of an HTTP/1.1 request away from net/http, whose
 // goroutine and buffers would stay for as long as the stream does. Without a
 // length and without chunks, the end of the connection is the end of the stream.
-func (c *call) takeOver(s *stream) error {
-	conn, _, err := http.NewResponseController(c.w).Hijack()
+func (s *stream) takeOver(w http.ResponseWriter) error {
+	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		s.watch.Close()
 		s.streams.remove(s, "")
 		return fmt.Errorf("take a connection over: %w", err)
 	}
 	_ = conn.SetDeadline(time.Time{}) // a write sets its own
-	header := c.w.Header()
+	header := w.Header()
 	header.Set("Connection", "close")
-	header.Set("Date", c.opts.Now().UTC().Format(http.TimeFormat))
+	header.Set("Date", s.now().UTC().Format(http.TimeFormat))
 	var head bytes.Buffer
 	head.WriteString("HTTP/1.1 200 OK\r\n")
 	_ = header.Write(&head) // to memory
@@ -122,16 +122,16 @@ func peerOf(conn net.Conn) peer {
 	}
 }
 
-// serveStream serves a stream over HTTP/2, which cannot be taken over: the
+// serve serves a stream over HTTP/2, which cannot be taken over: the
 // handler stays.
-func (c *call) serveStream(s *stream) {
+func (s *stream) serve(w http.ResponseWriter, r *http.Request) {
 	woken := make(chan struct{}, 1)
-	out := &responseWriter{w: c.w, control: http.NewResponseController(c.w), patience: s.patience()}
+	out := &responseWriter{w: w, control: http.NewResponseController(w), patience: s.patience()}
 	s.out = out
 	s.start = func() { woken <- struct{}{} }
 	s.state.Store(streamIdle)
 	s.wake()
-	done := c.r.Context().Done()
+	done := r.Context().Done()
 	for {
 		select {
 		case <-woken:

@@ -3,11 +3,14 @@ package rest_test
 import (
 	"bufio"
 	"fmt"
+	"net/http"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/state"
 )
 
 // resume opens a stream that goes on behind an id, over plain HTTP.
@@ -59,7 +62,7 @@ func TestResumeInAnotherDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.database, err = s.catalog.Create("default"); err == nil {
-		err = s.database.SetRules(t.Context(), engine.OpenRules)
+		_, err = s.database.SetRules(t.Context(), state.OpenRules)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -73,4 +76,57 @@ func TestResumeInAnotherDatabase(t *testing.T) {
 	if _, got := splitID(t, frame); got != put("/", `{"new":9}`) {
 		t.Errorf("behind an id of the database that was dropped comes %q, want all that is there", got)
 	}
+}
+
+// TestForgedResume: a client that makes up an id is not told what was overwritten
+// before the time opened the location for it.
+func TestForgedResume(t *testing.T) {
+	s := serveStreams(t, rest.StreamOptions{})
+	opens := time.Now().Add(time.Second).UnixMilli()
+	document := fmt.Sprintf(`{"rules": {".write": true, "open": {".read": true}, "a": {".read": "now > %d"}}}`, opens)
+	if _, err := s.database.SetRules(t.Context(), document); err != nil {
+		t.Fatal(err)
+	}
+	s.write("/open", "1")
+	s.write("/a", `"hidden"`)
+	s.write("/a", `"shown"`)
+	id := s.firstID("/open.json")
+	epoch, text, _ := strings.Cut(id, "-")
+	last, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("the id %q: %v", id, err)
+	}
+	await(t, "the time to open the location", func() bool { return s.allows("/a.json") })
+	for position := range last {
+		forged := fmt.Sprintf("%s-%d", epoch, position)
+		frame, err := s.resume("/a.json", forged).frame()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, got := splitID(t, frame); got != put("/", `"shown"`) {
+			t.Errorf("after the forged id %s comes %q, want what is there", forged, got)
+		}
+	}
+}
+
+// firstID returns the id of the first event of a stream.
+func (s *streaming) firstID(target string) string {
+	s.t.Helper()
+	frame, err := s.resume(target, "").frame()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	id, _ := splitID(s.t, frame)
+	return id
+}
+
+// allows reports whether everybody may read a location now.
+func (s *streaming) allows(target string) bool {
+	s.t.Helper()
+	answer, err := s.plain.Client().Get(s.plain.URL + target)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
 }

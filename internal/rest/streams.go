@@ -8,9 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/watch"
 )
 
 // StreamOptions configure Streams.
@@ -113,7 +114,7 @@ func (s *Streams) Stats() StreamStats {
 }
 
 // sent counts an event that is about to be sent.
-func (s *Streams) sent(e *engine.Event, now func() time.Time) {
+func (s *Streams) sent(e *watch.Event, now func() time.Time) {
 	s.events.Add(1)
 	if e.Millis > 0 {
 		s.lag.Observe(time.Duration(now().UnixMilli()-e.Millis) * time.Millisecond)
@@ -225,7 +226,7 @@ func (s *Streams) Close(ctx context.Context) {
 	begun := s.opts.Now()
 	for i, one := range all {
 		// Those that end by themselves meanwhile need not be waited for.
-		pace(ctx, begun.Add(s.opts.Spread*time.Duration(i)/time.Duration(len(all))).Sub(s.opts.Now()))
+		_ = pause.For(ctx, begun.Add(s.opts.Spread*time.Duration(i)/time.Duration(len(all))).Sub(s.opts.Now()))
 		one.end(endedDraining)
 	}
 	if !s.awaitEmpty(ctx) {
@@ -255,19 +256,6 @@ func (s *Streams) awaitEmpty(ctx context.Context) bool {
 		return true
 	case <-late.C:
 		return false
-	}
-}
-
-// pace waits for some time, or until ctx ends.
-func pace(ctx context.Context, wait time.Duration) {
-	if wait <= 0 {
-		return
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 

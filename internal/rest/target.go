@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/livetree/livetree/internal/fault"
@@ -76,34 +77,50 @@ func override(v verb, header http.Header, values values) (verb, error) {
 	return result, nil
 }
 
-// A target is what the path of a URL names: a location, or its priority.
+// A kind is what sort of thing a target is.
+type kind uint8
+
+const (
+	ofNode       kind = iota // the node at a path
+	ofPriority               // the priority of the node at a path
+	ofRules                  // the rules document
+	ofOption                 // an option of the database
+	ofDatabases              // the list of databases
+	ofOperations             // the stream of operations on the database
+)
+
+// A target is what the path of a URL names.
 type target struct {
-	path     tree.Path
-	priority bool
-	rules    bool   // neither of them, but the rules document
-	option   string // or an option of the database
-	inspect  bool   // or the list of databases
-	profile  bool   // or the stream of operations on the database
-	upload   bool   // a location, to which a form with a file is sent
+	kind   kind
+	path   tree.Path // of a node or a priority
+	option string    // the name of an option
+	upload bool      // the body is a form with a file in it, for a node or a priority
 }
 
-// special reports whether it is not a location.
-func (t target) special() bool { return t.rules || t.option != "" || t.inspect || t.profile }
+// isData reports whether the target is part of the tree. All others are the
+// operator's.
+func (t target) isData() bool { return t.kind == ofNode || t.kind == ofPriority }
 
 // methods lists what can be done with a target.
 func (t target) methods() string {
-	switch {
-	case t.rules, t.option != "":
+	switch t.kind {
+	case ofRules, ofOption:
 		return "GET, HEAD, PUT, OPTIONS"
-	case t.profile:
+	case ofOperations:
 		return "GET, OPTIONS"
-	case t.inspect:
+	case ofDatabases:
 		return "GET, HEAD, OPTIONS"
-	case t.upload:
-		return "POST, OPTIONS"
+	case ofNode, ofPriority:
+		if t.upload {
+			return "POST, OPTIONS"
+		}
+		return allowedMethods
 	}
-	return allowedMethods
+	panic(t.kind.unknown())
 }
+
+// unknown is what a switch over all kinds panics with.
+func (k kind) unknown() string { return "rest: there is no kind " + strconv.Itoa(int(k)) }
 
 const (
 	suffix          = ".json"
@@ -141,11 +158,11 @@ func parseTarget(escaped string) (target, error) {
 			continue
 		}
 		key, err := url.PathUnescape(piece)
-		if err != nil || t.priority {
+		if err != nil || t.kind == ofPriority {
 			return target{}, errPath
 		}
 		if key == prioritySegment {
-			t.priority = true
+			t.kind = ofPriority
 			continue
 		}
 		if err := tree.CheckKey(key); err != nil {
@@ -170,18 +187,18 @@ func (t *target) parsePlain(location string) (err error) {
 // parseSpecial reads what is not a location; false if it is one.
 func parseSpecial(location string) (t target, ok bool, err error) {
 	if location == inspectLocation {
-		return target{inspect: true}, true, nil
+		return target{kind: ofDatabases}, true, nil
 	}
 	name, ok := strings.CutPrefix(location, settingsPrefix)
 	switch {
 	case !ok || strings.Contains(name, "/"):
 		return target{}, false, nil
 	case name == "rules":
-		return target{rules: true}, true, nil
+		return target{kind: ofRules}, true, nil
 	case name == "profile":
-		return target{profile: true}, true, nil
+		return target{kind: ofOperations}, true, nil
 	case options[name].allowed != nil:
-		return target{option: name}, true, nil
+		return target{kind: ofOption, option: name}, true, nil
 	case settingNames.MatchString(name):
 		return target{}, true, errNoSetting
 	}
@@ -189,7 +206,7 @@ func parseSpecial(location string) (t target, ok bool, err error) {
 }
 
 // escapedPath returns the path of a URL as it was sent. URL.EscapedPath would
-// escape it anew if it holds a raw quote, say, and show an escaped slash in it as
+// escape it again if it holds a raw quote, say, and show an escaped slash in it as
 // a slash.
 func escapedPath(u *url.URL) string {
 	if u.RawPath != "" {
@@ -197,29 +214,3 @@ func escapedPath(u *url.URL) string {
 	}
 	return u.EscapedPath()
 }
-
-// databaseName returns the name of the database that a request is for: by the
-// parameter ns, by its host, or by default.
-func (h *Handler) databaseName(ns []string, host string) (string, error) {
-	if len(ns) > 0 { // an empty one is no name, and not none
-		return ns[0], nil
-	}
-	host = strings.TrimSuffix(strings.ToLower(hostname(host)), ".")
-	if name, ok := h.opts.HostMap[host]; ok {
-		return name, nil
-	}
-	if h.opts.Domain != "" {
-		label, ok := strings.CutSuffix(host, "."+strings.ToLower(h.opts.Domain))
-		if ok && label != "" {
-			return label, nil
-		}
-	}
-	if h.opts.DefaultDatabase != "" {
-		return h.opts.DefaultDatabase, nil
-	}
-	return "", errNoDatabase
-}
-
-// hostname returns a host without its port, and an IPv6 address without its
-// brackets.
-func hostname(host string) string { return (&url.URL{Host: host}).Hostname() }

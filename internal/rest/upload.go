@@ -23,9 +23,9 @@ func cutUpload(escaped string) (location string, ok bool) {
 	return location, ok
 }
 
-// uploaded returns the file in the form that a body is.
-func (c *call) uploaded(body io.Reader) (io.Reader, error) {
-	_, params, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+// uploaded returns the file in the form that a body of a type is.
+func uploaded(body io.Reader, contentType string) (io.Reader, error) {
+	_, params, err := mime.ParseMediaType(contentType)
 	if err != nil || params["boundary"] == "" {
 		return nil, fault.New(fault.Invalid, "an upload must be a multipart/form-data body")
 	}

@@ -1,11 +1,12 @@
 package rest
 
 import (
+	"io"
 	"net/http"
-	"strings"
 
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -19,7 +20,7 @@ func (c *call) write() error {
 		return err
 	}
 	commit, err := c.database.Write(c.r.Context(), req)
-	c.showTrace(commit.Trace)
+	c.reply.showTrace(commit.Trace)
 	for tries := 1; fault.KindOf(err) == fault.Precondition; tries++ {
 		shown, mismatch := c.mismatch(req.IfMatch)
 		switch {
@@ -34,10 +35,10 @@ func (c *call) write() error {
 		return err
 	}
 	if c.hides(req.Write) {
-		return c.respond(http.StatusOK, nullText)
+		return c.reply.respond(http.StatusOK, nullText)
 	}
 	c.tagWritten(commit)
-	return c.respond(http.StatusOK, c.echo(commit))
+	return c.reply.respond(http.StatusOK, echo(c.verb, commit))
 }
 
 // maxMismatches is how often a write is made whose condition did not hold, but
@@ -67,7 +68,7 @@ func (c *call) request() (engine.Request, error) {
 	if req.IfMatch, err = c.condition(); err != nil {
 		return req, err
 	}
-	if c.target.priority && c.verb&(patch|post) != 0 {
+	if c.target.kind == ofPriority && c.verb&(patch|post) != 0 {
 		return req, fault.New(fault.Invalid, "a priority is written with PUT or DELETE")
 	}
 	if c.verb == post && c.path().Depth() == tree.MaxDepth {
@@ -75,7 +76,7 @@ func (c *call) request() (engine.Request, error) {
 	}
 	if c.verb == del {
 		req.Write = tree.Put(c.path(), tree.Node{})
-		if c.target.priority {
+		if c.target.kind == ofPriority {
 			req.Write = tree.PutPriority(c.path(), tree.Node{})
 		}
 		return req, nil
@@ -86,12 +87,17 @@ func (c *call) request() (engine.Request, error) {
 
 // decode reads the body.
 func (c *call) decode() (tree.Write, error) {
-	body, opts, err := c.body()
+	depth := c.path().Depth()
+	if c.verb == post {
+		depth++
+	}
+	opts, err := c.body.open(depth)
 	if err != nil {
 		return tree.Write{}, err
 	}
+	var body io.Reader = &c.body
 	if c.target.upload {
-		if body, err = c.uploaded(body); err != nil {
+		if body, err = uploaded(body, c.r.Header.Get("Content-Type")); err != nil {
 			return tree.Write{}, err
 		}
 	}
@@ -99,7 +105,7 @@ func (c *call) decode() (tree.Write, error) {
 	switch {
 	case c.verb == patch:
 		w, err = tree.DecodePatch(body, c.path(), opts)
-	case c.target.priority:
+	case c.target.kind == ofPriority:
 		var n tree.Node
 		n, err = tree.DecodePriority(body, opts)
 		w = tree.PutPriority(c.path(), n)
@@ -130,8 +136,12 @@ func (c *call) condition() (string, error) {
 func (c *call) mismatch(sent string) (shown bool, err error) {
 	snapshot := c.snapshot()
 	defer snapshot.Close()
-	if _, err := snapshot.AllowRead(c.who, c.path(), nil); err != nil {
+	_, err = snapshot.AllowRead(c.who, c.path(), nil)
+	switch {
+	case fault.KindOf(err) == fault.Denied:
 		return true, fault.New(fault.Precondition, "the ETag does not match")
+	case err != nil: // it was dropped since
+		return true, err
 	}
 	tag, err := snapshot.ETag(c.path())
 	if err != nil || tag == sent {
@@ -142,14 +152,26 @@ func (c *call) mismatch(sent string) (shown bool, err error) {
 		return true, err
 	}
 	defer func() { _ = body.Close() }()
+	if err := c.chargeCurrent(body); err != nil {
+		return true, err
+	}
 	setETag(c.w.Header(), tag)
 	c.params.print = compact
-	return true, c.respond(http.StatusPreconditionFailed, body)
+	return true, c.reply.respond(http.StatusPreconditionFailed, body)
+}
+
+// chargeCurrent takes the memory of the answer to a write that was not made, which
+// may be as large as that to any read.
+func (c *call) chargeCurrent(body content) error {
+	if _, known := body.Size(); !known {
+		return c.usage.chargeAnswer(longAnswer, false)
+	}
+	return c.usage.chargeContent(body)
 }
 
 // current returns what is at the target of a write.
-func (c *call) current(snapshot *engine.Snapshot) (content, error) {
-	if c.target.priority {
+func (c *call) current(snapshot *state.View) (content, error) {
+	if c.target.kind == ofPriority {
 		priority, err := snapshot.Priority(c.path())
 		return text(tree.AppendLeaf(nil, priority)), err
 	}
@@ -158,37 +180,8 @@ func (c *call) current(snapshot *engine.Snapshot) (content, error) {
 
 // tagWritten sets the ETag of what was written, if the client asked for it.
 func (c *call) tagWritten(commit engine.Commit) {
-	if !wantsETag(c.r) || c.verb == patch || c.target.priority {
+	if !wantsETag(c.r) || c.verb == patch || c.target.kind == ofPriority {
 		return
 	}
 	setETag(c.w.Header(), c.database.ETagOf(commit.Assignments[0].Node))
-}
-
-// echo returns what a write is answered with.
-func (c *call) echo(commit engine.Commit) content {
-	switch {
-	case c.verb == del:
-		return nullText
-	case c.verb == post:
-		return text(append(tree.AppendString([]byte(`{"name":`), commit.Key), '}'))
-	case c.verb == patch && commit.Patch:
-		return echoPatch(commit.Assignments)
-	case c.verb == patch:
-		return nullText
-	}
-	return echoNode(commit.Assignments[0].Node)
-}
-
-// trimTag takes the quotes and the mark of a weak ETag off.
-func trimTag(tag string) string {
-	tag = strings.TrimPrefix(strings.TrimSpace(tag), "W/")
-	if len(tag) >= 2 && tag[0] == '"' && tag[len(tag)-1] == '"' {
-		tag = tag[1 : len(tag)-1]
-	}
-	return tag
-}
-
-// validTag reports whether a text can be an ETag of ours: no list, no wildcard.
-func validTag(tag string) bool {
-	return tag != "" && !strings.ContainsAny(tag, ` *,"`)
 }

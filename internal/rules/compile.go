@@ -44,7 +44,7 @@ func (c *compiler) fail(offset int, format string, args ...any) {
 	c.problems = append(c.problems, c.lines.problem(offset, format, args...))
 }
 
-// Texts of the live service (facts §6.1, §6.2).
+// Texts of the live service, which clients and tools show.
 const (
 	textExpectedBrace = "Expected '{'."
 	textKey           = `String can't contain ".", "#", "$", "/", "[", or "]"`

@@ -96,15 +96,6 @@ func (c *Coverage) note(r *rule, result bool, failure *expr.Failure) {
 	}
 }
 
-// Rules returns what each rule came to, in the order of the text.
-func (c *Coverage) Rules() []RuleCoverage {
-	list := make([]RuleCoverage, 0, len(c.rules))
-	for _, rc := range c.rules {
-		list = append(list, *rc)
-	}
-	return list
-}
-
 // Outcomes returns how many different outcomes were seen, and how many there can
 // be: two, or one if the rule is just true or false.
 func (rc RuleCoverage) Outcomes() (seen, possible int) {

@@ -11,6 +11,12 @@ import (
 type Data interface {
 	// Look returns the leaf and the priority at a path, null where there is none.
 	Look(tree.Path) (leaf, priority tree.Leaf, err error)
+	// Kind returns the kind of the leaf at a path, Null where there is none. It does
+	// not read the leaf.
+	Kind(tree.Path) (tree.Kind, error)
+	// Priority returns the priority at a path, null where there is none. It does not
+	// read the leaf.
+	Priority(tree.Path) (tree.Leaf, error)
 	// Exists reports whether there is data at or below a path.
 	Exists(tree.Path) (bool, error)
 	// NextChild returns the first key behind after, in key order, that the node
@@ -18,6 +24,17 @@ type Data interface {
 	// first child. It is asked only when a write deletes: whether what is left
 	// above is something.
 	NextChild(p tree.Path, after string) (key string, err error)
+}
+
+// A Meter is data that is read from somewhere else. A judgement is charged for what
+// that takes.
+type Meter interface {
+	Data
+	// BytesRead returns how many bytes were read so far.
+	BytesRead() int
+	// LookWithin is Look, but reports false for what is stored in more than most
+	// bytes, without decoding it.
+	LookWithin(p tree.Path, most int) (leaf, priority tree.Leaf, within bool, err error)
 }
 
 // A Query is what the variable query shows of a read.
@@ -59,6 +76,10 @@ func (d nodeData) Look(p tree.Path) (leaf, priority tree.Leaf, err error) {
 	n := d.root.At(p)
 	return n.Leaf(), n.Priority(), nil
 }
+
+func (d nodeData) Kind(p tree.Path) (tree.Kind, error) { return d.root.At(p).Leaf().Kind(), nil }
+
+func (d nodeData) Priority(p tree.Path) (tree.Leaf, error) { return d.root.At(p).Priority(), nil }
 
 func (d nodeData) Exists(p tree.Path) (bool, error) { return !d.root.At(p).IsNull(), nil }
 

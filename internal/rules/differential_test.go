@@ -250,6 +250,10 @@ func (s *subject) write() bool {
 	if err != nil || d.Allowed != want {
 		s.fail(made.text, d, err, want)
 	}
+	may, err := s.ruleset.MayWrite(s.request(), rules.InNode(s.data()), made.write.At, made.write.Patch)
+	if err != nil || want && !may {
+		s.fail("before its body is known, "+made.text, rules.Decision{Allowed: may}, err, want)
+	}
 	s.disturb(made.text, d, judge)
 	return want
 }

@@ -61,7 +61,7 @@ type syntaxError struct {
 
 // A reader reads the dialect of JSON that rules are written in: with comments,
 // commas behind the last element, and any character inside strings. Its texts
-// are those of the live service where one is known (facts §6.1). It gives up by
+// are those of the live service where one is known. It gives up by
 // panic(syntaxError), which read recovers.
 type reader struct {
 	source string

@@ -9,29 +9,10 @@ import (
 // maxReads bounds the paths that a decision names.
 const maxReads = 64
 
-// A footprint is data that remembers where it was looked at, unless it is off.
+// A footprint is where data was looked at, unless it is off.
 type footprint struct {
-	Data
 	off   bool
 	paths []tree.Path // none of them at or below another
-}
-
-// Look implements Data.
-func (f *footprint) Look(p tree.Path) (leaf, priority tree.Leaf, err error) {
-	f.add(p)
-	return f.Data.Look(p)
-}
-
-// Exists implements Data.
-func (f *footprint) Exists(p tree.Path) (bool, error) {
-	f.add(p)
-	return f.Data.Exists(p)
-}
-
-// NextChild implements Data.
-func (f *footprint) NextChild(p tree.Path, after string) (string, error) {
-	f.add(p)
-	return f.Data.NextChild(p, after)
 }
 
 // add remembers a path. A change at, above or below a remembered path counts as

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"sync"
@@ -16,16 +17,42 @@ type Request struct {
 	Auth tree.Node
 	// NowMillis is the variable now: the time that server values get, too.
 	NowMillis int64
+	// Drawn is the push key in the path of a write, empty if it has none.
+	Drawn string
+	// MaxSteps, if not 0, ends the judgement with ErrHeavy when it takes more steps.
+	// In any case a request has a number of steps for all its rules: see
+	// requestSteps. When they are used up, all rules are false.
+	MaxSteps int
+	// Done, if not nil, is closed when nobody waits for the decision any more. Then
+	// the judgement ends with ErrUnwanted.
+	Done <-chan struct{}
 	// Trace asks for an explanation.
 	Trace bool
 	// Once says that the decision is used at once and never looked at again: then
 	// it does not say what it depended on.
 	Once bool
 
+	// steps, if not 0, is used in place of requestSteps. It is for tests.
+	steps int
 	// observe, if set, is told of every rule that is asked and what it came to. A
 	// request that does not ask for a trace may be decided without asking any.
 	observe func(r *rule, p tree.Path, result bool, failure *expr.Failure)
 }
+
+// ErrHeavy says that a judgement takes more steps than Request.MaxSteps, ErrUnwanted
+// that nobody waits for it any more. There is no decision then.
+var (
+	ErrHeavy    = errors.New("the judgement takes too many steps")
+	ErrUnwanted = errors.New("nobody waits for the judgement any more")
+)
+
+// requestSteps is what the rules of one request may take together, a second or so,
+// and stepsPerByte what they may take beside that for each byte of a write: rules
+// look at all that it brings.
+const (
+	requestSteps = 20_000_000
+	stepsPerByte = 8
+)
 
 // A Decision is what a ruleset says to a request.
 type Decision struct {
@@ -40,8 +67,13 @@ type Decision struct {
 	Reads []tree.Path
 	// UsedNow says that the time had a part in it.
 	UsedNow bool
-	// OverBudget says that some rule was given up because it did too much.
+	// UsedDrawn says that some rule looked at the push key itself.
+	UsedDrawn bool
+	// OverBudget says that some rule was given up because it did too much, or all of
+	// them together.
 	OverBudget bool
+	// Steps is how much work the judgement was. It is there beside an error as well.
+	Steps int
 	// Trace explains the decision, if that was asked for, in one line of at most
 	// maxTrace bytes.
 	Trace string
@@ -60,13 +92,13 @@ func (r *Ruleset) Read(req Request, data Data, p tree.Path, q Query) (Decision, 
 	if rule, ok := r.opens(expr.Read, p); ok && !req.Trace {
 		return Decision{Allowed: true, Rule: rule}, nil
 	}
-	j := newJudge(r, req, data)
+	j := newJudge(r, req, data, 0)
 	defer j.release()
 	j.env.Query = q
 	j.trace.attempt("read", "", p, req.Auth)
 	granted, err := j.grant(expr.Read, p)
 	if err != nil {
-		return Decision{}, err
+		return Decision{Steps: j.env.Spent}, err
 	}
 	if !granted {
 		j.trace.say("No .read rule allowed the operation.")
@@ -79,7 +111,9 @@ func (r *Ruleset) Read(req Request, data Data, p tree.Path, q Query) (Decision, 
 type judge struct {
 	ruleset  *Ruleset
 	env      expr.Env
-	data     footprint
+	data     memory
+	done     <-chan struct{}
+	asked    int // how often a rule was asked
 	decision Decision
 	trace    tracer
 	observe  func(r *rule, p tree.Path, result bool, failure *expr.Failure)
@@ -96,12 +130,17 @@ type judge struct {
 
 var judges = sync.Pool{New: func() any { return new(judge) }}
 
-// newJudge returns a judge that is to be released.
-func newJudge(r *Ruleset, req Request, data Data) *judge {
+// newJudge returns a judge that is to be released, for a request of so many bytes.
+func newJudge(r *Ruleset, req Request, data Data, bytes int) *judge {
 	j := judges.Get().(*judge)
-	j.ruleset, j.observe = r, req.observe
-	j.data = footprint{Data: data, off: req.Once}
-	j.env = expr.Env{Auth: req.Auth, NowMillis: req.NowMillis, Before: &j.data}
+	j.ruleset, j.observe, j.done = r, req.observe, req.Done
+	j.env = expr.Env{Auth: req.Auth, NowMillis: req.NowMillis, Drawn: req.Drawn, Before: &j.data}
+	j.env.Limit = cmp.Or(req.steps, requestSteps) + stepsPerByte*bytes
+	if req.MaxSteps > 0 && req.MaxSteps < j.env.Limit {
+		j.env.Limit, j.env.Over = req.MaxSteps, ErrHeavy
+	}
+	j.data.begin(data, &j.env)
+	j.data.where.off = req.Once
 	j.trace.on = req.Trace
 	return j
 }
@@ -113,8 +152,9 @@ func (j *judge) release() {
 	clear(paths)
 	clear(wildcards)
 	j.after.clear()
+	j.data.forget()
 	*j = judge{
-		walk: walk{paths: paths[:0], wildcards: wildcards[:0]}, after: j.after,
+		walk: walk{paths: paths[:0], wildcards: wildcards[:0]}, after: j.after, data: j.data,
 		granted: cleared(j.granted), validated: cleared(j.validated),
 	}
 	judges.Put(j)
@@ -135,7 +175,7 @@ func cleared(m map[tree.Path]bool) map[tree.Path]bool {
 
 func (j *judge) decide(what string, allowed bool) Decision {
 	d := j.decision
-	d.Allowed, d.Reads, d.UsedNow = allowed, j.data.paths, j.env.UsedNow
+	d.Allowed, d.Reads, d.UsedNow, d.UsedDrawn, d.Steps = allowed, j.data.where.paths, j.env.UsedNow, j.env.UsedDrawn, j.env.Spent
 	if allowed {
 		j.trace.say(what + " was allowed.")
 	} else {
@@ -246,8 +286,28 @@ func (j *judge) grants(rule *rule, w *walk) (bool, error) {
 	return ok, err
 }
 
+// rulesBetween is after how many rules a judge looks whether the request is still
+// wanted.
+const rulesBetween = 64
+
+// left returns ErrUnwanted if nobody waits for the decision any more.
+func (j *judge) left() error {
+	if j.asked++; j.asked%rulesBetween != 0 {
+		return nil
+	}
+	select {
+	case <-j.done:
+		return ErrUnwanted
+	default:
+		return nil
+	}
+}
+
 // eval evaluates a rule at a location. A rule that fails is false.
 func (j *judge) eval(rule *rule, p tree.Path, wildcards []string) (bool, error) {
+	if err := j.left(); err != nil {
+		return false, err
+	}
 	j.env.Path, j.env.Wildcards = p, wildcards
 	result, err := rule.expr.Eval(&j.env)
 	failure, failed := errors.AsType[*expr.Failure](err)

@@ -8,7 +8,8 @@ import (
 	"github.com/livetree/livetree/internal/model"
 )
 
-// This file is the rules as simply as they can be written: from facts §6.3, over
+// This file is the rules as simply as they can be written: from the language as
+// it is documented, over
 // plain JSON values, with the states before and after a write both made. The
 // differential test compares the package with it.
 

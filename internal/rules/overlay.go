@@ -2,7 +2,6 @@ package rules
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -20,12 +19,8 @@ type overlay struct {
 	// added[i] counts the assignments before nodes[i] that bring data.
 	added      []int
 	priorities []tree.Assignment // of priorities, by path
-}
-
-func newOverlay(before Data, w tree.Write) *overlay {
-	o := &overlay{}
-	o.set(before, w)
-	return o
+	// survivors remembers the results of survives.
+	survivors map[tree.Path]bool
 }
 
 // set makes the overlay that of a write. It uses the memory that it has.
@@ -38,7 +33,7 @@ func (o *overlay) set(before Data, w tree.Write) {
 			o.nodes = append(o.nodes, a)
 		}
 	}
-	byPath := func(a, b tree.Assignment) int { return comparePaths(a.Path, b.Path) }
+	byPath := func(a, b tree.Assignment) int { return a.Path.Compare(b.Path) }
 	slices.SortFunc(o.nodes, byPath)
 	slices.SortFunc(o.priorities, byPath)
 	adding := 0
@@ -62,20 +57,6 @@ func (o *overlay) clear() {
 	*o = overlay{nodes: o.nodes[:0], added: o.added[:0], priorities: o.priorities[:0]}
 }
 
-// comparePaths orders paths such that everything below a path follows it, before
-// anything else. The order of siblings does not matter.
-func comparePaths(a, b tree.Path) int {
-	for !a.IsRoot() && !b.IsRoot() {
-		var x, y string
-		x, a = a.Cut()
-		y, b = b.Cut()
-		if c := strings.Compare(x, y); c != 0 {
-			return c
-		}
-	}
-	return a.Depth() - b.Depth()
-}
-
 // covering returns the node that the write puts at a path, alone or as a part
 // of something larger. It reports false where the state before shows through.
 func (o *overlay) covering(p tree.Path) (tree.Node, bool) {
@@ -95,7 +76,7 @@ func (o *overlay) covering(p tree.Path) (tree.Node, bool) {
 // search returns where an assignment to p is, or belongs.
 func (o *overlay) search(p tree.Path) (int, bool) {
 	return slices.BinarySearchFunc(o.nodes, p, func(a tree.Assignment, p tree.Path) int {
-		return comparePaths(a.Path, p)
+		return a.Path.Compare(p)
 	})
 }
 
@@ -115,7 +96,7 @@ func (o *overlay) below(p tree.Path) (all, adding int) {
 // priority returns the priority that the write gives to a node.
 func (o *overlay) priority(p tree.Path) (tree.Leaf, bool) {
 	i, found := slices.BinarySearchFunc(o.priorities, p, func(a tree.Assignment, p tree.Path) int {
-		return comparePaths(a.Path, p)
+		return a.Path.Compare(p)
 	})
 	if !found {
 		return tree.Leaf{}, false
@@ -151,6 +132,45 @@ func (o *overlay) Look(p tree.Path) (leaf, priority tree.Leaf, err error) {
 	return leaf, priority, err
 }
 
+// Kind implements expr.Data.
+func (o *overlay) Kind(p tree.Path) (tree.Kind, error) {
+	if n, ok := o.covering(p); ok {
+		return n.Leaf().Kind(), nil
+	}
+	if _, adding := o.below(p); adding > 0 {
+		return tree.Null, nil // a leaf with something below it becomes an object
+	}
+	return o.before.Kind(p)
+}
+
+// Priority implements expr.Data.
+func (o *overlay) Priority(p tree.Path) (tree.Leaf, error) {
+	if n, ok := o.covering(p); ok {
+		return n.Priority(), nil
+	}
+	priority, isGiven := o.priority(p)
+	if !isGiven {
+		var err error
+		if priority, err = o.before.Priority(p); err != nil {
+			return priority, err
+		}
+	}
+	all, adding := o.below(p)
+	if priority.IsNull() || adding > 0 || all == 0 && !isGiven {
+		return priority, nil
+	}
+	// Only what is there has a priority.
+	kind, err := o.before.Kind(p)
+	if err != nil || kind != tree.Null {
+		return priority, err
+	}
+	exists, err := o.Exists(p)
+	if !exists {
+		priority = tree.Leaf{}
+	}
+	return priority, err
+}
+
 // Exists implements expr.Data.
 func (o *overlay) Exists(p tree.Path) (bool, error) {
 	if n, ok := o.covering(p); ok {
@@ -170,7 +190,21 @@ func (o *overlay) Exists(p tree.Path) (bool, error) {
 // only deletes. It passes by the children that are gone, of which there are no
 // more than deletions.
 func (o *overlay) survives(p tree.Path) (bool, error) {
-	if leaf, _, err := o.before.Look(p); err != nil || !leaf.IsNull() {
+	if left, known := o.survivors[p]; known {
+		return left, nil
+	}
+	left, err := o.anyLeft(p)
+	if err == nil {
+		if o.survivors == nil {
+			o.survivors = make(map[tree.Path]bool)
+		}
+		o.survivors[p] = left
+	}
+	return left, err
+}
+
+func (o *overlay) anyLeft(p tree.Path) (bool, error) {
+	if kind, err := o.before.Kind(p); err != nil || kind != tree.Null {
 		return true, err // there was nothing below it to delete
 	}
 	for key := ""; ; {

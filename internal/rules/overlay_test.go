@@ -42,9 +42,11 @@ func TestOverlayIsTheStateAfter(t *testing.T) {
 			want := root.At(p)
 			leaf, priority, err := overlay.Look(p)
 			exists, err2 := overlay.Exists(p)
-			if leaf != want.Leaf() || priority != want.Priority() || exists == want.IsNull() || err != nil || err2 != nil {
-				t.Fatalf("%s\n%s\nat %s: %v %v %v, want %v %v %v", before.Export(nil), made.text, p,
-					leaf, priority, exists, want.Leaf(), want.Priority(), !want.IsNull())
+			kind, err3 := overlay.Kind(p)
+			alone, err4 := overlay.Priority(p)
+			if leaf != want.Leaf() || priority != want.Priority() || exists == want.IsNull() || kind != want.Leaf().Kind() || alone != priority || errors.Join(err, err2, err3, err4) != nil {
+				t.Fatalf("%s\n%s\nat %s: %v %v %v %v, want %v %v %v", before.Export(nil), made.text, p,
+					leaf, priority, exists, kind, want.Leaf(), want.Priority(), !want.IsNull())
 			}
 		}
 	}
@@ -70,6 +72,20 @@ func (c *countingData) Look(p tree.Path) (leaf, priority tree.Leaf, err error) {
 		return leaf, priority, err
 	}
 	return c.Data.Look(p)
+}
+
+func (c *countingData) Kind(p tree.Path) (tree.Kind, error) {
+	if err := c.ask(); err != nil {
+		return tree.Null, err
+	}
+	return c.Data.Kind(p)
+}
+
+func (c *countingData) Priority(p tree.Path) (tree.Leaf, error) {
+	if err := c.ask(); err != nil {
+		return tree.Leaf{}, err
+	}
+	return c.Data.Priority(p)
 }
 
 func (c *countingData) Exists(p tree.Path) (bool, error) {

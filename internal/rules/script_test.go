@@ -100,8 +100,11 @@ func (s *script) do(command, input string) string {
 	case "opens":
 		read, write := s.ruleset.OpensRoot()
 		return fmt.Sprintf("read %v, write %v", read, write)
+	case "patterns":
+		return s.patterns()
 	}
-	return s.indexes(words[0], at)
+	s.t.Fatalf("unknown command %q", words[0])
+	return ""
 }
 
 func (s *script) compile(input string) string {
@@ -196,23 +199,17 @@ func (s *script) decision(d rules.Decision, err error, options []string) string 
 	return text
 }
 
-func (s *script) indexes(command string, at tree.Path) string {
+// patterns prints the indexes with the locations that they are for.
+func (s *script) patterns() string {
 	var all []string
-	switch command {
-	case "indexes":
-		all = s.ruleset.Indexes(at)
-	case "above":
-		for p, indexes := range s.ruleset.IndexedAbove(at) {
-			all = append(all, fmt.Sprintf("%s %v", p, indexes))
+	for _, p := range s.ruleset.IndexPatterns() {
+		text := fmt.Sprintf("/%s: %s", strings.Join(p.Keys, "/"), p.Index)
+		for _, except := range p.Except {
+			if len(except) > 0 {
+				text += fmt.Sprintf(", $ is not %v", except)
+			}
 		}
-	case "below":
-		all = append(all, fmt.Sprint(s.ruleset.IndexedBelow(at)))
-	case "patterns":
-		for _, p := range s.ruleset.IndexPatterns() {
-			all = append(all, fmt.Sprintf("/%s: %s", strings.Join(p.Keys, "/"), p.Index))
-		}
-	default:
-		s.t.Fatalf("unknown command %q", command)
+		all = append(all, text)
 	}
 	if len(all) == 0 {
 		return "none"

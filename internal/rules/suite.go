@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/livetree/livetree/internal/rules/expr"
@@ -140,19 +141,9 @@ func (d Decision) text() string {
 	return text
 }
 
-// applied returns the tree that a write makes of another. Like the store, it puts
-// before it deletes, and sets priorities last.
+// applied returns the tree that a write makes of another.
 func applied(before tree.Node, w tree.Write) tree.Node {
 	e := tree.NewEditor(before)
-	for pass := range 3 {
-		for _, a := range w.Assignments {
-			switch {
-			case a.Priority && pass == 2:
-				e.SetPriority(a.Path, a.Node.Leaf())
-			case !a.Priority && pass == 0 && !a.Node.IsNull(), !a.Priority && pass == 1 && a.Node.IsNull():
-				e.Set(a.Path, a.Node)
-			}
-		}
-	}
+	e.Apply(tree.Path{}, slices.Values(w.Assignments))
 	return e.Node()
 }

@@ -16,7 +16,7 @@ const (
 )
 
 // A tracer writes down how a decision is made, for tokens that ask for it: the
-// attempt, every location on the way, every rule with its outcome (facts §5).
+// attempt, every location on the way, every rule with its outcome.
 // The words are separated by spaces; clients break the line before each " /".
 type tracer struct {
 	on bool

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/livetree/livetree/internal/rules/expr"
@@ -11,7 +12,7 @@ import (
 // must be granted, and everything that the write brings or leaves around it must
 // be valid. An error is one of data; then there is no decision.
 func (r *Ruleset) Write(req Request, data Data, w tree.Write) (Decision, error) {
-	j := newJudge(r, req, data)
+	j := newJudge(r, req, data, w.Bytes())
 	defer j.release()
 	j.after.set(&j.data, w)
 	j.env.After = &j.after
@@ -23,7 +24,7 @@ func (r *Ruleset) Write(req Request, data Data, w tree.Write) (Decision, error) 
 	}
 	granted, err := j.grantAll(w)
 	if err != nil {
-		return Decision{}, err
+		return Decision{Steps: j.env.Spent}, err
 	}
 	if !granted {
 		j.decision.Rule = DecidingRule{}
@@ -36,7 +37,7 @@ func (r *Ruleset) Write(req Request, data Data, w tree.Write) (Decision, error) 
 	v := validator{judge: j}
 	for _, a := range w.Assignments {
 		if err := v.assignment(a); err != nil {
-			return Decision{}, err
+			return Decision{Steps: j.env.Spent}, err
 		}
 		if v.refused {
 			j.trace.say("Validation failed.")
@@ -64,11 +65,31 @@ func (j *judge) grantAll(w tree.Write) (bool, error) {
 		return j.grantWrite(w.At)
 	}
 	for _, a := range w.Assignments {
+		if over, err := j.charge(assignmentSteps); err != nil || over {
+			return false, err
+		}
 		if ok, err := j.grantWrite(a.Path); err != nil || !ok {
 			return false, err
 		}
 	}
 	return true, nil
+}
+
+// assignmentSteps is what an assignment is charged for the way down to it.
+const assignmentSteps = 4
+
+// charge counts steps beside those of rules. It reports true if there were too many
+// in the request.
+func (j *judge) charge(steps int) (over bool, err error) { return j.over(j.env.Charge(steps)) }
+
+// over reports whether an error outside of a rule says that there were too many steps
+// in the request. Any other error is returned.
+func (j *judge) over(err error) (bool, error) {
+	if _, failed := errors.AsType[*expr.Failure](err); failed {
+		j.decision.OverBudget = true
+		return true, nil
+	}
+	return false, err
 }
 
 func (j *judge) grantWrite(p tree.Path) (bool, error) {
@@ -86,9 +107,26 @@ type validator struct {
 	refused bool
 }
 
+// charge counts steps beside those of rules. If there were too many in the request, the
+// write is refused.
+func (v *validator) charge(steps int) error { return v.refuseOver(v.env.Charge(steps)) }
+
+// refuseOver refuses the write, by no rule, if an error says that there were too many
+// steps in the request. Any other error is returned.
+func (v *validator) refuseOver(err error) error {
+	over, err := v.over(err)
+	if over {
+		v.refused, v.decision.Rule = true, DecidingRule{}
+	}
+	return err
+}
+
 // assignment asks the rules above an assignment, at it, and below it as far as
 // it brings data.
 func (v *validator) assignment(a tree.Assignment) error {
+	if err := v.charge(assignmentSteps); err != nil || v.refused {
+		return err
+	}
 	w := v.start(a.Path)
 	for w.path() != a.Path {
 		if w.node == nil || !w.node.validates {
@@ -118,7 +156,7 @@ func (v *validator) ancestor(w *walk) error {
 	}
 	exists, err := v.after.Exists(w.path())
 	if err != nil || !exists {
-		return err
+		return v.refuseOver(err)
 	}
 	return v.ask(w.node.validate, w.path(), w.wildcards)
 }
@@ -150,6 +188,9 @@ func (v *validator) descend(n *node, p tree.Path, data tree.Node, wildcards []st
 	}
 	wildcards = slices.Grow(wildcards, 1) // for all children: they come one by one
 	for key, child := range data.Children() {
+		if err := v.charge(1); err != nil || v.refused {
+			return err
+		}
 		next, wild := n.child(key)
 		if !next.validates {
 			continue
@@ -168,6 +209,9 @@ func (v *validator) descend(n *node, p tree.Path, data tree.Node, wildcards []st
 // literals descends to the children that the rules name, which may be few of
 // very many.
 func (v *validator) literals(n *node, p tree.Path, data tree.Node, wildcards []string) error {
+	if err := v.charge(len(n.validating)); err != nil || v.refused {
+		return err
+	}
 	for _, key := range n.validating {
 		child := data.Child(key)
 		if child.IsNull() {

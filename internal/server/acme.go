@@ -21,6 +21,8 @@ import (
 
 	"golang.org/x/crypto/acme"
 	"golang.org/x/crypto/acme/autocert"
+
+	"github.com/livetree/livetree/internal/pause"
 )
 
 // DefaultACMEDirectory is that of Let's Encrypt.
@@ -242,12 +244,12 @@ func (c *acmeCertificates) keep(ctx context.Context, domain string) {
 			return
 		case err == nil:
 			retry = c.firstPause
-			pause(ctx, lookEvery)
+			_ = pause.For(ctx, lookEvery)
 		default:
 			c.logger.Error("no certificate could be got; clients see that of Livetree's own authority until then: "+
 				"port 443 of the domain must reach --addr from the internet, or its port 80 --http-addr",
 				"domain", domain, "error", err, "retry_in", retry)
-			pause(ctx, retry)
+			_ = pause.For(ctx, retry)
 			retry = min(2*retry, longestPause)
 		}
 	}

@@ -15,10 +15,12 @@ import (
 	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/backup"
-	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/hub"
+	"github.com/livetree/livetree/internal/loopback"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/wholefile"
 )
 
 // DefaultAdminAddr is where the command has the admin listener.
@@ -29,7 +31,7 @@ const DefaultAdminAddr = admin.DefaultAddr
 type adminSide struct {
 	listener  *admin.Listener // nil if it is off, or not open yet
 	requests  *admin.Requests
-	metrics   *engine.Metrics
+	metrics   *state.Metrics
 	bodyBytes atomic.Int64
 }
 
@@ -38,13 +40,13 @@ type adminSide struct {
 // and not ready. A listener with TLS has to wait for the certificate, which is in
 // the data directory.
 func openAdmin(c *Config) (*adminSide, error) {
-	a := &adminSide{requests: admin.NewRequests(), metrics: &engine.Metrics{}}
+	a := &adminSide{requests: admin.NewRequests(), metrics: &state.Metrics{}}
 	c.bodyBytes = &a.bodyBytes
 	if c.AdminAddr == "" {
 		return a, nil
 	}
 	c.Observers = append(c.Observers[:len(c.Observers):len(c.Observers)], a.observe)
-	if !admin.IsLoopback(c.AdminAddr) {
+	if !loopback.Address(c.AdminAddr) {
 		return a, nil
 	}
 	return a, a.listen(*c, nil)
@@ -64,7 +66,7 @@ func (a *adminSide) listen(c Config, certificates *tls.Config) (err error) {
 // the machine's. One with TLS may be called anything: a browser holds the name
 // against the certificate.
 func adminHosts(addr string) []string {
-	if !admin.IsLoopback(addr) {
+	if !loopback.Address(addr) {
 		return []string{"*"}
 	}
 	host, _, _ := net.SplitHostPort(addr)
@@ -76,7 +78,7 @@ func adminHosts(addr string) []string {
 // port.
 func adminNames(addr string) []string {
 	host, _, err := net.SplitHostPort(addr)
-	if err != nil || host == "" || host == "localhost" || net.ParseIP(host).IsLoopback() || net.ParseIP(host).IsUnspecified() {
+	if err != nil || host == "" || loopback.Host(host) || net.ParseIP(host).IsUnspecified() {
 		return nil
 	}
 	return []string{host}
@@ -145,10 +147,11 @@ func (p adminParts) actions(dir string) admin.Actions {
 		Create:     p.founder.createNew,
 		Drop:       p.founder.drop,
 		SetSecrets: p.founder.replaceSecrets,
-		Backup: func(ctx context.Context, target string) (any, error) {
-			manifest, err := backup.Take(ctx, p.store, p.Data, target, backup.Options{Version: p.Version, Logger: p.Logger})
+		Backup: func(ctx context.Context, request admin.BackupRequest) (any, error) {
+			manifest, err := backup.Take(ctx, p.store, p.Data, request.Target,
+				backup.Options{Version: p.Version, Logger: p.Logger, AuthorityKey: request.AuthorityKey})
 			if err == nil {
-				err = writeSynced(filepath.Join(dir, backupFile), 0o600, []byte(target+"\n"))
+				err = wholefile.Write(filepath.Join(dir, backupFile), 0o600, []byte(request.Target+"\n"))
 			}
 			return manifest, err
 		},
@@ -156,7 +159,7 @@ func (p adminParts) actions(dir string) admin.Actions {
 			if own := backup.FormatEpoch(p.store.Epoch()); epoch != own {
 				return fault.New(fault.Conflict, "that backup is not of this server: its epoch is %.20q, that of the server %q", epoch, own)
 			}
-			return writeSynced(filepath.Join(dir, verifiedFile), 0o600, []byte(epoch+"\n"))
+			return wholefile.Write(filepath.Join(dir, verifiedFile), 0o600, []byte(epoch+"\n"))
 		},
 	}
 }
@@ -181,12 +184,14 @@ func (a *adminSide) sources(parts adminParts, dir string) admin.Sources {
 	return admin.Sources{
 		Streams: func() admin.StreamStats { return a.streamStats(parts) },
 		Rejected: func() map[string]uint64 {
-			return map[string]uint64{"connections": parts.serving.refused.Load(), "resets": parts.serving.resets.cuts.Load()}
+			open := parts.serving.connections
+			return map[string]uint64{"connections": open.full.Load(), "address": open.overShare.Load(), "idle": open.shed.Load(),
+				"resets": parts.serving.resets.cuts.Load()}
 		},
 		AuthFailures: parts.verifier.Failures,
 		Panics:       parts.serving.guard.panics.Load,
 		BodyBytes:    a.bodyBytes.Load,
-		OpenRequests: parts.serving.guard.running.Load,
+		OpenRequests: parts.serving.guard.running.Count,
 		LastBackup:   func() time.Time { return modified(filepath.Join(dir, backupFile)) },
 		LastVerified: func() time.Time { return modified(filepath.Join(dir, verifiedFile)) },
 	}

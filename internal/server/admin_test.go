@@ -1,21 +1,14 @@
 package server
 
 import (
-	"bytes"
-	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,171 +16,6 @@ import (
 
 	"github.com/livetree/livetree/internal/admin"
 )
-
-// A lockedBuffer is a log that is read while it is written.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
-// A managed server is a whole one, with its admin listener.
-type managed struct {
-	t      *testing.T
-	data   string
-	public string // the URL of the data
-	url    string // of the admin listener
-	token  string
-	out    *lockedBuffer
-	log    *lockedBuffer
-	client *http.Client
-	cancel context.CancelFunc
-	result chan error
-}
-
-// startManaged runs a server in a directory until the test ends, or stop.
-func startManaged(t *testing.T, data string, change func(*Config)) *managed {
-	t.Helper()
-	m := &managed{t: t, data: data, out: &lockedBuffer{}, log: &lockedBuffer{}, result: make(chan error, 1)}
-	c := Config{
-		Data:            data,
-		Addr:            ownHost() + ":0",
-		AdminAddr:       "127.0.0.1:0",
-		Version:         "v0.0.0-test",
-		DefaultDatabase: "default",
-		Limits:          Limits{DrainAccept: time.Millisecond, DrainRequests: patience, HeadTimeout: patience},
-		Logger:          slog.New(slog.NewTextHandler(m.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Out:             m.out,
-	}
-	if change != nil {
-		change(&c)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	m.cancel = cancel
-	go func() { m.result <- Run(ctx, c) }()
-	t.Cleanup(m.stop)
-	const ready = "listening on "
-	wait(t, "the server to be ready", func() bool {
-		select {
-		case err := <-m.result:
-			m.result <- err
-			t.Fatalf("the server ended: %v\n%s", err, m.log)
-		default:
-		}
-		return strings.Contains(m.out.String(), ready)
-	})
-	_, line, _ := strings.Cut(m.out.String(), ready)
-	m.public, _, _ = strings.Cut(line, "\n")
-	m.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: m.authority()}}}
-	if c.AdminAddr != "" {
-		m.url, m.token = m.file(admin.Dir, admin.AddrFile), m.file(admin.Dir, admin.TokenFile)
-	}
-	return m
-}
-
-func (m *managed) authority() *x509.CertPool {
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM([]byte(m.file("tls", "ca.pem")))
-	return pool
-}
-
-// file returns what is in a file of the data directory.
-func (m *managed) file(names ...string) string {
-	m.t.Helper()
-	text, err := os.ReadFile(filepath.Join(append([]string{m.data}, names...)...))
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	return strings.TrimSpace(string(text))
-}
-
-// stop ends the server.
-func (m *managed) stop() {
-	m.t.Helper()
-	m.cancel()
-	if m.client != nil { // else it has not started
-		m.client.CloseIdleConnections()
-	}
-	if err := <-m.result; err != nil {
-		m.t.Errorf("the server ended with %v", err)
-	}
-	m.result <- nil
-}
-
-// patience is how long a test waits for what should come at once, on a machine
-// that has much else to do.
-const patience = 3 * time.Minute
-
-// wait returns when a condition holds.
-func wait(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	deadline, tick := time.After(patience), time.NewTicker(5*time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("waited %v for %s", patience, what)
-		}
-	}
-}
-
-// send makes a request and returns the status and the body.
-func (m *managed) send(method, address, credential, body string) (int, string) {
-	m.t.Helper()
-	r, err := http.NewRequest(method, address, strings.NewReader(body))
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	if credential != "" {
-		r.Header.Set("Authorization", "Bearer "+credential)
-	}
-	answer, err := m.client.Do(r)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	return answer.StatusCode, string(text)
-}
-
-// admin makes a request to the admin listener with its credential.
-func (m *managed) admin(method, path, body string) (int, string) {
-	m.t.Helper()
-	return m.send(method, m.url+path, m.token, body)
-}
-
-// want is admin for an answer that is known.
-func (m *managed) want(status int, method, path, body string) string {
-	m.t.Helper()
-	got, text := m.admin(method, path, body)
-	if got != status {
-		m.t.Fatalf("%s %s = %d %s, want %d", method, path, got, text, status)
-	}
-	return text
-}
-
-// data makes a request for data.
-func (m *managed) wantData(status int, method, path, secret, body string) {
-	m.t.Helper()
-	if got, text := m.send(method, m.public+path, secret, body); got != status {
-		m.t.Fatalf("%s %s = %d %s, want %d", method, path, got, text, status)
-	}
-}
 
 // adminEndpoints are all that need the credential, and do no harm.
 var adminEndpoints = []struct {
@@ -312,65 +140,6 @@ func TestAdminKnowsItsHosts(t *testing.T) {
 			t.Errorf("Host %q = %d, want %d", host, answer.StatusCode, want)
 		}
 	}
-}
-
-// readiness asks /readyz.
-func (m *managed) readiness() (int, admin.Readiness) {
-	m.t.Helper()
-	status, text := m.send("GET", m.url+"/readyz", "", "")
-	var r admin.Readiness
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		m.t.Fatalf("/readyz: %v: %s", err, text)
-	}
-	return status, r
-}
-
-// states writes checks as name=state(result).
-func states(r admin.Readiness) string {
-	var list []string
-	for _, c := range r.Checks {
-		list = append(list, fmt.Sprintf("%s=%s(%s)", c.Name, c.State, c.Result))
-	}
-	return strings.Join(list, " ")
-}
-
-func TestReadiness(t *testing.T) {
-	const well = "store=open(pass) replay=done(pass) disk=ok(pass) corruption=none(pass) sync=ok(pass) writes=ok(pass) "
-	m := startManaged(t, t.TempDir(), nil)
-	if status, r := m.readiness(); status != 200 || !r.Ready || states(r) != well+"drain=no(pass) rules=closed(pass) dev=off(pass)" {
-		t.Errorf("/readyz = %d %s", status, states(r))
-	}
-	m.wantData(200, "PUT", "/.settings/rules.json", m.file("secrets", "default"), `{"rules":{".read":true}}`)
-	if status, r := m.readiness(); status != 200 || !r.Ready || !strings.Contains(states(r), "rules=open(warn)") {
-		t.Errorf("/readyz with open rules = %d %s, want a warning", status, states(r))
-	}
-}
-
-func TestReadinessInDevMode(t *testing.T) {
-	m := startManaged(t, t.TempDir(), func(c *Config) { c.Dev = true })
-	if status, r := m.readiness(); status != 200 || !strings.Contains(states(r), "rules=open(warn) dev=on(warn)") {
-		t.Errorf("/readyz = %d %s, want warnings", status, states(r))
-	}
-}
-
-// TestReadinessEndsWithTheDrain: a load balancer sees it while requests are still
-// answered.
-func TestReadinessEndsWithTheDrain(t *testing.T) {
-	abort := make(chan struct{})
-	m := startManaged(t, t.TempDir(), func(c *Config) {
-		c.DrainAccept, c.Abort = patience, abort
-	})
-	m.cancel()
-	status, r := m.readiness()
-	if status != 503 || r.Ready || !strings.Contains(states(r), "drain=draining(fail)") {
-		t.Errorf("/readyz of a server that stops = %d %s, want 503", status, states(r))
-	}
-	m.wantData(401, "GET", "/.json", "wrong", "") // it is still there
-	close(abort)
-	if err := <-m.result; !errors.Is(err, context.Canceled) {
-		t.Errorf("the server ended with %v, want that it was cut short", err)
-	}
-	m.result <- nil
 }
 
 func TestAdminListenerLeavesNothingBehind(t *testing.T) {
@@ -514,7 +283,7 @@ func TestSecretsOfTheOperator(t *testing.T) {
 	m.want(200, "DELETE", path+"/"+admin.SecretID(second)+"?force=true", "")
 	m.wantData(401, "GET", "/.json", second, "")
 	drawn := m.want(201, "POST", path, `{}`)
-	if secret := m.file("secrets", "default"); !strings.Contains(drawn, admin.SecretID(secret)) || len(secret) != secretLength {
+	if secret := m.file("secrets", "default"); !strings.Contains(drawn, admin.SecretID(secret)) || len(secret) != 40 {
 		t.Errorf("a drawn secret has %d characters and the answer %s", len(secret), drawn)
 	} else {
 		m.wantData(200, "GET", "/.json", secret, "")
@@ -643,6 +412,8 @@ func TestMetricsOfAServerAreDocumented(t *testing.T) {
 		`livetree_auth_failed_total{reason="malformed"} 1`,
 		`livetree_writes_total{outcome="committed"} 1`,
 		`livetree_rejected_total{reason="connections"} 0`,
+		`livetree_rejected_total{reason="address"} 0`,
+		`livetree_rejected_total{reason="idle"} 0`,
 		`livetree_panics_total 0`,
 		`livetree_info{version="v0.0.0-test"} 1`,
 	} {

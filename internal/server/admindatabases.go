@@ -8,7 +8,10 @@ import (
 	"os"
 	"strings"
 
+	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/state"
+	"github.com/livetree/livetree/internal/wholefile"
 )
 
 // createNew makes a database for the operator, who is told where its secret is.
@@ -29,6 +32,7 @@ func (f *founder) createNew(ctx context.Context, name string) (secretFile string
 // drop removes a database, and then the file of its secrets, which open nothing
 // any more.
 func (f *founder) drop(_ context.Context, name string) error {
+	defer f.names.lock(name)()
 	if err := f.Drop(name); err != nil {
 		return err
 	}
@@ -43,31 +47,24 @@ func (f *founder) removeSecretFile(name string) error {
 }
 
 // replaceSecrets makes the secrets of a database those, at once. The file comes
-// first: after a crash in between, the next start takes them from there.
-func (f *founder) replaceSecrets(ctx context.Context, name string, secrets []string) error {
-	database, err := f.Database(name)
+// first: after a crash in between, the next start takes them from there. If the database was
+// dropped since it was found, another of its name does not get them.
+func (f *founder) replaceSecrets(ctx context.Context, database *engine.Database, name string, secrets []string) error {
+	defer f.names.lock(name)()
+	current, err := f.Database(name)
 	if err != nil {
 		return err
 	}
-	f.secrets.Lock()
-	defer f.secrets.Unlock()
+	if current != database {
+		return state.NoDatabase(name)
+	}
 	if len(secrets) == 0 {
 		err = f.removeSecretFile(name)
 	} else if err = os.MkdirAll(f.secretsDir, 0o700); err == nil {
-		err = replaceSynced(f.secretFile(name), strings.Join(secrets, "\n")+"\n")
+		err = wholefile.Write(f.secretFile(name), 0o600, []byte(strings.Join(secrets, "\n")+"\n"))
 	}
 	if err != nil {
 		return fmt.Errorf("write the secrets of %s: %w", name, err)
 	}
 	return database.SetSecrets(ctx, secrets...)
-}
-
-// replaceSynced puts a file in the place of another in one step: whoever watches
-// it never sees half of it. The name on the way is none of a database.
-func replaceSynced(name, text string) error {
-	temporary := name + ".new"
-	if err := writeSynced(temporary, 0o600, []byte(text)); err != nil {
-		return err
-	}
-	return os.Rename(temporary, name)
 }

@@ -19,6 +19,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/wholefile"
 )
 
 const (
@@ -45,29 +48,43 @@ const (
 // is only made anew when it has ended or was removed, never because it cannot be
 // read. Its key is read when something is to be signed, and is not kept in
 // memory; without it a server starts as long as its certificate is good.
+//
+// People import ca.pem into browsers. Whoever gets hold of the key must not be able
+// to be any other site to them: see constrain.
 type authority struct {
-	dir    string
-	names  []string // DNS names, also with a leading *, and IP addresses
-	now    func() time.Time
-	logger *slog.Logger
-	ca     *x509.Certificate // of ca.pem; nil until next was called
+	dir     string
+	names   []string // DNS names, also with a leading *, and IP addresses
+	machine string   // one of them that may be left out, or empty
+	now     func() time.Time
+	logger  *slog.Logger
+	ca      *x509.Certificate // of ca.pem; nil until next was called
 }
 
 // newAuthority returns an authority that has not looked at its directory yet.
 // It writes names as certificates do: an address that could be spelt in two ways
 // would never be found covered.
-func newAuthority(dir string, names []string, now func() time.Time, logger *slog.Logger) *authority {
+func newAuthority(dir string, names certNames, now func() time.Time, logger *slog.Logger) *authority {
 	a := &authority{dir: dir, now: now, logger: logger}
-	for _, name := range names {
-		name = strings.ToLower(strings.TrimSuffix(name, "."))
-		if ip := net.ParseIP(name); ip != nil {
-			name = ip.String()
-		}
-		if !slices.Contains(a.names, name) {
-			a.names = append(a.names, name)
-		}
+	for _, name := range names.needed {
+		a.addName(name)
+	}
+	if names.machine != "" && a.addName(names.machine) {
+		a.machine = a.names[len(a.names)-1]
 	}
 	return a
+}
+
+// addName adds a name unless it is there already.
+func (a *authority) addName(name string) bool {
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	if ip := net.ParseIP(name); ip != nil {
+		name = ip.String()
+	}
+	if slices.Contains(a.names, name) {
+		return false
+	}
+	a.names = append(a.names, name)
+	return true
 }
 
 func (a *authority) file(name string) string { return filepath.Join(a.dir, name) }
@@ -90,10 +107,24 @@ func (a *authority) next(current *tls.Certificate) (*tls.Certificate, error) {
 		// Perhaps a crash came between writing the key and the certificate.
 		return a.issue(err.Error())
 	}
-	if why := a.flaw(stored.Leaf); why != "" {
-		return a.issue(why)
+	why := a.flaw(stored.Leaf)
+	if why == "" {
+		return stored, nil
 	}
-	return stored, nil
+	next, err := a.issue(why)
+	if errors.Is(err, fs.ErrNotExist) && a.isValid(stored.Leaf) {
+		// It comes from a backup, which does not hold the key, and may be on a
+		// machine of another name. Clients by the other names are served.
+		a.logger.Warn("the certificate stays though it should be replaced: the key of its authority is missing", "because", why, "error", err)
+		return stored, nil
+	}
+	return next, err
+}
+
+// isValid reports whether a certificate is one of this authority and good now.
+func (a *authority) isValid(leaf *x509.Certificate) bool {
+	now := a.now()
+	return leaf.CheckSignatureFrom(a.ca) == nil && !now.Before(leaf.NotBefore) && now.Before(leaf.NotAfter)
 }
 
 // flaw says why a certificate of this authority has to be replaced, or "".
@@ -139,6 +170,35 @@ func (a *authority) open() error {
 		a.logger.Warn("the certificate authority has expired, and a new one is made: clients must be given the new file", "file", a.file(authorityCert))
 		return a.found()
 	}
+	if a.machine != "" && !permits(a.ca, a.machine) {
+		a.logger.Info("the certificate does not cover the name of the machine, for which its authority may not sign", "name", a.machine)
+		a.names = slices.DeleteFunc(a.names, func(name string) bool { return name == a.machine })
+		a.machine = ""
+	}
+	for _, name := range a.names {
+		if !permits(a.ca, name) {
+			return fmt.Errorf("the certificate authority %s may not sign for %s: run livetree dev-cert --renew --data %s to have one made that may, and give clients the new file",
+				a.file(authorityCert), name, filepath.Dir(a.dir))
+		}
+	}
+	return nil
+}
+
+// RemoveAuthority removes the authority of a data directory, with the certificate that
+// it signed. The next start makes another, which clients must be told to trust. It
+// fails with store.ErrInUse while a server has the directory open.
+func RemoveAuthority(data string) (err error) {
+	lock, err := store.LockDirectory(data, store.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	// The authority goes last: without it, what it signed would be made anew anyway.
+	for _, name := range []string{serverCert, serverKey, authorityKey, authorityCert} {
+		if err := os.Remove(filepath.Join(data, "tls", name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -165,6 +225,7 @@ func (a *authority) found() error {
 		BasicConstraintsValid: true,
 		MaxPathLenZero:        true, // it signs servers, not other authorities
 	}
+	constrain(ca, a.names)
 	der, err := x509.CreateCertificate(rand.Reader, ca, ca, key.Public(), key)
 	if err != nil {
 		return fmt.Errorf("make a certificate authority: %w", err)
@@ -239,7 +300,7 @@ func (a *authority) template() *x509.Certificate {
 func (a *authority) key() (crypto.Signer, error) {
 	text, err := os.ReadFile(a.file(authorityKey))
 	if err != nil {
-		return nil, fmt.Errorf("a new certificate cannot be signed: %w", err)
+		return nil, fmt.Errorf("a new certificate cannot be signed: %w: restore the file, or run livetree dev-cert --renew --data %s to have an authority made that clients must be told to trust", err, filepath.Dir(a.dir))
 	}
 	block, _ := pem.Decode(text)
 	if block == nil {
@@ -265,46 +326,19 @@ func (a *authority) write(keyName string, key *ecdsa.PrivateKey, certName string
 	if err := os.MkdirAll(a.dir, 0o700); err != nil {
 		return fmt.Errorf("make the directory for certificates: %w", err)
 	}
-	if err := replaceFile(a.file(keyName), 0o600, &pem.Block{Type: "PRIVATE KEY", Bytes: secret}); err != nil {
+	if err := writePEM(a.file(keyName), 0o600, &pem.Block{Type: "PRIVATE KEY", Bytes: secret}); err != nil {
 		return err
 	}
 	mode := fs.FileMode(0o600)
 	if certName == authorityCert {
 		mode = 0o644 // the one file that is for others
 	}
-	return replaceFile(a.file(certName), mode, &pem.Block{Type: "CERTIFICATE", Bytes: cert})
+	return writePEM(a.file(certName), mode, &pem.Block{Type: "CERTIFICATE", Bytes: cert})
 }
 
-// replaceFile puts a PEM block into a file: after a crash the file is either the
-// old one or the whole new one.
-func replaceFile(name string, mode fs.FileMode, block *pem.Block) error {
-	temporary := name + ".new" // always the same, so that crashes leave one at most
-	if err := writeSynced(temporary, mode, pem.EncodeToMemory(block)); err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", name, err), os.RemoveAll(temporary))
+func writePEM(name string, mode fs.FileMode, block *pem.Block) error {
+	if err := wholefile.Write(name, mode, pem.EncodeToMemory(block)); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
 	}
-	if err := os.Rename(temporary, name); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(name))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
-}
-
-// writeSynced returns when the text is on disk.
-func writeSynced(name string, mode fs.FileMode, text []byte) error {
-	file, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	// The mode of a file that was there, or the umask, may differ.
-	err = file.Chmod(mode)
-	if err == nil {
-		_, err = file.Write(text)
-	}
-	if err == nil {
-		err = file.Sync()
-	}
-	return errors.Join(err, file.Close())
+	return nil
 }

@@ -12,7 +12,7 @@ import (
 func TestMadeCertificateCoversNames(t *testing.T) {
 	clock := newFakeClock()
 	names := certificateNames("10.1.2.3:443", "example.org", "Box")
-	c := made(t, t.TempDir(), clock, names...)
+	c := madeFor(t, t.TempDir(), clock, names)
 	got := leaf(t, c)
 	for _, host := range []string{"localhost", "127.0.0.1", "::1", "[::1]", "10.1.2.3", "box", "example.org", "app.example.org"} {
 		if err := verify(t, c.caFile(), got, host, clock.Now()); err != nil {
@@ -57,16 +57,19 @@ func TestMadeCertificateIsKept(t *testing.T) {
 	if again := leaf(t, made(t, dir, clock, "0:0::1", "LOCALHOST")); !again.Equal(first) {
 		t.Error("the certificate changed with a restart, want the same one")
 	}
-	// The key of the authority may be kept elsewhere.
+	// The key of the authority may be kept elsewhere, also on a machine of another name.
 	if err := os.Remove(filepath.Join(dir, "ca-key.pem")); err != nil {
 		t.Fatal(err)
 	}
-	if again := leaf(t, made(t, dir, clock, "localhost")); !again.Equal(first) {
-		t.Error("the certificate changed without the authority's key, want the same one")
+	for _, names := range [][]string{{"localhost"}, {"localhost", "10.1.1.1"}} {
+		if again := leaf(t, made(t, dir, clock, names...)); !again.Equal(first) {
+			t.Error("the certificate changed without the authority's key, want the same one")
+		}
 	}
-	_, err := newCertificates(dir, certFiles{}, []string{"other"}, clock.Now, new(logBook).logger())
-	if err == nil || !strings.Contains(err.Error(), "cannot be signed") {
-		t.Errorf("a new name without the authority's key: %v, want an error that says so", err)
+	clock.Add(100 * day) // past its end
+	_, err := newCertificates(dir, certFiles{}, certNames{needed: []string{"localhost"}}, clock.Now, new(logBook).logger())
+	if err == nil || !strings.Contains(err.Error(), "cannot be signed") || !strings.Contains(err.Error(), "dev-cert --renew") {
+		t.Errorf("a certificate that has ended without the authority's key: %v, want an error that says what to do", err)
 	}
 }
 
@@ -89,8 +92,8 @@ func TestMadeCertificateIsRenewed(t *testing.T) {
 	if err := verify(t, c.caFile(), second, "localhost", clock.Now()); err != nil {
 		t.Errorf("the renewed certificate: %v", err)
 	}
-	third := leaf(t, made(t, dir, clock, "localhost", "new.example.org"))
-	if err := verify(t, c.caFile(), third, "new.example.org", clock.Now()); err != nil {
+	third := leaf(t, made(t, dir, clock, "localhost", "10.9.8.7"))
+	if err := verify(t, c.caFile(), third, "10.9.8.7", clock.Now()); err != nil {
 		t.Errorf("the certificate after a start with a new name: %v", err)
 	}
 	if readFile(t, c.caFile()) != ca {
@@ -135,7 +138,7 @@ func TestMadeFilesThatAreBroken(t *testing.T) {
 			dir, clock := t.TempDir(), newFakeClock()
 			made(t, dir, clock, "localhost")
 			writeFile(t, filepath.Join(dir, test.file), test.text)
-			c, err := newCertificates(dir, certFiles{}, []string{"localhost"}, clock.Now, new(logBook).logger())
+			c, err := newCertificates(dir, certFiles{}, certNames{needed: []string{"localhost"}}, clock.Now, new(logBook).logger())
 			checkError(t, err, test.want)
 			if err == nil {
 				if err := verify(t, c.caFile(), leaf(t, c), "localhost", clock.Now()); err != nil {
@@ -151,6 +154,6 @@ func TestAuthorityWithTheKeyOfAnother(t *testing.T) {
 	made(t, dir, clock, "localhost")
 	made(t, other, clock, "localhost")
 	writeFile(t, filepath.Join(dir, "ca-key.pem"), readFile(t, filepath.Join(other, "ca-key.pem")))
-	_, err := newCertificates(dir, certFiles{}, []string{"new"}, clock.Now, new(logBook).logger())
+	_, err := newCertificates(dir, certFiles{}, certNames{needed: []string{"10.1.1.1"}}, clock.Now, new(logBook).logger())
 	checkError(t, err, "it is not the key of ca.pem")
 }

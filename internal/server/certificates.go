@@ -49,7 +49,7 @@ type certSource interface {
 // newCertificates reads the given files. If none are given, it reads or makes an
 // authority, and a certificate that covers names, in dir, which nobody else may
 // use: the tls directory of a data directory that this process has locked.
-func newCertificates(dir string, files certFiles, names []string, now func() time.Time, logger *slog.Logger) (*certificates, error) {
+func newCertificates(dir string, files certFiles, names certNames, now func() time.Time, logger *slog.Logger) (*certificates, error) {
 	c := &certificates{now: now, logger: logger}
 	switch {
 	case files.cert == "" && files.key == "":
@@ -124,26 +124,34 @@ func (c *certificates) look() {
 	c.complaint = ""
 }
 
-// certificateNames lists what a made certificate has to cover: the names that
-// every machine has for itself, the host of the address that is listened on,
-// the name of the machine, and the domain below which databases are named.
-func certificateNames(addr, domain, machine string) []string {
-	names := []string{"localhost", "127.0.0.1", "::1"}
+// certNames are what a made certificate has to cover.
+type certNames struct {
+	// needed are names of which none may be left out.
+	needed []string
+	// machine is the name of the machine, or empty. It must not keep the server from
+	// starting: a container has another with each start.
+	machine string
+}
+
+// certificateNames returns the names that every machine has for itself, the host of
+// the address that is listened on, and the domain below which databases are named;
+// and the name of the machine.
+func certificateNames(addr, domain, machine string) certNames {
+	names := certNames{needed: []string{"localhost", "127.0.0.1", "::1"}}
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		host = addr
 	}
 	host, _, _ = strings.Cut(host, "%") // the zone of an IPv6 address
 	if ip, err := netip.ParseAddr(host); host != "" && (err != nil || !ip.IsUnspecified()) {
-		names = append(names, host)
+		names.needed = append(names.needed, host)
 	}
-	// A machine may be called anything, and must not keep the server from
-	// starting; what the operator gave is judged when the certificate is made.
-	if machine != "" && !strings.ContainsFunc(machine, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		names = append(names, machine)
+	// What the operator gave is judged when the certificate is made.
+	if !strings.ContainsFunc(machine, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		names.machine = machine
 	}
 	if domain != "" {
-		names = append(names, domain, "*."+domain)
+		names.needed = append(names.needed, domain, "*."+domain)
 	}
 	return names
 }

@@ -63,6 +63,11 @@ func (b *logBook) logger() *slog.Logger {
 // made starts certificates without files, as the server does.
 func made(t *testing.T, dir string, clock *fakeClock, names ...string) *certificates {
 	t.Helper()
+	return madeFor(t, dir, clock, certNames{needed: names})
+}
+
+func madeFor(t *testing.T, dir string, clock *fakeClock, names certNames) *certificates {
+	t.Helper()
 	c, err := newCertificates(dir, certFiles{}, names, clock.Now, new(logBook).logger())
 	if err != nil {
 		t.Fatal(err)
@@ -117,18 +122,19 @@ func TestCertificateNames(t *testing.T) {
 	tests := []struct {
 		addr, domain, machine string
 		more                  []string
+		called                string
 	}{
 		{addr: "0.0.0.0:9000"},
 		{addr: "[::]:9000"},
 		{addr: ":9000"},
-		{addr: "db.example.org:443", machine: "Box", more: []string{"db.example.org", "Box"}},
+		{addr: "db.example.org:443", machine: "Box", more: []string{"db.example.org"}, called: "Box"},
 		{addr: "10.1.2.3:443", domain: "example.org", more: []string{"10.1.2.3", "example.org", "*.example.org"}},
 		{addr: "[fe80::1%eth0]:443", machine: "müller", more: []string{"fe80::1"}},
 	}
 	for _, test := range tests {
 		got := certificateNames(test.addr, test.domain, test.machine)
-		if want := append(slices.Clone(always), test.more...); !slices.Equal(got, want) {
-			t.Errorf("names for %q, %q, %q are %q, want %q", test.addr, test.domain, test.machine, got, want)
+		if want := append(slices.Clone(always), test.more...); !slices.Equal(got.needed, want) || got.machine != test.called {
+			t.Errorf("names for %q, %q, %q are %q, want %q and %q", test.addr, test.domain, test.machine, got, want, test.called)
 		}
 	}
 }
@@ -167,7 +173,7 @@ func TestGivenFilesThatAreBroken(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			c, err := newCertificates("", certFiles{test.cert, test.key}, nil, newFakeClock().Now, new(logBook).logger())
+			c, err := newCertificates("", certFiles{test.cert, test.key}, certNames{}, newFakeClock().Now, new(logBook).logger())
 			checkError(t, err, test.want)
 			if err == nil && c.caFile() != "" {
 				t.Errorf("caFile() = %q, want none for given files", c.caFile())
@@ -194,7 +200,7 @@ func TestGivenFilesAreReadAgain(t *testing.T) {
 	dir, clock, log := t.TempDir(), newFakeClock(), new(logBook)
 	install(t, dir, clock)
 	files := certFiles{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
-	c, err := newCertificates("", files, nil, clock.Now, log.logger())
+	c, err := newCertificates("", files, certNames{}, clock.Now, log.logger())
 	if err != nil {
 		t.Fatal(err)
 	}

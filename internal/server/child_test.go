@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/livetree/livetree/internal/owneronly"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -27,9 +28,11 @@ const childVariable = "LIVETREE_TEST_SERVER"
 // TestMain turns the test binary into a server that may end.
 func TestMain(m *testing.M) {
 	if text, ok := os.LookupEnv(childVariable); ok {
+		owneronly.Umask()
 		data, faultFile, _ := strings.Cut(text, "\n")
 		os.Exit(runChild(data, faultFile))
 	}
+	owneronly.Umask() // as the command does
 	os.Exit(m.Run())
 }
 

@@ -5,7 +5,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/pause"
+	"github.com/livetree/livetree/internal/state"
 )
 
 // clockTolerance is how far the machine's clock may be behind the time of commits
@@ -14,7 +15,7 @@ const clockTolerance = time.Minute
 
 // watchClock tells the operator of a clock that was set back, until ctx ends. The
 // time of commits never goes back: it stands still until the clock catches up.
-func watchClock(ctx context.Context, clock *engine.Clock, every time.Duration, logger *slog.Logger) {
+func watchClock(ctx context.Context, clock *state.Clock, every time.Duration, logger *slog.Logger) {
 	told := false
 	for ctx.Err() == nil {
 		behind := clock.Behind()
@@ -25,6 +26,6 @@ func watchClock(ctx context.Context, clock *engine.Clock, every time.Duration, l
 		case behind == 0:
 			told = false
 		}
-		pause(ctx, every)
+		_ = pause.For(ctx, every)
 	}
 }

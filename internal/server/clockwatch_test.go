@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/state"
 )
 
 // TestClockThatIsSetBack: timestamps and push keys do not follow it, and the
@@ -16,7 +16,7 @@ import (
 func TestClockThatIsSetBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		machine, log := newFakeClock(), new(logBook)
-		clock := engine.NewClock(machine.Now, rand.Reader, 0)
+		clock := state.NewClock(machine.Now, rand.Reader, 0)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go watchClock(ctx, clock, time.Second, log.logger())
@@ -45,7 +45,7 @@ func TestClockThatIsSetBack(t *testing.T) {
 	})
 }
 
-func pushKey(t *testing.T, clock *engine.Clock) string {
+func pushKey(t *testing.T, clock *state.Clock) string {
 	t.Helper()
 	key, err := clock.PushKey()
 	if err != nil {

@@ -2,16 +2,16 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"sync"
 
+	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/state"
+	"github.com/livetree/livetree/internal/wholefile"
 )
 
 // A founder makes databases: it gives them their first secret and rules.
@@ -20,15 +20,17 @@ type founder struct {
 	secretsDir string
 	open       bool // new databases let everybody in
 
-	// secrets is held from looking at a file of secrets to having its database take
-	// them, and by whoever changes both: else a file that was read before a change
-	// would bring back, for a moment, what the change has taken away.
-	secrets sync.Mutex
+	// names are held while a database and its file of secrets are made, changed or removed
+	// together, and from looking at a file to having its database take the secrets: else a
+	// file that was read before a change would bring back, for a moment, what the change has
+	// taken away, and a drop would remove the file of a new database of that name.
+	names nameLocks
 }
 
 // found returns a database, which it makes if there is none. The secret is that
 // which is given, or else a new one that is kept in a file for the operator.
 func (f *founder) found(ctx context.Context, name, secret string) (*engine.Database, error) {
+	defer f.names.lock(name)()
 	database, err := f.Create(name)
 	if fault.KindOf(err) == fault.Conflict {
 		database, err = f.Database(name)
@@ -41,10 +43,8 @@ func (f *founder) found(ctx context.Context, name, secret string) (*engine.Datab
 	}
 	// It is new, or its founding was cut short, by a fault or a kill: the secret
 	// comes last.
-	if f.open && database.Rules() == engine.ClosedRules {
-		if err := database.SetRules(ctx, engine.OpenRules); err != nil {
-			return nil, err
-		}
+	if err := f.openRules(ctx, database); err != nil {
+		return nil, err
 	}
 	if secret == "" {
 		// The file comes first: a secret that nobody knows opens nothing.
@@ -53,6 +53,15 @@ func (f *founder) found(ctx context.Context, name, secret string) (*engine.Datab
 		}
 	}
 	return database, database.SetSecrets(ctx, secret)
+}
+
+// openRules gives a new database the rules that let everybody in, if new ones have them.
+func (f *founder) openRules(ctx context.Context, database *engine.Database) error {
+	if !f.open || database.Rules() != state.ClosedRules {
+		return nil
+	}
+	_, err := database.SetRules(ctx, state.OpenRules)
+	return err
 }
 
 // create makes a database for a client that writes to it.
@@ -64,38 +73,12 @@ func (f *founder) secretFile(name string) string { return filepath.Join(f.secret
 
 // newSecret draws a secret and writes it to the database's file.
 func (f *founder) newSecret(name string) (string, error) {
-	secret, err := drawSecret(rand.Reader)
-	if err != nil {
-		return "", err
-	}
+	secret := auth.DrawSecret()
 	if err := os.MkdirAll(f.secretsDir, 0o700); err != nil {
 		return "", fmt.Errorf("write the secret of %s: %w", name, err)
 	}
-	if err := writeSynced(f.secretFile(name), 0o600, []byte(secret+"\n")); err != nil {
+	if err := wholefile.Write(f.secretFile(name), 0o600, []byte(secret+"\n")); err != nil {
 		return "", fmt.Errorf("write the secret of %s: %w", name, err)
 	}
 	return secret, nil
-}
-
-// secretLength is that of the original service: clients take a credential of
-// this length for a secret.
-const secretLength = 40
-
-// drawSecret returns random letters and digits.
-func drawSecret(random io.Reader) (string, error) {
-	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-	secret := make([]byte, 0, secretLength)
-	buf := make([]byte, secretLength)
-	for len(secret) < secretLength {
-		if _, err := io.ReadFull(random, buf); err != nil {
-			return "", fmt.Errorf("draw a secret: %w", err)
-		}
-		for _, b := range buf {
-			// Bytes that would make some letters likelier are thrown away.
-			if limit := 256 / len(alphabet) * len(alphabet); int(b) < limit && len(secret) < secretLength {
-				secret = append(secret, alphabet[int(b)%len(alphabet)])
-			}
-		}
-	}
-	return string(secret), nil
 }

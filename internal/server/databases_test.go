@@ -2,6 +2,10 @@ package server
 
 import (
 	"crypto/rand"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -9,6 +13,8 @@ import (
 
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -33,6 +39,23 @@ func TestFoundingIsFinished(t *testing.T) {
 	}
 }
 
+// TestFoundingEndsWithTheFile: where only the file of the secret was left, a database gets
+// its rules with the secret.
+func TestFoundingEndsWithTheFile(t *testing.T) {
+	dev := &founder{Catalog: newCatalog(t), secretsDir: t.TempDir(), open: true}
+	database, err := dev.Create("half")
+	if err == nil {
+		_, err = dev.newSecret("half")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	keeper := &secretKeeper{founder: dev, logger: slog.New(slog.DiscardHandler)}
+	if err := keeper.apply(t.Context(), "half"); err != nil || !database.HasSecrets() || !database.IsOpen() {
+		t.Errorf("it has secrets: %t, is open: %t, %v; want both", database.HasSecrets(), database.IsOpen(), err)
+	}
+}
+
 // newCatalog returns a catalog of a store in memory.
 func newCatalog(t *testing.T) *catalog.Catalog {
 	t.Helper()
@@ -40,7 +63,7 @@ func newCatalog(t *testing.T) *catalog.Catalog {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := catalog.New(s, engine.Options{Clock: engine.NewClock(time.Now, rand.Reader, 0)})
+	c := catalog.New(s, engine.Options{Clock: state.NewClock(time.Now, rand.Reader, 0)})
 	t.Cleanup(func() {
 		c.Close()
 		if err := s.Close(); err != nil {
@@ -48,4 +71,57 @@ func newCatalog(t *testing.T) *catalog.Catalog {
 		}
 	})
 	return c
+}
+
+// TestSecretsOfADroppedDatabase: secrets that were worked out from those of a database that was
+// dropped since do not open another of its name, neither now nor by its file.
+func TestSecretsOfADroppedDatabase(t *testing.T) {
+	f := &founder{Catalog: newCatalog(t), secretsDir: t.TempDir()}
+	old, err := f.found(t.Context(), "db", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets := append(old.Secrets(), "another-secret-of-the-old-database")
+	if err := f.drop(t.Context(), "db"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(f.secretFile("db")); err == nil {
+		t.Error("the file of secrets outlives its database")
+	}
+	if err := f.replaceSecrets(t.Context(), old, "db", secrets); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("the secrets of a dropped database were replaced: %v, want not found", err)
+	}
+	again, err := f.found(t.Context(), "db", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := again.Secrets()
+	if err := f.replaceSecrets(t.Context(), old, "db", secrets); fault.KindOf(err) != fault.NotFound {
+		t.Errorf("the secrets of a dropped database were replaced: %v, want not found", err)
+	}
+	newSecretKeeper(f, slog.New(slog.DiscardHandler)).look(t.Context())
+	if got := again.Secrets(); !slices.Equal(got, own) {
+		t.Errorf("a new database has the secrets %q, want its own %q", got, own)
+	}
+}
+
+// TestNameLocks: a name is held by one at a time, and others do not wait for it.
+func TestNameLocks(t *testing.T) {
+	var locks nameLocks
+	unlock := locks.lock("a")
+	locks.lock("b")()
+	held := 0
+	var wg sync.WaitGroup
+	for range 10 {
+		wg.Go(func() {
+			defer locks.lock("a")()
+			held++
+		})
+	}
+	held++
+	unlock()
+	wg.Wait()
+	if held != 11 || len(locks.held) != 0 {
+		t.Errorf("the name was held %d times, and %d are left, want 11 and 0", held, len(locks.held))
+	}
 }

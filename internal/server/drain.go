@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/livetree/livetree/internal/pause"
 )
 
 // errHandlersRunning says that the store must not be closed: handlers that were
@@ -21,7 +23,7 @@ var errHandlersRunning = errors.New("handlers did not return")
 // that was cut because its time was up is logged, but is no error.
 func (s *serving) drain(ctx context.Context) error {
 	limits := s.options.limits
-	pause(ctx, limits.accept)
+	_ = pause.For(ctx, limits.accept)
 	s.port.stop()
 	if s.extra != nil {
 		_ = s.extra.Close() // close does it again
@@ -33,13 +35,14 @@ func (s *serving) drain(ctx context.Context) error {
 	// Shutdown closes idle connections, and with them requests that are on their
 	// way to us. A busy client is told with its next answer, and will not send
 	// one; this is the time for that.
-	pause(requests, limits.settle)
+	_ = pause.For(requests, limits.settle)
 	s.shutDown(requests)
-	if n := s.guard.running.Load(); n > 0 {
+	if n := s.guard.running.Count(); n > 0 {
 		s.options.logger.Warn("requests are cut, they took too long", "requests", n)
 	}
 	s.close()
-	if n := s.guard.close(limits.handlers); n > 0 {
+	s.guard.running.Shut()
+	if n := s.guard.running.Wait(limits.handlers); n > 0 {
 		return fmt.Errorf("%w: %d", errHandlersRunning, n)
 	}
 	return ctx.Err()
@@ -84,14 +87,4 @@ func (s *serving) close() {
 	s.plainLane.Cut()
 	s.cut()
 	s.loops.Wait()
-}
-
-// pause waits, or returns when ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -25,6 +25,9 @@ const (
 type Limits struct {
 	// MaxConnections is how many connections are open at a time; more are cut.
 	MaxConnections int
+	// MaxConnectionsPerAddress is how many of them an address gets when more than half
+	// are open; an eighth by default.
+	MaxConnectionsPerAddress int
 	// OpenFiles is how many files the process may have open, 0 if that is not known.
 	// If they are too few, there are fewer connections.
 	OpenFiles uint64
@@ -60,7 +63,7 @@ func (l *Limits) check() error {
 	setDefault(&l.DrainRequests, DefaultDrainRequests)
 	setDefault(&l.LogKeep.Age, DefaultLogAge)
 	setDefault(&l.LogKeep.DatabaseBytes, DefaultLogBytes)
-	if min(l.MaxConnections, l.MaxStreams, l.RateLimit.Burst) < 0 || l.RateLimit.PerSecond < 0 ||
+	if min(l.MaxConnections, l.MaxConnectionsPerAddress, l.MaxStreams, l.RateLimit.Burst) < 0 || l.RateLimit.PerSecond < 0 ||
 		min(l.KeepAlive, l.HeadTimeout, l.IdleTimeout, l.DrainAccept, l.DrainRequests, l.LogKeep.Age) < 0 ||
 		min(l.MemoryLimit, l.LogKeep.DatabaseBytes, l.LogKeep.StoreBytes) < 0 {
 		return errors.New("a limit cannot be negative")
@@ -72,6 +75,7 @@ func (l *Limits) check() error {
 func (l *Limits) serving() servingLimits {
 	return servingLimits{
 		maxConnections: l.MaxConnections,
+		perAddress:     l.MaxConnectionsPerAddress,
 		head:           l.HeadTimeout,
 		idle:           l.IdleTimeout,
 		accept:         l.DrainAccept,

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/livetree/livetree/internal/pause"
 )
 
 // recordTypeHandshake is the first byte of every TLS connection. No HTTP request
@@ -112,23 +114,20 @@ func (p *port) accept() { acceptAll(p.ctx, p.tcp, p.options.logger, p.admit) }
 // moment.
 func acceptAll(ctx context.Context, tcp net.Listener, logger *slog.Logger, admit func(net.Conn)) {
 	const shortest, longest = 5 * time.Millisecond, time.Second
-	pause := shortest
+	wait := shortest
 	for {
 		conn, err := tcp.Accept()
 		if err == nil {
-			pause = shortest
+			wait = shortest
 			admit(conn)
 			continue
 		}
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		logger.Warn("no connection can be accepted", "error", err, "retry_in", pause)
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
-		pause = min(2*pause, longest)
+		logger.Warn("no connection can be accepted", "error", err, "retry_in", wait)
+		_ = pause.For(ctx, wait)
+		wait = min(2*wait, longest)
 	}
 }
 

@@ -1,27 +1,21 @@
 package server
 
 import (
-	"bufio"
 	"context"
-	"encoding/hex"
-	"io"
 	"log/slog"
-	"math/rand/v2"
-	"net"
 	"net/http"
 	"strings"
 	"time"
-)
 
-// requestIDHeader tells a client the id under which the log has its request.
-const requestIDHeader = "X-Request-Id"
+	"github.com/livetree/livetree/internal/exchange"
+)
 
 // An Observation is what is known of a request when it is over. It holds no
 // credential, and nothing of the query, where some clients put theirs.
 type Observation struct {
 	RequestID string
 	TraceID   string // of a W3C traceparent header; empty without a valid one
-	Remote    string // the address of the client, or of a proxy
+	Remote    string // the address of the client, or of a proxy that is not trusted, and the port of the connection
 
 	Method string // as it was sent: any word
 	Path   string
@@ -52,85 +46,43 @@ func (c *Config) observing() func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler { return observe(next, observers) }
 }
 
+// observe returns a handler that calls next with an exchange.
 func observe(next http.Handler, observers []Observer) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		o := &observed{ResponseWriter: w, id: [1]string{newRequestID()}}
-		w.Header()[requestIDHeader] = o.id[:]
+		x := exchange.New(w, r)
 		if len(observers) == 0 {
-			next.ServeHTTP(o, r)
+			next.ServeHTTP(x, r)
 			return
 		}
-		o.start = time.Now()
-		if r.Body != nil && r.Body != http.NoBody {
-			o.body.ReadCloser = r.Body
-			r.Body = &o.body
-		}
-		returned := false
+		start, returned := time.Now(), false
 		defer func() { // also of a handler that aborts
-			observation := o.observation(r, returned)
+			observation := observationOf(x, r, start)
+			observation.Aborted = !returned
 			for _, tell := range observers {
 				tell(observation)
 			}
 		}()
-		next.ServeHTTP(o, r)
+		next.ServeHTTP(x, r)
+		x.Begin() // with nothing to say is an answer as well
 		returned = true
 	})
 }
 
-// newRequestID returns 16 hexadecimal digits. They only have to differ.
-func newRequestID() string {
-	var raw [8]byte
-	var text [16]byte
-	for i, n := 0, rand.Uint64(); i < len(raw); i++ {
-		raw[i] = byte(n >> (8 * i))
-	}
-	hex.Encode(text[:], raw[:])
-	return string(text[:])
-}
-
-// observed is the ResponseWriter of a request that is observed.
-type observed struct {
-	http.ResponseWriter
-	id              [1]string // its header has this slice
-	start           time.Time
-	body            countedBody
-	status          int
-	written         int64
-	route, database string
-}
-
-type countedBody struct {
-	io.ReadCloser
-	n int64
-}
-
-func (b *countedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.n += int64(n)
-	return n, err
-}
-
-// observation returns what is known of the request. A handler that has not
-// returned has aborted.
-func (o *observed) observation(r *http.Request, returned bool) Observation {
-	if o.status == 0 && returned {
-		o.status = http.StatusOK // as net/http does
-	}
-	return Observation{
-		RequestID: o.id[0],
+// observationOf returns what is known of the request of an exchange that is over.
+func observationOf(x *exchange.Exchange, r *http.Request, start time.Time) Observation {
+	o := Observation{
+		RequestID: x.ID(),
 		TraceID:   traceID(r.Header.Get("Traceparent")),
 		Remote:    r.RemoteAddr,
 		Method:    r.Method,
 		Path:      redactPath(r.URL.Path),
-		Route:     o.route,
-		Database:  o.database,
-		Start:     o.start,
-		Duration:  time.Since(o.start),
-		Status:    o.status,
-		Aborted:   !returned,
-		BytesIn:   o.body.n,
-		BytesOut:  o.written,
+		Start:     start,
+		Duration:  time.Since(start),
+		Status:    x.Status(),
 	}
+	o.Route, o.Database = x.Noted()
+	o.BytesIn, o.BytesOut = x.Bytes()
+	return o
 }
 
 // redactPath cuts a path where a credential begins: some clients escape the
@@ -192,52 +144,3 @@ func accessLog(logger *slog.Logger) Observer {
 		logger.LogAttrs(context.Background(), slog.LevelInfo, "request", attrs...)
 	}
 }
-
-// Note implements rest.Noter.
-func (o *observed) Note(route, database string) { o.route, o.database = route, database }
-
-func (o *observed) WriteHeader(status int) {
-	if o.status == 0 && (status >= http.StatusOK || status == http.StatusSwitchingProtocols) { // others announce an answer to come
-		o.status = status
-	}
-	o.ResponseWriter.WriteHeader(status)
-}
-
-func (o *observed) Write(b []byte) (int, error) {
-	n, err := o.ResponseWriter.Write(b)
-	return o.wrote(n), err
-}
-
-// WriteString spares io.WriteString a copy.
-func (o *observed) WriteString(s string) (int, error) {
-	n, err := io.WriteString(o.ResponseWriter, s)
-	return o.wrote(n), err
-}
-
-func (o *observed) wrote(n int) int {
-	setDefault(&o.status, http.StatusOK)
-	o.written += int64(n)
-	return n
-}
-
-// Flush implements http.Flusher.
-func (o *observed) Flush() { _ = o.FlushError() }
-
-// FlushError is what http.ResponseController calls.
-func (o *observed) FlushError() error {
-	setDefault(&o.status, http.StatusOK)
-	return http.NewResponseController(o.ResponseWriter).Flush()
-}
-
-// Hijack implements http.Hijacker: whoever takes the connection switches the
-// protocol.
-func (o *observed) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, buffered, err := http.NewResponseController(o.ResponseWriter).Hijack()
-	if err == nil {
-		setDefault(&o.status, http.StatusSwitchingProtocols)
-	}
-	return conn, buffered, err
-}
-
-// Unwrap gives http.ResponseController the deadlines and the rest.
-func (o *observed) Unwrap() http.ResponseWriter { return o.ResponseWriter }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/rest"
 )
 
@@ -41,18 +42,7 @@ func various(w http.ResponseWriter, r *http.Request) {
 	case "/panic":
 		panic("at the disco")
 	case "/noted":
-		noteShop(w)
-	}
-}
-
-// noteShop tells that a request is for the database shop, as rest does.
-func noteShop(w http.ResponseWriter) {
-	for {
-		if noter, ok := w.(rest.Noter); ok {
-			noter.Note(rest.RouteData, "shop")
-			return
-		}
-		w = w.(interface{ Unwrap() http.ResponseWriter }).Unwrap()
+		exchange.Of(w).Note(rest.RouteData, "shop")
 	}
 }
 
@@ -144,17 +134,6 @@ func orDash(s string) string {
 		return "-"
 	}
 	return s
-}
-
-func TestRequestIDsDiffer(t *testing.T) {
-	seen := map[string]bool{}
-	for range 10_000 {
-		id := newRequestID()
-		if len(id) != 16 || seen[id] {
-			t.Fatalf("the id %q came twice or is not of 16 digits", id)
-		}
-		seen[id] = true
-	}
 }
 
 func TestTraceID(t *testing.T) {

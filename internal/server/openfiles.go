@@ -4,16 +4,16 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/store"
 )
 
 // Of the files that the process may have open the store gets a quarter for its
 // tables, and some are kept for what has to be opened at any time: logs, the files
-// of the server itself, connections of the operator. Connections get the rest. If
-// clients could take all, the store could not open its next log, and the server
-// would have to end.
+// of the server itself, the store's spares, connections of the operator. Connections
+// get the rest. If clients could take all, the store would live on its spares.
 const (
-	keptFiles    = 96
+	keptFiles    = 96 + admin.MaxConnections
 	fewestConns  = 16
 	storeShare   = 4
 	fewestTables = 16

@@ -3,17 +3,17 @@ package server
 import (
 	"container/list"
 	"hash/maphash"
-	"io"
 	"math"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/livetree/livetree/internal/clientaddr"
+	"github.com/livetree/livetree/internal/exchange"
+	"github.com/livetree/livetree/internal/rest"
 )
 
 // A RateLimit is what one client may ask for: so many requests per second on
@@ -31,7 +31,7 @@ const maxClients = 32 << 10
 // is done for them.
 //
 // A client is a credential or, without one, an address. A credential counts for
-// itself only once a request with it has been let in: until then it counts for
+// itself only once the handler has found it to be good: until then it counts for
 // its address, or else somebody could have as many requests as they can make up
 // credentials.
 type rateLimiter struct {
@@ -86,56 +86,29 @@ func (l *rateLimiter) wrap(next http.Handler) http.Handler {
 			return
 		}
 		next.ServeHTTP(w, r)
-		if hasCredential && !known && isLetIn(w) {
+		// A status does not tell: while an issuer cannot be reached, its tokens are
+		// neither good nor bad.
+		if hasCredential && !known && exchange.Of(w).Identified() {
 			l.remember(credential)
 		}
 	})
 }
 
-// credential returns the client that the credential of a request stands for.
+// credential returns the client that the credential of a request stands for. It is
+// read as the handler reads it: what that takes for one and the same must not be
+// several clients.
 func (l *rateLimiter) credential(r *http.Request) (client, bool) {
-	_, text, _ := strings.Cut(r.Header.Get("Authorization"), " ") // behind Bearer
-	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
-		name, value, _ := strings.Cut(pair, "=")
-		if name == "auth" || name == "access_token" {
-			text = value
-			if plain, err := url.QueryUnescape(value); err == nil {
-				text = plain
-			}
-		}
-	}
+	text := rest.Credential(r)
 	return client{true, maphash.String(l.seed, text)}, text != ""
 }
 
-// address returns the client that the address of a request stands for. One that
-// has an IPv6 address has a network of 64 bits to choose it from.
+// address returns the client that the address of a request stands for.
 func (l *rateLimiter) address(r *http.Request) client {
-	remote, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
+	remote := clientaddr.Of(r)
+	if !remote.IsValid() {
 		return client{false, maphash.String(l.seed, r.RemoteAddr)}
 	}
-	addr := remote.Addr().Unmap().WithZone("")
-	if addr.Is6() {
-		if network, err := addr.Prefix(64); err == nil {
-			addr = network.Addr()
-		}
-	}
-	return client{false, maphash.Comparable(l.seed, addr)}
-}
-
-// isLetIn reports whether the credential of a request was found to be right. Its
-// database was found before, so that an answer which needs neither proves nothing.
-func isLetIn(w http.ResponseWriter) bool {
-	for {
-		switch writer := w.(type) {
-		case *observed:
-			return writer.database != "" && writer.status != http.StatusUnauthorized
-		case interface{ Unwrap() http.ResponseWriter }:
-			w = writer.Unwrap()
-		default:
-			return false
-		}
-	}
+	return client{false, maphash.Comparable(l.seed, clientaddr.Network(remote.Addr()))}
 }
 
 func (l *rateLimiter) knows(c client) bool {
@@ -185,10 +158,7 @@ func (l *rateLimiter) allowanceLocked(c client) *allowance {
 func refuseRate(w http.ResponseWriter, wait time.Duration) {
 	header := w.Header()
 	header.Set("Retry-After", strconv.Itoa(int(math.Ceil(wait.Seconds()))))
-	header.Set("Content-Type", "application/json; charset=utf-8")
 	header.Set("Cache-Control", "no-cache")
 	header.Set("Access-Control-Allow-Origin", "*") // or else browsers show it as a failure of the network
-	w.WriteHeader(http.StatusTooManyRequests)
-	// Device libraries search for this spacing. Nobody is left to be told of an error.
-	_, _ = io.WriteString(w, "{\n  \"error\" : \"too many requests: send the next one after the time in Retry-After\"\n}\n")
+	exchange.Fail(w, http.StatusTooManyRequests, "too many requests: send the next one after the time in Retry-After")
 }

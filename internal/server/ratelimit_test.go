@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/livetree/livetree/internal/exchange"
+	"github.com/livetree/livetree/internal/rest"
 )
 
 // A rated is a handler behind a rate limiter, with a clock of its own.
@@ -18,8 +21,9 @@ type rated struct {
 	served  int
 }
 
-// newRated lets in everybody but those with the credential "wrong…". Those with
-// "nowhere…" ask for nothing that is there.
+// newRated lets in everybody but those with the credential "wrong…", or
+// "unreachable…", whose issuer does not answer. Those with "nowhere…" ask for nothing
+// that is there.
 func newRated(limit RateLimit) *rated {
 	r := &rated{now: time.Unix(1_800_000_000, 0)}
 	r.rateLimiter = newRateLimiter(limit, func() time.Time { return r.now })
@@ -30,9 +34,14 @@ func newRated(limit RateLimit) *rated {
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}
-		noteShop(w)
-		if strings.Contains(credential, "wrong") {
+		exchange.Of(w).Note(rest.RouteData, "shop")
+		switch {
+		case strings.Contains(credential, "wrong"):
 			w.WriteHeader(http.StatusUnauthorized)
+		case strings.Contains(credential, "unreachable"):
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case credential != "":
+			exchange.Of(w).NoteIdentified()
 		}
 	})), nil)
 	return r
@@ -86,7 +95,7 @@ func TestRateLimitByCredential(t *testing.T) {
 	r := newRated(RateLimit{PerSecond: 1, Burst: 2})
 	// The first request counts for the address, then there are two of its own.
 	r.want(t, here+"auth=secret", 3, 200)
-	for _, spelling := range []string{"auth=secret", "print=pretty&auth=secret", "auth=sec%72et", "access_token=secret", "Bearer secret"} {
+	for _, spelling := range []string{"auth=secret", "print=pretty&auth=secret", "auth=sec%72et", "access_token=secret", "Bearer secret", "Bearer  secret", "Bearer     secret"} {
 		r.want(t, here+spelling, 1, 429)
 		r.want(t, there+spelling, 1, 429)
 	}
@@ -102,6 +111,9 @@ func TestRateLimitOfMadeUpCredentials(t *testing.T) {
 	for i := range 100 {
 		r.ask(fmt.Sprintf("192.0.2.1:1000 auth=wrong%d", i))
 		r.ask(fmt.Sprintf("192.0.2.1:1000 auth=nowhere%d", i))
+		r.ask(fmt.Sprintf("192.0.2.1:1000 auth=unreachable%d", i))
+		r.ask("192.0.2.1:1000 Bearer" + strings.Repeat(" ", i+1) + "wrong")
+		r.ask("192.0.2.1:1000 Bearer" + strings.Repeat(" ", i+1))
 	}
 	if r.served != 5 || len(r.clients) != 1 {
 		t.Errorf("%d requests were served and %d clients are known, want 5 and 1", r.served, len(r.clients))

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/pause"
 )
 
 const (
@@ -17,8 +19,6 @@ const (
 	// secretsBatch of them.
 	secretsInterval = time.Second
 	secretsBatch    = 500
-	// minSecretLength keeps a half-written line, or a joke, from being a secret.
-	minSecretLength = 16
 	maxSecretsFile  = 64 << 10
 )
 
@@ -46,11 +46,7 @@ func newSecretKeeper(f *founder, logger *slog.Logger) *secretKeeper {
 func (k *secretKeeper) run(ctx context.Context) {
 	for {
 		files := k.look(ctx)
-		timer := time.NewTimer(secretsInterval * time.Duration(1+files/secretsBatch))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if pause.For(ctx, secretsInterval*time.Duration(1+files/secretsBatch)) != nil {
 			return
 		}
 	}
@@ -82,8 +78,7 @@ func (k *secretKeeper) look(ctx context.Context) int {
 
 // apply makes the secrets of a database those in its file.
 func (k *secretKeeper) apply(ctx context.Context, name string) error {
-	k.founder.secrets.Lock()
-	defer k.founder.secrets.Unlock()
+	defer k.founder.names.lock(name)()
 	database, err := k.founder.Database(name)
 	if fault.KindOf(err) == fault.NotFound {
 		return nil // dropped, or being made
@@ -94,6 +89,11 @@ func (k *secretKeeper) apply(ctx context.Context, name string) error {
 	secrets, err := readSecrets(k.founder.secretFile(name))
 	if err != nil || database.HasTheseSecrets(secrets) {
 		return err
+	}
+	if !database.HasSecrets() { // its founding was cut short, and ends here
+		if err := k.founder.openRules(ctx, database); err != nil {
+			return err
+		}
 	}
 	if err := database.SetSecrets(ctx, secrets...); err != nil {
 		return err
@@ -117,12 +117,11 @@ func readSecrets(file string) ([]string, error) {
 	}
 	var secrets []string
 	for number, line := range strings.Split(string(text), "\n") {
-		line = strings.TrimSpace(line)
-		switch {
-		case line == "":
+		if line = strings.TrimSpace(line); line == "" {
 			continue
-		case len(line) < minSecretLength || strings.ContainsAny(line, " \t"):
-			return nil, fmt.Errorf("line %d is not a secret of at least %d characters without spaces", number+1, minSecretLength)
+		}
+		if err := auth.CheckSecret(line); err != nil {
+			return nil, fmt.Errorf("line %d: %w", number+1, err)
 		}
 		secrets = append(secrets, line)
 	}

@@ -13,22 +13,28 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"strings"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/catalog"
+	"github.com/livetree/livetree/internal/clientaddr"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/google"
+	"github.com/livetree/livetree/internal/loopback"
+	"github.com/livetree/livetree/internal/owneronly"
 	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/watch"
 )
 
 // Defaults of a Config.
@@ -69,14 +75,21 @@ type Config struct {
 	// without it one is generated.
 	Secret string
 
+	// TrustedProxies are proxies in front of the server: their connections are not
+	// limited by their address, and X-Forwarded-For says which client a request of theirs
+	// comes from.
+	TrustedProxies clientaddr.Proxies
+
 	// Dialect is that of databases that have none of their own; spec by default.
 	Dialect string
 
 	// Issuers are identity providers whose tokens are accepted.
 	Issuers []auth.Issuer
 
-	// Dev is for trying out, on this machine only.
-	Dev bool
+	// Dev is for trying out, on this machine only. DevHosts and DevOrigins are names
+	// of the server, and origins of web pages, that it then also answers to.
+	Dev                  bool
+	DevHosts, DevOrigins []string
 	// MaxBody and MaxBodies bound the size of one body and the memory of all.
 	MaxBody, MaxBodies int64
 	// CacheBytes is the size of the block cache.
@@ -86,6 +99,8 @@ type Config struct {
 	Scrub store.Scrub
 	Limits
 
+	// NoLane leaves all of HTTP to net/http.
+	NoLane bool
 	// AccessLog logs every request. Observers are told of it, too.
 	AccessLog bool
 	Observers []Observer
@@ -131,14 +146,11 @@ func (c *Config) check() error {
 			return err
 		}
 	}
-	if strings.ContainsAny(c.Secret, " \t\r\n") {
-		return errors.New("the app secret must not hold white space")
-	}
 	if !c.Dev {
 		return nil
 	}
 	for _, addr := range []string{c.Addr, c.HTTPAddr, c.AdminAddr} {
-		if addr != "" && !isLoopback(addr) {
+		if addr != "" && !loopback.Address(addr) {
 			return fmt.Errorf("--dev gives everybody access and works on this machine only: listen on 127.0.0.1 instead of %s, or leave --dev out", addr)
 		}
 	}
@@ -153,15 +165,6 @@ func mapValues(m map[string]string) []string {
 	return list
 }
 
-// isLoopback reports whether only programs on this machine can reach an address.
-func isLoopback(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return false
-	}
-	return host == "localhost" || net.ParseIP(host).IsLoopback()
-}
-
 // Run serves until ctx ends, and then stops: what was accepted is answered,
 // committed and flushed before it returns.
 func Run(ctx context.Context, c Config) error {
@@ -169,6 +172,7 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	limitMemory(c)
+	keepPrivate(c)
 	operator, err := openAdmin(&c)
 	if err != nil {
 		return err
@@ -210,9 +214,24 @@ func limitMemory(c Config) {
 	}
 }
 
+// keepPrivate takes from others what they may do in the data directory: secrets are
+// in every file of the store. It does not keep the server from starting, which may
+// not own what an operator has put there.
+func keepPrivate(c Config) {
+	loose, err := owneronly.Tighten(c.Data)
+	if errors.Is(err, fs.ErrNotExist) {
+		return // it is made, for its owner alone
+	}
+	if err != nil {
+		c.Logger.Warn("the data directory is not for its owner alone, and that cannot be changed: run chmod -R go-rwx on it as its owner", "data", c.Data, "error", err)
+	} else if len(loose) > 0 && !slices.Equal(loose, []string{"."}) { // one that is empty held nothing
+		c.Logger.Warn("others could read the data directory: its files are for their owner alone now; if others use this machine, replace the secrets", "data", c.Data, "files", len(loose))
+	}
+}
+
 // runStore is Run with the store open.
 func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide) error {
-	clock := engine.NewClock(time.Now, rand.Reader, s.LastMillis())
+	clock := state.NewClock(time.Now, rand.Reader, s.LastMillis())
 	accessKey, err := auth.AccessKey(s.ETagKey())
 	if err != nil {
 		return err
@@ -223,7 +242,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	}
 	c.operations = rest.NewOperations()
 	c.Observers = append(c.Observers[:len(c.Observers):len(c.Observers)], recordOperations(c.operations))
-	streamBudget := engine.NewStreamBudget(debug.SetMemoryLimit(-1) / streamShare)
+	streamBudget := watch.NewBudget(debug.SetMemoryLimit(-1) / streamShare)
 	databases := catalog.New(s, engine.Options{
 		Clock: clock, Verifier: verifier, Metrics: operator.metrics, Streams: streamBudget,
 		Unindexed: recordUnindexed(c.operations, operator.requests.ObserveUnindexed)})
@@ -251,7 +270,9 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 		tls:     tlsConfig,
 		logger:  c.Logger,
 		limits:  c.serving(),
+		proxies: c.TrustedProxies,
 		observe: c.observing(),
+		noLane:  c.NoLane,
 
 		closeStreams: c.streams.Close,
 	})
@@ -267,8 +288,9 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 // certificates that somebody has to keep.
 func newTLS(c Config) (*tls.Config, string, *acmeCertificates, error) {
 	machine, _ := os.Hostname() // only one of the names in the certificate
-	certs, err := newCertificates(filepath.Join(c.Data, "tls"), certFiles{c.TLSCert, c.TLSKey},
-		append(certificateNames(c.Addr, c.Domain, machine), adminNames(c.AdminAddr)...), time.Now, c.Logger)
+	names := certificateNames(c.Addr, c.Domain, machine)
+	names.needed = append(names.needed, adminNames(c.AdminAddr)...)
+	certs, err := newCertificates(filepath.Join(c.Data, "tls"), certFiles{c.TLSCert, c.TLSKey}, names, time.Now, c.Logger)
 	if err != nil {
 		return nil, "", nil, err
 	}
@@ -293,6 +315,9 @@ func (f *founder) foundDefault(ctx context.Context, c Config) error {
 	if c.DefaultDatabase == "" {
 		return nil
 	}
+	if err := f.checkSecret(c); err != nil {
+		return err
+	}
 	database, err := f.found(ctx, c.DefaultDatabase, c.Secret)
 	if err != nil {
 		return fmt.Errorf("open the database %s in %s: %w", c.DefaultDatabase, c.Data, err)
@@ -300,27 +325,50 @@ func (f *founder) foundDefault(ctx context.Context, c Config) error {
 	if database.IsOpen() && !c.Dev {
 		c.Logger.Warn("the rules let everybody read and write everything", "database", c.DefaultDatabase)
 	}
+	if database.HasWeakSecret() {
+		c.Logger.Warn("a secret is short enough to be guessed: replace it by livetree secret add and remove", "database", c.DefaultDatabase)
+	}
 	if c.Secret != "" && !database.HasSecret(c.Secret) {
 		c.Logger.Warn("LIVETREE_SECRET is not used: it counts when the database is made, and this one has other secrets; livetree secret add and remove change them", "database", c.DefaultDatabase)
 	}
 	return nil
 }
 
+// checkSecret refuses a secret that is not fit for a new database. One that the
+// database has already is from an older version, and works on.
+func (f *founder) checkSecret(c Config) error {
+	if c.Secret == "" {
+		return nil
+	}
+	err := auth.CheckSecret(c.Secret)
+	if err == nil {
+		return nil
+	}
+	if database, openErr := f.Database(c.DefaultDatabase); openErr == nil && database.HasSecret(c.Secret) {
+		return nil
+	}
+	return fmt.Errorf("LIVETREE_SECRET is %w; leave it out to have one drawn", err)
+}
+
 func newHandler(c Config, f *founder) http.Handler {
+	hosts := rest.Hosts{DefaultDatabase: c.DefaultDatabase, Domain: c.Domain, HostMap: c.HostMap}
 	opts := rest.Options{
-		Catalog:         f.Catalog,
-		Logger:          c.Logger,
-		Now:             time.Now,
-		DefaultDatabase: c.DefaultDatabase,
-		Domain:          c.Domain,
-		HostMap:         c.HostMap,
-		Dev:             c.Dev,
-		MaxBody:         c.MaxBody,
-		MaxBodies:       c.MaxBodies,
-		BodyBytes:       c.bodyBytes,
-		Streams:         c.streams,
-		Operations:      c.operations,
-		Dialect:         c.Dialect,
+		Catalog: f.Catalog,
+		Logger:  c.Logger,
+		Now:     time.Now,
+		Hosts:   hosts,
+		Endpoint: google.New(google.Options{
+			Catalog: f.Catalog, Hosts: hosts, Creates: c.Dev, Logger: c.Logger, Now: time.Now,
+		}),
+		Dev:        c.Dev,
+		DevHosts:   c.DevHosts,
+		DevOrigins: c.DevOrigins,
+		MaxBody:    c.MaxBody,
+		MaxBodies:  c.MaxBodies,
+		BodyBytes:  c.bodyBytes,
+		Streams:    c.streams,
+		Operations: c.operations,
+		Dialect:    c.Dialect,
 	}
 	if c.Dev {
 		opts.Create = f.create

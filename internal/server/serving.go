@@ -9,10 +9,10 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
+	"github.com/livetree/livetree/internal/clientaddr"
 	"github.com/livetree/livetree/internal/lane"
 	"github.com/livetree/livetree/internal/rest"
 )
@@ -27,7 +27,10 @@ const (
 	// less, of a sum that counts 32 bytes for each header.
 	headSlop = 4096
 
-	maxStreamsPerConnection = 250
+	// maxStreamsPerConnection is how many requests a connection of HTTP/2 may have at a
+	// time, and receiveBytes how much of their bodies may be there before they are read.
+	maxStreamsPerConnection = 100
+	receiveBytes            = 256 << 10
 )
 
 // servingLimits are the times and numbers of serving. Fields that are 0 get
@@ -40,6 +43,7 @@ type servingLimits struct {
 	fresh      time.Duration // how old one without any must be to be closed by drain
 
 	maxConnections int // open at a time, on all ports
+	perAddress     int // what an address gets of them when they run short; an eighth by default
 
 	// The steps of drain, in their order. The time for requests includes that for
 	// settling; what is left of 10 seconds is for the store.
@@ -70,7 +74,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// servingOptions configure serving. The limits, observe, closeStreams and now may be
+// servingOptions configure serving. The limits, proxies, observe, closeStreams and now may be
 // left out.
 type servingOptions struct {
 	secure http.Handler // for HTTPS
@@ -78,7 +82,11 @@ type servingOptions struct {
 	tls    *tls.Config
 	logger *slog.Logger
 	limits servingLimits
-	// observe, if set, stands around all that is answered.
+	// proxies say which clients their requests come from.
+	proxies clientaddr.Proxies
+	// noLane leaves all of HTTP to net/http. The lanes are there, and have nothing to do.
+	noLane bool
+	// observe stands around all that is answered.
 	observe func(http.Handler) http.Handler
 	// closeStreams is called by drain when no new connection is accepted, and
 	// should end all streams before its context ends. A stream is a request that
@@ -106,8 +114,8 @@ type serving struct {
 	extra net.Listener // for plain HTTP alone; nil for none
 	loops sync.WaitGroup
 
-	refused atomic.Uint64 // connections, because too many were open
-	resets  *resets
+	connections *connections
+	resets      *resets
 
 	cut context.CancelFunc // ends the contexts of all requests
 }
@@ -117,7 +125,15 @@ func newServing(options servingOptions) *serving {
 	if options.now == nil {
 		options.now = time.Now
 	}
-	s := &serving{options: options, guard: newGuard(options.logger), resets: &resets{logger: options.logger, now: options.now}}
+	if options.observe == nil {
+		options.observe = (&Config{}).observing()
+	}
+	s := &serving{
+		options:     options,
+		guard:       newGuard(options.logger),
+		connections: newConnections(options.limits, options.proxies, options.logger),
+		resets:      &resets{logger: options.logger, now: options.now},
+	}
 	requests, cut := context.WithCancel(context.Background())
 	s.cut = cut
 	secure, plain := s.around(options.secure), s.around(options.plain)
@@ -130,24 +146,21 @@ func newServing(options servingOptions) *serving {
 
 // around returns a handler with all that stands around each.
 func (s *serving) around(handler http.Handler) http.Handler {
-	handler = s.guard.recovering(handler)
-	if s.options.observe != nil {
-		handler = s.options.observe(handler)
-	}
-	return s.guard.counting(handler)
+	return s.options.proxies.Wrap(s.guard.running.Around(s.options.observe(s.guard.around(handler))))
 }
 
 func (s *serving) newLane(requests context.Context, handler http.Handler, handOver func(net.Conn)) *lane.Lane {
 	return lane.New(lane.Options{
-		Handler:  handler,
-		Context:  requests,
-		HandOver: handOver,
-		Logger:   s.options.logger,
-		Now:      time.Now,
-		First:    s.options.limits.head,
-		Idle:     s.options.limits.idle,
-		Write:    rest.WriteIdle,
-		Fresh:    s.options.limits.fresh,
+		Handler:   handler,
+		Context:   requests,
+		HandOver:  handOver,
+		ConnState: s.connections.note,
+		Logger:    s.options.logger,
+		Now:       time.Now,
+		First:     s.options.limits.head,
+		Idle:      s.options.limits.idle,
+		Write:     rest.WriteIdle,
+		Fresh:     s.options.limits.fresh,
 	})
 }
 
@@ -159,9 +172,14 @@ func (s *serving) newServer(requests context.Context, handler http.Handler) *htt
 		ReadHeaderTimeout: s.options.limits.head,
 		IdleTimeout:       s.options.limits.idle,
 		MaxHeaderBytes:    maxHeadBytes - headSlop,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreamsPerConnection},
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams:          maxStreamsPerConnection,
+			MaxReceiveBufferPerConnection: receiveBytes,
+			MaxReceiveBufferPerStream:     receiveBytes,
+		},
 		// What net/http reports is the noise of clients that break off.
 		ErrorLog:    slog.NewLogLogger(s.options.logger.Handler(), slog.LevelDebug),
+		ConnState:   s.connections.note,
 		BaseContext: func(net.Listener) context.Context { return requests },
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 			if guest, ok := conn.(lane.Guest); ok {
@@ -200,19 +218,35 @@ func (s *serving) listen(addr, httpAddr string) error {
 		}
 	}
 	limits := s.options.limits
-	open := &connections{most: int64(limits.maxConnections), logger: s.options.logger, refused: &s.refused}
 	if s.extra != nil {
-		s.extra = open.bound(s.extra)
+		s.extra = s.connections.bound(s.extra)
 	}
-	s.port = newPort(open.bound(tcp), portOptions{
+	s.port = newPort(s.connections.bound(tcp), portOptions{
 		tls:        s.options.tls,
 		logger:     s.options.logger,
-		secure:     s.secureLane.Serve,
-		plain:      s.plainLane.Serve,
+		secure:     s.serveSecure,
+		plain:      s.servePlain,
 		opening:    limits.opening,
 		maxOpening: limits.maxOpening,
 	})
 	return nil
+}
+
+// serveSecure and servePlain serve a connection of HTTP/1.1.
+func (s *serving) serveSecure(conn net.Conn) {
+	if s.options.noLane {
+		s.port.secure.put(conn)
+		return
+	}
+	s.secureLane.Serve(conn)
+}
+
+func (s *serving) servePlain(conn net.Conn) {
+	if s.options.noLane {
+		s.port.plain.put(conn)
+		return
+	}
+	s.plainLane.Serve(conn)
 }
 
 // listenTCP is net.Listen with errors that say what to do.
@@ -234,21 +268,13 @@ func listenTCP(addr string) (net.Listener, error) {
 // addr returns the address of the main port, with the number that was picked.
 func (s *serving) addr() net.Addr { return s.port.tcp.Addr() }
 
-// httpAddr returns the address of the port for plain HTTP, or nil.
-func (s *serving) httpAddr() net.Addr {
-	if s.extra == nil {
-		return nil
-	}
-	return s.extra.Addr()
-}
-
 // serve begins to answer requests, and returns.
 func (s *serving) serve() {
 	s.port.start()
 	s.loop(s.secure, s.port.secure)
 	s.loop(s.plain, s.port.plain)
 	if s.extra != nil {
-		s.loops.Go(func() { acceptAll(s.port.ctx, s.extra, s.options.logger, s.plainLane.Serve) })
+		s.loops.Go(func() { acceptAll(s.port.ctx, s.extra, s.options.logger, s.servePlain) })
 	}
 }
 

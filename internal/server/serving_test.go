@@ -31,7 +31,7 @@ func startServing(t *testing.T, options servingOptions) *testServing {
 	t.Helper()
 	checkGoroutines(t)
 	log := new(logBook)
-	c, err := newCertificates(t.TempDir(), certFiles{}, []string{"localhost", "127.0.0.1"}, time.Now, log.logger())
+	c, err := newCertificates(t.TempDir(), certFiles{}, certNames{needed: []string{"localhost", "127.0.0.1"}}, time.Now, log.logger())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestServingReloadsCertificate(t *testing.T) {
 	dir, clock := t.TempDir(), newFakeClock()
 	clock.now = time.Now()
 	install(t, dir, clock)
-	c, err := newCertificates("", certFiles{dir + "/cert.pem", dir + "/key.pem"}, nil, clock.Now, new(logBook).logger())
+	c, err := newCertificates("", certFiles{dir + "/cert.pem", dir + "/key.pem"}, certNames{}, clock.Now, new(logBook).logger())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,4 +296,12 @@ func TestListenErrors(t *testing.T) {
 		checkError(t, other.listen(test.addr, test.httpAddr), test.want)
 		other.close()
 	}
+}
+
+// httpAddr returns the address of the port for plain HTTP, or nil.
+func (s *serving) httpAddr() net.Addr {
+	if s.extra == nil {
+		return nil
+	}
+	return s.extra.Addr()
 }

@@ -3,6 +3,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -254,5 +255,61 @@ func BenchmarkLargeWrite(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			measure(b, func(int) { s.build(w).Close() })
 		})
+	}
+}
+
+// BenchmarkTrim measures a round of trimming with nothing to trim: of many databases
+// that were written to, and of one with a long log.
+func BenchmarkTrim(b *testing.B) {
+	body := `"` + strings.Repeat("x", 1000) + `"`
+	for _, n := range []int{5000, 40_000} {
+		b.Run("databases="+strconv.Itoa(n), func(b *testing.B) {
+			s := newStand(b, Options{})
+			for i := range n {
+				database := useDatabase(b, s.Store, "db"+strconv.Itoa(i))
+				database.put("a", `1`)
+				database.put("a", `2`)
+			}
+			b.ResetTimer()
+			for b.Loop() {
+				s.log.trim()
+			}
+		})
+	}
+	for _, n := range []int{15_000, 60_000} {
+		b.Run("rows="+strconv.Itoa(n), func(b *testing.B) {
+			s := newStand(b, Options{LogKeep: LogKeep{DatabaseBytes: 1 << 30}})
+			w := putWrite(b, "a", body)
+			for range n {
+				if err := s.Commit(s.build(w), forgotten{}); err != nil {
+					b.Fatal(err)
+				}
+				s.position++
+			}
+			s.put("b", `1`)
+			b.ResetTimer()
+			for b.Loop() {
+				s.log.trim()
+			}
+		})
+	}
+}
+
+// BenchmarkShallowPage prints a page of all keys of a large node.
+func BenchmarkShallowPage(b *testing.B) {
+	s := newStand(b, Options{})
+	s.put("a", prioritised(100_000))
+	view := s.View()
+	defer view.Release()
+	at := parsePath(b, "a")
+	b.ReportAllocs()
+	for b.Loop() {
+		page, err := view.Tree(s.id).ShallowPage(at, "", 1<<30)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := errors.Join(page.PrintTo(io.Discard), page.Close()); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -4,16 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
-)
 
-// checkpointDir is where a checkpoint is made: in the data directory, so that it
-// can be of hard links wherever the backup goes.
-const checkpointDir = "checkpoint" + temporarySuffix
+	"github.com/livetree/livetree/internal/store/damage"
+	"github.com/livetree/livetree/internal/store/datadir"
+	"github.com/livetree/livetree/internal/store/layout"
+)
 
 // ErrCheckpoint says that a checkpoint is there already.
 var ErrCheckpoint = errors.New("a backup is being taken already: wait for it to end")
@@ -36,7 +35,7 @@ type Checkpoint struct {
 // a few syncs, since what is in memory is flushed before. There is one checkpoint
 // at a time, until Remove.
 func (s *Store) Checkpoint() (*Checkpoint, error) {
-	if err := s.enter(); err != nil {
+	if err := s.pipeline.enter(&s.done); err != nil {
 		return nil, err
 	}
 	defer s.done.Done()
@@ -46,30 +45,30 @@ func (s *Store) Checkpoint() (*Checkpoint, error) {
 	if s.checkpoint.Swap(true) {
 		return nil, ErrCheckpoint
 	}
-	c := &Checkpoint{Dir: s.dir.join(checkpointDir), store: s}
+	c := &Checkpoint{Dir: s.dir.Join(datadir.CheckpointDir), store: s}
 	if err := c.make(); err != nil {
-		return nil, errors.Join(fmt.Errorf("make a checkpoint: %w", damaged(err)), c.Remove())
+		return nil, errors.Join(fmt.Errorf("make a checkpoint: %w", damage.Mark(err)), c.Remove())
 	}
 	return c, nil
 }
 
 // enter keeps Close waiting, until done.Done.
-func (s *Store) enter() error {
-	s.pipeline.gate.RLock()
-	defer s.pipeline.gate.RUnlock()
-	if s.pipeline.shut {
+func (p *pipeline) enter(done *sync.WaitGroup) error {
+	p.gate.RLock()
+	defer p.gate.RUnlock()
+	if p.shut {
 		return ErrClosed
 	}
-	s.done.Add(1)
+	done.Add(1)
 	return nil
 }
 
 func (c *Checkpoint) make() error {
 	s := c.store
-	if err := s.dir.dropCheckpoint(); err != nil {
+	if err := s.dir.DropCheckpoint(); err != nil {
 		return err
 	}
-	if err := makeDirectory(s.opts.FS, c.Dir); err != nil {
+	if err := datadir.MakeDirectory(s.opts.FS, c.Dir); err != nil {
 		return err
 	}
 	if err := s.flush(); err != nil {
@@ -78,16 +77,16 @@ func (c *Checkpoint) make() error {
 	if err := c.link(); err != nil {
 		return err
 	}
-	copied := &directory{fs: s.opts.FS, path: c.Dir}
-	marker, err := s.dir.read(markerFile)
+	copied := datadir.At(s.opts.FS, c.Dir)
+	marker, err := s.dir.Read(datadir.MarkerFile)
 	if err != nil {
 		return err
 	}
-	if err := copied.write(markerFile, marker); err != nil {
+	if err := copied.Write(datadir.MarkerFile, marker); err != nil {
 		return err
 	}
 	// A new directory has no such file, and its number is 0.
-	return copied.writeDurable(c.Group)
+	return copied.WriteDurable(c.Group)
 }
 
 // link has Pebble make its part of the copy. The syncer runs that between two
@@ -101,7 +100,7 @@ func (c *Checkpoint) link() error {
 		defer close(done)
 		began := s.opts.Now()
 		c.Group = group
-		err = s.db.Checkpoint(s.opts.FS.PathJoin(c.Dir, pebbleDir), pebble.WithFlushedWAL())
+		err = s.db.Checkpoint(s.opts.FS.PathJoin(c.Dir, layout.PebbleDir), pebble.WithFlushedWAL())
 		c.Paused = s.opts.Now().Sub(began)
 	}); closed != nil {
 		return closed
@@ -127,18 +126,9 @@ func (p *pipeline) run(between func(group uint64)) error {
 
 // Remove gives the space of the checkpoint back.
 func (c *Checkpoint) Remove() error {
-	err := c.store.dir.dropCheckpoint()
+	err := c.store.dir.DropCheckpoint()
 	c.store.checkpoint.Store(false)
 	return err
-}
-
-// dropCheckpoint removes what was left of a checkpoint when a process ended.
-func (d *directory) dropCheckpoint() error {
-	path := d.join(checkpointDir)
-	if _, err := d.fs.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return d.fs.RemoveAll(path)
 }
 
 // RenewEpoch draws another epoch for the store in a directory, which nobody may
@@ -152,30 +142,7 @@ func RenewEpoch(path string, opts Options) error {
 	epoch := make([]byte, 8)
 	_, err = io.ReadFull(s.opts.Rand, epoch)
 	if err == nil {
-		err = s.db.Set(epochKey, epoch, pebble.Sync)
+		err = s.db.Set(layout.EpochKey, epoch, pebble.Sync)
 	}
 	return errors.Join(err, s.Close())
 }
-
-// A sealedFS is a file system on which nothing can be changed. Locks on it hold
-// nobody off: they would be files.
-type sealedFS struct{ vfs.FS }
-
-var errSealed = errors.New("opened for reading only")
-
-func (sealedFS) Create(string, vfs.DiskWriteCategory) (vfs.File, error) { return nil, errSealed }
-
-func (sealedFS) OpenReadWrite(string, vfs.DiskWriteCategory, ...vfs.OpenOption) (vfs.File, error) {
-	return nil, errSealed
-}
-
-func (sealedFS) ReuseForWrite(_, _ string, _ vfs.DiskWriteCategory) (vfs.File, error) {
-	return nil, errSealed
-}
-
-func (sealedFS) Link(_, _ string) error             { return errSealed }
-func (sealedFS) Rename(_, _ string) error           { return errSealed }
-func (sealedFS) Remove(string) error                { return errSealed }
-func (sealedFS) RemoveAll(string) error             { return errSealed }
-func (sealedFS) MkdirAll(string, os.FileMode) error { return errSealed }
-func (sealedFS) Lock(string) (io.Closer, error)     { return io.NopCloser(nil), nil }

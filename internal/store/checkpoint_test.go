@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/livetree/livetree/internal/store/datadir"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -84,7 +85,7 @@ func TestCheckpointEndsWithAGroup(t *testing.T) {
 		}
 	}
 	for i, c := range copies {
-		a, err := OpenArchive("data/"+checkpointDir, Options{FS: c.disk})
+		a, err := OpenArchive("data/"+datadir.CheckpointDir, Options{FS: c.disk})
 		if err != nil {
 			t.Fatalf("copy %d: %v", i, err)
 		}

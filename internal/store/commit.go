@@ -6,6 +6,9 @@ import (
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/livetree/livetree/internal/store/batch"
+	"github.com/livetree/livetree/internal/store/layout"
 )
 
 // A Ticket is told how the commit that it was handed in with goes on. Its
@@ -29,8 +32,8 @@ const maxUnsynced = 2048
 // its own, whole.
 type pipeline struct {
 	gate  sync.RWMutex
-	group uint64 // the number of the group that commits join now
-	shut  bool   // no more commits
+	group atomic.Uint64 // the number of the group that commits join now; set under the gate
+	shut  bool          // no more commits
 	// between, if set, is run once between two groups, with the number of the
 	// first, while no commit can be made.
 	between func(group uint64)
@@ -53,7 +56,8 @@ type pipeline struct {
 }
 
 func (p *pipeline) init(group uint64, millis int64) {
-	p.group, p.millis = group, millis
+	p.group.Store(group)
+	p.millis = millis
 	p.durable.Store(group - 1)
 	p.slots = make(chan struct{}, maxUnsynced)
 	p.wake = make(chan struct{}, 1)
@@ -71,6 +75,19 @@ func (p *pipeline) add(t Ticket, batches int) {
 	}
 }
 
+// complete returns the number of the first view that shows all commits that were
+// begun before the call.
+func (p *pipeline) complete() uint64 {
+	if !p.gate.TryLock() { // a commit is under way
+		return p.group.Load()
+	}
+	defer p.gate.Unlock()
+	if p.batches == 0 {
+		return p.group.Load() - 1
+	}
+	return p.group.Load()
+}
+
 // close refuses further commits; it reports false when that was so already.
 func (p *pipeline) close() bool {
 	p.gate.Lock()
@@ -84,28 +101,29 @@ func (p *pipeline) close() bool {
 // to the syncer. It does not wait for the sync, only for a place in the queue.
 // The batch is closed in any case; after an error nothing was applied and the
 // ticket is not used.
-func (s *Store) Commit(b *Batch, t Ticket) error {
+func (s *Store) Commit(b *batch.Batch, t Ticket) error {
 	defer b.Close()
 	p := &s.pipeline
 	p.slots <- struct{}{}
 	p.gate.RLock()
 	defer p.gate.RUnlock()
-	for _, a := range b.assignments {
-		s.memos.stamps.touch(b.id, a.Path, p.group)
+	for _, a := range b.Assignments() {
+		s.memos.stamps.touch(b.ID, a.Path, p.group.Load())
 	}
+	s.shared.CutGaps(b.ID, b.Rows)
 	err := s.apply(b)
 	if err != nil {
 		<-p.slots
 		return err
 	}
-	s.log.touch(b.id)
+	s.log.add(b.ID, b.Logged)
 	p.add(t, 1)
 	return nil
 }
 
 // apply writes the batch, with the number of its group if that is not in the log
 // already. The gate is held.
-func (s *Store) apply(b *Batch) error {
+func (s *Store) apply(b *batch.Batch) error {
 	p := &s.pipeline
 	if p.shut {
 		return ErrClosed
@@ -114,16 +132,16 @@ func (s *Store) apply(b *Batch) error {
 	defer p.order.Unlock()
 	// Commits need not come in the order of their times: large ones are timed
 	// before their turn, and the databases do not wait for each other.
-	p.millis = max(p.millis, b.millis)
+	p.millis = max(p.millis, b.Logged.Millis)
 	// Most commits of a group are of one millisecond: the row of the first stands
 	// in the log before all of them.
-	row := groupRow(p.group, p.millis)
+	row := layout.GroupRow(p.group.Load(), p.millis)
 	if row != p.noted {
-		if err := b.rows.Set(groupKey, row[:], nil); err != nil {
+		if err := b.Rows.Set(layout.GroupKey, row[:], nil); err != nil {
 			return err
 		}
 	}
-	if err := s.db.Apply(b.rows, pebble.NoSync); err != nil {
+	if err := s.db.Apply(b.Rows, pebble.NoSync); err != nil {
 		return err
 	}
 	p.noted = row
@@ -168,21 +186,21 @@ func (s *Store) runSyncer() {
 func (s *Store) syncGroup() int {
 	p := &s.pipeline
 	p.gate.Lock()
-	tickets, batches, group := p.pending, p.batches, p.group
+	tickets, batches, group := p.pending, p.batches, p.group.Load()
 	p.pending, p.batches = nil, 0
 	var view *View
 	if batches > 0 {
 		view = s.newView(group)
-		p.group++
+		p.group.Store(group + 1)
 	}
 	if p.between != nil {
-		p.between(p.group - 1)
+		p.between(p.group.Load() - 1)
 		p.between = nil
 	}
 	p.gate.Unlock()
 
 	if view != nil {
-		s.timeSync(s.syncLog)
+		s.health.timeSync(s.syncLog)
 		s.counters.groups.Add(1)
 		s.counters.commits.Add(uint64(batches))
 		p.durable.Store(group)
@@ -201,13 +219,13 @@ func (s *Store) syncGroup() int {
 }
 
 // syncLog returns when everything applied before is on disk. It does not return
-// when that fails: the strictFS ends the process. (ApplyNoSyncWait and SyncWait would be
+// when that fails: the StrictFS ends the process. (ApplyNoSyncWait and SyncWait would be
 // a little faster, but Pebble reserves them for CockroachDB.)
 func (s *Store) syncLog() {
 	if s.opts.SlowSync != nil {
 		s.opts.SlowSync()
 	}
 	if err := s.db.LogData(nil, pebble.Sync); err != nil {
-		s.fail("sync the write-ahead log", err)
+		s.health.fail("sync the write-ahead log", err)
 	}
 }

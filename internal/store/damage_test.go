@@ -17,6 +17,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/livetree/livetree/internal/proof"
+	"github.com/livetree/livetree/internal/store/datadir"
+	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -73,7 +75,7 @@ func newPatient(t *testing.T) *patient {
 		db.put("last", `"what was written last"`)
 	}
 	p.disk = disk.CrashClone(vfs.CrashCloneCfg{})
-	writeFile(t, p.disk, "data/"+durableFile, fmt.Sprintf("%s%d\n", durableText, s.pipeline.durable.Load()))
+	writeFile(t, p.disk, "data/"+datadir.DurableFile, fmt.Sprintf("durable group %d\n", s.pipeline.durable.Load()))
 	removeObsolete(t, s.db, p.disk)
 	for i, db := range stands {
 		paths := []string{"/", "last", "changed", "absent", "r0", "r4"}
@@ -142,8 +144,8 @@ func (p *patient) examine(disk vfs.FS) (outcome, error) {
 			first = err
 		}
 	}
-	found := map[string]ID{}
-	if err := s.Names(func(name string, id ID) bool { found[name] = id; return true }); err != nil {
+	found := map[string]layout.ID{}
+	if err := s.Names(func(name string, id layout.ID) bool { found[name] = id; return true }); err != nil {
 		note(err)
 	} else if !slices.Equal(slices.Sorted(maps.Keys(found)), patientNames) {
 		return wrongData, fmt.Errorf("the databases are %v", found)
@@ -263,7 +265,7 @@ func TestDamage(t *testing.T) {
 			switch {
 			case got == wrongData:
 				t.Errorf("seed %d, harm %d, %s of %s: %v", seed, i, h.name, name, err)
-			case kind == markerFile && (errors.Is(err, ErrForeign) || errors.Is(err, ErrNewer)): // gone, or another digit
+			case kind == datadir.MarkerFile && (errors.Is(err, ErrForeign) || errors.Is(err, ErrNewer)): // gone, or another digit
 			case err != nil && !errors.Is(err, ErrDamaged):
 				t.Errorf("seed %d, harm %d, %s of %s: %s: %v, want %v", seed, i, h.name, name, got, err, ErrDamaged)
 			}

@@ -6,24 +6,47 @@ import (
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/livetree/livetree/internal/store/batch"
+	"github.com/livetree/livetree/internal/store/damage"
+	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/seek"
 )
 
-// Create makes a database and returns its number, which is never used again.
-func (s *Store) Create(name string) (ID, error) {
+// Create makes a database and returns its number, which is never used again. When it
+// returns, the database cannot be lost. Only what gives out the number is done one after the
+// other: a sync of one database keeps no other from being made. As settings are, it is let in
+// when space is low.
+func (s *Store) Create(name string) (layout.ID, error) {
+	id, err := s.addName(name)
+	if err != nil {
+		return 0, err
+	}
+	if err := s.db.LogData(nil, pebble.Sync); err != nil {
+		return 0, fmt.Errorf("sync the name of a database: %w", err)
+	}
+	return id, nil
+}
+
+// addName gives a name the next number.
+func (s *Store) addName(name string) (layout.ID, error) {
 	s.databases.mu.Lock()
 	defer s.databases.mu.Unlock()
 	if _, ok, err := s.Find(name); ok || err != nil {
 		return 0, errors.Join(err, existsError(ok, name))
 	}
+	if err := s.health.admit(false); err != nil {
+		return 0, err // on a disk that is full the process would end
+	}
 	id := s.databases.next
 	b := s.db.NewBatch()
 	defer func() { _ = b.Close() }()
 	err := errors.Join(
-		b.Set(nameKey(name), binary.BigEndian.AppendUint32(nil, uint32(id)), nil),
-		b.Set(nextIDKey, binary.BigEndian.AppendUint32(nil, uint32(id+1)), nil),
+		b.Set(layout.NameKey(name), binary.BigEndian.AppendUint32(nil, uint32(id)), nil),
+		b.Set(layout.NextIDKey, binary.BigEndian.AppendUint32(nil, uint32(id+1)), nil),
 	)
 	if err == nil {
-		err = s.db.Apply(b, pebble.Sync)
+		err = s.db.Apply(b, pebble.NoSync)
 	}
 	if err != nil {
 		return 0, err
@@ -40,60 +63,32 @@ func existsError(exists bool, name string) error {
 }
 
 // Find returns the number of a database.
-func (s *Store) Find(name string) (ID, bool, error) {
-	value, err := s.metaRow(nameKey(name), 4)
+func (s *Store) Find(name string) (layout.ID, bool, error) {
+	value, err := metaRow(s.db, layout.NameKey(name), 4)
 	if errors.Is(err, pebble.ErrNotFound) {
 		return 0, false, nil
 	}
 	if err != nil {
-		return 0, false, damaged(err)
+		return 0, false, damage.Mark(err)
 	}
-	return ID(binary.BigEndian.Uint32(value)), true, nil
+	return layout.ID(binary.BigEndian.Uint32(value)), true, nil
 }
 
 // Names calls yield with the databases in the order of their names, until it
 // returns false.
-func (s *Store) Names(yield func(name string, id ID) bool) error {
-	first := nameKey("")
-	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: first, UpperBound: []byte{spaceMeta, metaNames + 1}})
-	if err != nil {
-		return damaged(err)
-	}
-	defer func() { _ = it.Close() }()
-	for ok := it.First(); ok; ok = it.Next() {
-		value, err := it.ValueAndErr()
-		if err == nil && len(value) != 4 {
-			err = rowError(it.Key(), errors.New("not a database number"))
-		}
-		if err != nil {
-			return damaged(err)
-		}
-		if !yield(string(it.Key()[len(first):]), ID(binary.BigEndian.Uint32(value))) {
-			return nil
-		}
-	}
-	return damaged(it.Error())
+func (s *Store) Names(yield func(name string, id layout.ID) bool) error {
+	return seek.Names(s.db, yield)
 }
 
-// Drop removes a database with all it holds. Nobody may be writing to it.
-func (s *Store) Drop(name string) error {
-	s.databases.mu.Lock()
-	defer s.databases.mu.Unlock()
-	id, ok, err := s.Find(name)
-	if err != nil || !ok {
-		return err
-	}
-	b := s.db.NewBatch()
-	defer func() { _ = b.Close() }()
-	if err := b.Delete(nameKey(name), nil); err != nil {
-		return err
-	}
-	for _, space := range []byte{spaceData, spaceIndex, spaceSettings, spaceLog} {
-		if err := b.DeleteRange(appendSpace(nil, space, id), appendSpace(nil, space, id+1), nil); err != nil {
-			return err
-		}
-	}
+// BuildDrop works out a batch that removes a database with all it holds. It must be the
+// last one of the database. Forget is called when it is committed.
+func (s *Store) BuildDrop(name string, id layout.ID) (*batch.Batch, error) {
+	return s.batches.Drop(name, id)
+}
+
+// Forget gives up what is remembered of a database that was dropped.
+func (s *Store) Forget(id layout.ID) {
 	s.log.forget(id)
 	s.memos.forget(id)
-	return s.db.Apply(b, pebble.Sync)
+	s.shared.ForgetGaps(id)
 }

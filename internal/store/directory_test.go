@@ -20,6 +20,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/livetree/livetree/internal/store/datadir"
+	"github.com/livetree/livetree/internal/store/layout"
 )
 
 // contents returns the files below a directory with what they hold, directories
@@ -141,7 +144,7 @@ func TestForeignStore(t *testing.T) {
 }
 
 func TestEmptyDirectoryIsTaken(t *testing.T) {
-	for _, name := range []string{"", lockFile, markerFile + temporarySuffix} {
+	for _, name := range []string{"", datadir.LockFile, datadir.MarkerFile + ".tmp"} {
 		fs := vfs.NewMem()
 		makeDirs(t, fs, "data")
 		if name != "" {
@@ -213,12 +216,12 @@ func TestDirectoryInUse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			first := openStand(t, Options{FS: fs})
 			first.put("a", "1")
-			if _, err := Open(first.dir.path, Options{FS: fs}); !errors.Is(err, ErrInUse) {
+			if _, err := Open(first.dir.Path, Options{FS: fs}); !errors.Is(err, ErrInUse) {
 				t.Errorf("the second Open = %v, want %v", err, ErrInUse)
 			}
 			first.put("b", "2")
 			first.expect("/", `{"a":1,"b":2}`)
-			dir := first.dir.path
+			dir := first.dir.Path
 			first.close()
 			again, err := Open(dir, Options{FS: fs, BallastBytes: -1})
 			if err != nil {
@@ -236,7 +239,7 @@ func TestNewerDirectory(t *testing.T) {
 	s.put("a", "1")
 	s.close()
 	for text, want := range map[string]error{
-		"livetree data directory, format 2\n":                      ErrNewer,
+		"livetree data directory, format 3\n":                      ErrNewer,
 		"livetree data directory, format 18446744073709551615\n":   ErrNewer,
 		"livetree data directory, format 18446744073709551616\n":   ErrDamaged,
 		"livetree data directory, format 1":                        ErrDamaged,
@@ -245,10 +248,10 @@ func TestNewerDirectory(t *testing.T) {
 		"":                                                         ErrDamaged,
 		strings.Repeat("livetree data directory, format 1\n", 200): ErrDamaged,
 	} {
-		writeFile(t, fs, "data/"+markerFile, text)
+		writeFile(t, fs, "data/"+datadir.MarkerFile, text)
 		expectRefusal(t, fs, want)
 	}
-	writeFile(t, fs, "data/"+markerFile, "livetree data directory, format 1\n")
+	writeFile(t, fs, "data/"+datadir.MarkerFile, "livetree data directory, format 1\n")
 	newStand(t, Options{FS: fs}).expect("/", `{"a":1}`)
 }
 
@@ -258,7 +261,7 @@ func TestNewerStore(t *testing.T) {
 	fs := vfs.NewMem()
 	s := openStand(t, Options{FS: fs})
 	s.put("a", "1")
-	if err := s.db.Set(formatKey, binary.BigEndian.AppendUint32(nil, formatVersion+1), pebble.Sync); err != nil {
+	if err := s.db.Set(layout.FormatKey, binary.BigEndian.AppendUint32(nil, layout.FormatVersion+1), pebble.Sync); err != nil {
 		t.Fatal(err)
 	}
 	before := pebbleRows(t, s.db)
@@ -329,7 +332,11 @@ func (s *stopAt) MaybeError(op errorfs.Op) error {
 	if dir, name := path.Split(op.Path); op.Kind == errorfs.OpCreate && strings.HasPrefix(name, "marker.manifest.") {
 		// Pebble relies on names that come in order in one place: see
 		// TestPowerLoss of package engine.
-		if err := syncDirectory(s.disk, dir); err != nil {
+		f, err := s.disk.OpenDir(dir)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
 			return err
 		}
 	}

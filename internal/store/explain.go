@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"github.com/livetree/livetree/internal/query"
+	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/seek"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -19,16 +21,16 @@ const (
 // An Explanation is how a read ran, and what it took.
 type Explanation struct {
 	How string
-	Cost
+	seek.Cost
 	// Result is the length of the text.
 	Result int
 }
 
 // Explain runs a read of the node at p, of the children that q selects if it is
 // not nil, and tells what it took. The index is as for Select.
-func (t Tree) Explain(p tree.Path, q *query.Query, index *Index) (Explanation, error) {
+func (t Tree) Explain(p tree.Path, q *query.Query, index *layout.Index) (Explanation, error) {
 	e := Explanation{How: ByTree}
-	t.cost = &e.Cost
+	t.reader.Cost = &e.Cost
 	out := &lengthWriter{}
 	if q == nil {
 		err := t.Print(out, p, tree.Plain)

@@ -26,6 +26,7 @@ import (
 
 	"github.com/livetree/livetree/internal/model"
 	"github.com/livetree/livetree/internal/proof"
+	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -215,7 +216,7 @@ func (c *child) work(s *Store, life int) error {
 				c.note("dropped " + other.name)
 			}
 		case len(writes) * 2 / 3:
-			s.trimLogs()
+			s.log.trim()
 			s.askFlush()
 		case len(writes) * 4 / 5:
 			// A checkpoint that fails does the store no harm.
@@ -233,7 +234,7 @@ func (c *child) work(s *Store, life int) error {
 // An opened database is one that the child writes to.
 type opened struct {
 	name     string
-	id       ID
+	id       layout.ID
 	position uint64
 }
 
@@ -285,58 +286,6 @@ const (
 	// faultDrop is the write of a life after which a database is dropped.
 	faultDrop = 25
 )
-
-// A faultWrite is a PUT, a PATCH or a change of a priority.
-type faultWrite struct{ method, at, body string }
-
-// faultWrites returns the writes of a life, always the same.
-func faultWrites(life int) []faultWrite {
-	rng := rand.New(rand.NewPCG(uint64(life), 4))
-	list := make([]faultWrite, faultCount)
-	for i := range list {
-		at := fmt.Sprintf("a%d/b%d", rng.IntN(4), rng.IntN(8))
-		record := fmt.Sprintf(`{"n":%d,"text":%q,"deep":{"er":[1,2,%d]}}`, i, strings.Repeat("x", rng.IntN(300)), i)
-		switch rng.IntN(6) {
-		case 0:
-			list[i] = faultWrite{"PUT", at, "null"}
-		case 1:
-			list[i] = faultWrite{"PATCH", "/", fmt.Sprintf(`{%q:%s,"changed/%d":true,"a9":null}`, at, record, i)}
-		case 2:
-			list[i] = faultWrite{"PRIORITY", at, fmt.Sprint(i)}
-		default:
-			list[i] = faultWrite{"PUT", at, record}
-		}
-	}
-	return list
-}
-
-func (w faultWrite) request() (tree.Write, error) {
-	at, err := tree.ParsePath(w.at)
-	if err != nil {
-		return tree.Write{}, err
-	}
-	body := strings.NewReader(w.body)
-	switch w.method {
-	case "PATCH":
-		return tree.DecodePatch(body, at, tree.DecodeOptions{})
-	case "PRIORITY":
-		n, err := tree.DecodePriority(body, tree.DecodeOptions{})
-		return tree.PutPriority(at, n), err
-	}
-	n, err := tree.Decode(body, tree.DecodeOptions{})
-	return tree.Put(at, n), err
-}
-
-func (w faultWrite) apply(t *model.Tree) error {
-	keys := strings.FieldsFunc(w.at, func(c rune) bool { return c == '/' })
-	switch w.method {
-	case "PATCH":
-		return t.Patch(keys, []byte(w.body), 0)
-	case "PRIORITY":
-		return t.PutPriority(keys, []byte(w.body), 0)
-	}
-	return t.Put(keys, []byte(w.body), 0)
-}
 
 // A testament is what a child left.
 type testament struct {
@@ -493,7 +442,7 @@ func checkDatabase(t Tree, promised uint64) error {
 	if text := want.Export(nil); got.String() != text {
 		return fmt.Errorf("at position %d it is\n%s\nwant\n%s", position, got.String(), text)
 	}
-	return t.Check()
+	return checkData(t)
 }
 
 // TestDiskFaults lets one operation of the disk after the other fail, each in a
@@ -553,6 +502,13 @@ func (w *testament) outcome(t *testing.T) string {
 	case 0:
 		return "goes on"
 	case ExitIO:
+		if w.Errno == syscall.ENOSPC && strings.HasSuffix(w.text, "livetree: "+ErrNoSpace.Error()+"\n") {
+			// The disk did not fail: what the child cannot do without was refused.
+			if !strings.Contains(w.text, "the disk is full: all writes are refused; free some space") {
+				t.Errorf("%s%s: the operator was told %q, want that space must be freed", w, w.fault, w.text)
+			}
+			return "refused, exit 74"
+		}
 		file := ""
 		if !w.Lasting { // otherwise it may be a later one
 			_, file, _ = strings.Cut(w.fault, " on ")
@@ -582,47 +538,4 @@ func TestHastyPromisesAreNoticed(t *testing.T) {
 		}
 	}
 	t.Errorf("in %d attempts nothing promised was missing", attempts)
-}
-
-// TestFatalThatReturns: a store must not go on when Options.Fatal does not end the
-// process. The next write would look as if it were stored.
-func TestFatalThatReturns(t *testing.T) {
-	t.Parallel()
-	const wanted = "panic: store: Options.Fatal returned"
-	panics := 0
-	for attempt := 0; panics < 3; attempt++ {
-		if attempt == 40 {
-			t.Fatalf("in %d attempts Options.Fatal was called %d times", attempt, panics)
-		}
-		sc := scenario{Operation: 60 + rand.IntN(150), Errno: syscall.EIO, Lasting: attempt%2 == 0, Returns: true}
-		will := sc.run(t)
-		if strings.Contains(will.text, wanted) {
-			panics++
-		}
-		if will.exit == ExitIO {
-			t.Errorf("%s: exit %d, but Options.Fatal does not exit", sc, will.exit)
-		}
-		if err := will.check(); err != nil {
-			t.Errorf("%s%s: exit %d: %v", sc, will.fault, will.exit, err)
-		}
-	}
-}
-
-func TestFailPanicsWhenFatalReturns(t *testing.T) {
-	told := &transcript{}
-	var code int
-	s := newStand(t, Options{Fatal: func(c int) { code = c }, Logger: told.logger()})
-	defer func() {
-		if recover() == nil {
-			t.Error("the store goes on when Options.Fatal returns")
-		}
-		if code != ExitIO {
-			t.Errorf("Options.Fatal was called with %d, want %d", code, ExitIO)
-		}
-		text := told.String()
-		if strings.Count(text, "level=ERROR") != 1 || !strings.Contains(text, "input/output error") || !strings.Contains(text, "000123.log") {
-			t.Errorf("the operator was told %q, want one line with the file and the reason", text)
-		}
-	}()
-	pebbleLogger{s.Store}.Fatalf("pebble: fatal commit error: %v", &os.PathError{Op: "sync", Path: "000123.log", Err: syscall.EIO})
 }

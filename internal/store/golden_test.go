@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"flag"
 	"fmt"
 	"io/fs"
@@ -18,6 +19,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/livetree/livetree/internal/query"
+	"github.com/livetree/livetree/internal/store/datadir"
+	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -31,13 +34,13 @@ const goldenDir = "testdata/golden"
 // there, and the directory must take further commits.
 func TestGolden(t *testing.T) {
 	if *goldenWrite {
-		writeGolden(t, filepath.Join(goldenDir, fmt.Sprintf("v%d", formatVersion)))
+		writeGolden(t, filepath.Join(goldenDir, fmt.Sprintf("v%d", layout.FormatVersion)))
 	}
 	versions, err := filepath.Glob(filepath.Join(goldenDir, "v*"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := filepath.Join(goldenDir, fmt.Sprintf("v%d", formatVersion)); !slices.Contains(versions, want) {
+	if want := filepath.Join(goldenDir, fmt.Sprintf("v%d", layout.FormatVersion)); !slices.Contains(versions, want) {
 		t.Errorf("there is no %s", want)
 	}
 	for _, version := range versions {
@@ -65,11 +68,17 @@ func checkGolden(t *testing.T, version string, limit int) {
 	}
 
 	// Each commit rewrites a chunk, if there is one at the root, and adds a row.
+	built := 0
 	for _, name := range databaseNames(t, s) {
 		db := useDatabase(t, s, name)
 		db.indexes = goldenIndexes[name]
 		db.put("golden/key", `[1,{".value":"two",".priority":2}]`)
 		db.put("golden/key", `null`)
+		built += db.buildAll()
+		db.checkIndexes()
+	}
+	if format, err := metaRow(s.db, layout.FormatKey, 4); err != nil || (binary.BigEndian.Uint32(format) >= layout.FormatUnbuilt) != (built > 0) {
+		t.Errorf("%d steps of building indexes by priority in a store of format %x, %v", built, format, err)
 	}
 	if _, err := s.Create("new"); err != nil {
 		t.Fatal(err)
@@ -125,10 +134,10 @@ func openGolden(t *testing.T, opts Options) *Store {
 	}
 	for _, name := range databaseNames(t, s) {
 		db := useDatabase(t, s, name)
-		if err := s.Live(db.id).Check(); err != nil {
+		if err := checkData(s.Live(db.id)); err != nil {
 			t.Errorf("check %s: %v", name, err)
 		}
-		if err := s.Live(db.id).CheckIndexes(goldenIndexes[name], func(uint32) bool { return false }); err != nil {
+		if err := checkIndexes(s.Live(db.id), goldenIndexes[name]); err != nil {
 			t.Errorf("check the indexes of %s: %v", name, err)
 		}
 	}
@@ -188,11 +197,11 @@ func copyIntoMemory(t *testing.T, mem vfs.FS, from string) {
 }
 
 // goldenIndexes are what the setting "indexes" says.
-var goldenIndexes = map[string]*Indexes{
-	"main": {Children: map[string]*Indexes{
-		"records": {Here: []Index{{Number: 1, Order: query.ByChild(tree.Path{}.Child("n"))}}},
-		"users":   {Here: []Index{{Number: 2, Order: query.ByChild(tree.Path{}.Child("name"))}}},
-		"numbers": {Here: []Index{{Number: 3, Order: query.ByValue()}}},
+var goldenIndexes = map[string]*layout.Indexes{
+	"main": {Children: map[string]*layout.Indexes{
+		"records": {Here: []layout.Index{{Number: 1, Order: query.ByChild(tree.Path{}.Child("n"))}}},
+		"users":   {Here: []layout.Index{{Number: 2, Order: query.ByChild(tree.Path{}.Child("name"))}}},
+		"numbers": {Here: []layout.Index{{Number: 3, Order: query.ByValue()}}},
 	}},
 }
 
@@ -203,7 +212,7 @@ const goldenIndexSetting = `{"next":4,"entries":[` +
 
 func databaseNames(t *testing.T, s *Store) (names []string) {
 	t.Helper()
-	err := s.Names(func(name string, _ ID) bool {
+	err := s.Names(func(name string, _ layout.ID) bool {
 		names = append(names, name)
 		return true
 	})
@@ -270,20 +279,24 @@ func writeGolden(t *testing.T, to string) {
 	}
 
 	now.advance(time.Hour)
-	opts.ChunkBytes = DefaultChunkBytes
+	opts.ChunkBytes, opts.PriorityRows = DefaultChunkBytes, 3
 	if s, err = Open("data", opts); err != nil {
 		t.Fatal(err)
 	}
 	main = useDatabase(t, s, "main")
 	main.indexes = goldenIndexes["main"]
 	largeChunks(main)
-	useDatabase(t, s, "odd-keys").put("/", oddKeys())
+	useDatabase(t, s, "odd-keys").put("/", oddObject())
 	if err := s.db.Flush(); err != nil {
 		t.Fatal(err)
 	}
 	now.advance(time.Second)
 	main.put("tail/in/the/log", `"replayed"`)
 	main.patch("users", `{"ann/age":8,"ben":null,"eve/.priority":"z"}`)
+	main.commit(priorityWrite(t, "records/r07", 7)) // its index is left to be built
+	main.put("replaced", numbered(400))
+	main.commit(priorityWrite(t, "replaced/k000007", 7))
+	main.put("replaced", `null`) // and its index with it
 	main.set(Settings{"secrets": []byte("correct horse\nbattery staple")})
 	crashed := mem.CrashClone(vfs.CrashCloneCfg{})
 	if err := s.Close(); err != nil {
@@ -317,7 +330,7 @@ func smallChunks(s *stand) {
 	s.put("gone", `{"a":{"b":{"c":"a split node that is deleted as a whole"}}}`)
 	s.put("gone", `null`)
 	s.commit(tree.PutPriority(parsePath(s, "users"), tree.LeafNode(tree.IntegerLeaf(5))))
-	s.put("marked", `{"long":"`+strings.Repeat("x", maxLogged)+`"}`)
+	s.put("marked", `{"long":"`+strings.Repeat("x", layout.MaxLogged)+`"}`)
 	s.put("marked", `null`)
 	s.put("leaf", `"a leaf that becomes an object"`)
 	s.put("leaf/below", `{".value":false,".priority":3}`)
@@ -338,12 +351,60 @@ func largeChunks(s *stand) {
 	s.put("list", "["+strings.Repeat(`{"a":"an element that is an object, in a list that is split","b":[1,2,3]},`, 40)+"null,7]")
 }
 
-// oddKeys returns an object whose keys are those of key_test.go.
-func oddKeys() string {
+// oddKeys are keys that are easily mistaken for each other, or sorted wrongly.
+var oddKeys = []string{
+	"-2147483648",
+	"-16777217",
+	"-16777216",
+	"-65537",
+	"-65536",
+	"-257",
+	"-256",
+	"-7",
+	"-07",
+	"-1",
+	"-01",
+	"0",
+	"-0",
+	"00",
+	"-00",
+	"000",
+	"7",
+	"07",
+	"007",
+	strings.Repeat("0", 767) + "7",
+	"8",
+	"255",
+	"0255",
+	"256",
+	"65535",
+	"65536",
+	"16777215",
+	"16777216",
+	"2147483647",
+	" ",
+	"-",
+	"--1",
+	"-2147483649",
+	"2147483648",
+	"7a",
+	"a",
+	"ab",
+	"é",
+	"\ud7ff",
+	"\U00010000",
+	"😀",
+	"\U0010ffff",
+	"\ue000",
+	"\uffff",
+}
+
+// oddObject returns an object with the odd keys.
+func oddObject() string {
 	var text bytes.Buffer
-	for i, c := range componentBytes {
+	for i, key := range oddKeys {
 		text.WriteString(",")
-		text.Write(tree.AppendString(nil, c.key))
+		text.Write(tree.AppendString(nil, key))
 		fmt.Fprintf(&text, `:{"number":%d,"0":[],"text":%q}`, i, strings.Repeat("v", 50))
 	}
 	return "{" + text.String()[1:] + "}"
@@ -367,7 +428,7 @@ func copyOutOfMemory(t *testing.T, mem vfs.FS, from, to string) {
 			t.Fatal(err)
 		case info.IsDir():
 			copyOutOfMemory(t, mem, source, filepath.Join(to, name))
-		case name != lockFile:
+		case name != datadir.LockFile:
 			if err := os.WriteFile(filepath.Join(to, name), readFile(t, mem, source), 0o644); err != nil {
 				t.Fatal(err)
 			}
@@ -383,15 +444,15 @@ func TestFormatPage(t *testing.T) {
 	}
 	mem := vfs.NewMem()
 	s := newStand(t, Options{FS: mem, Now: newClock().now, Rand: bytes.NewReader(bytes.Repeat([]byte{0xda}, 40)), ChunkBytes: 16})
-	s.indexes = &Indexes{Children: map[string]*Indexes{
-		"users": {Here: []Index{{Number: 1, Order: query.ByChild(tree.Path{}.Child("name"))}}},
+	s.indexes = &layout.Indexes{Children: map[string]*layout.Indexes{
+		"users": {Here: []layout.Index{{Number: 1, Order: query.ByChild(tree.Path{}.Child("name"))}}},
 	}}
 	s.put("users/7", `{"name":"Ann"}`)
 	s.put("users/007", `[1,2]`)
 	s.put("users/zoe", `{".value":true,".priority":2}`)
 	s.commit(tree.PutPriority(parsePath(t, "users"), tree.LeafNode(tree.IntegerLeaf(5))))
 	s.patch("users", `{"7/name":"Ben","x":null,"é":0.5}`)
-	s.put("users/long", `"`+strings.Repeat("x", maxLogged)+`"`)
+	s.put("users/long", `"`+strings.Repeat("x", layout.MaxLogged)+`"`)
 	s.put("users/long", `null`)
 	s.set(Settings{"rules": []byte("{}")})
 	want := allRows(t, s)
@@ -401,13 +462,13 @@ func TestFormatPage(t *testing.T) {
 	for line := range strings.Lines(string(page)) {
 		if cells := strings.Split(line, "|"); len(cells) == 4 && strings.HasPrefix(cells[1], " key `") {
 			key := strings.Trim(strings.TrimPrefix(strings.TrimSpace(cells[1]), "key "), "`")
-			if got := fmt.Sprintf("`% x`", appendComponent(nil, key)); got != strings.TrimSpace(cells[2]) {
+			if got := fmt.Sprintf("`% x`", layout.AppendComponent(nil, key)); got != strings.TrimSpace(cells[2]) {
 				t.Errorf("FORMAT.md says that the component of %s is %s, want %s", key, cells[2], got)
 			}
 		}
 	}
-	for name, text := range map[string]string{markerFile: markerText + "1\n", durableFile: durableText + "8\n"} {
-		if err := s.dir.writeDurable(8); err != nil {
+	for name, text := range map[string]string{datadir.MarkerFile: datadir.MarkerText + "1\n", datadir.DurableFile: "durable group 8\n"} {
+		if err := s.dir.WriteDurable(8); err != nil {
 			t.Fatal(err)
 		}
 		if got := string(readFile(t, mem, "data/"+name)); got != text || !strings.Contains(string(page), strings.TrimSpace(text)) {

@@ -11,6 +11,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/livetree/livetree/internal/store/damage"
+	"github.com/livetree/livetree/internal/store/datadir"
+	"github.com/livetree/livetree/internal/store/inspect"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -37,31 +40,44 @@ const (
 
 // health is what a store knows of its disk.
 type health struct {
+	opts   Options
+	opened time.Time          // what moments are counted from
+	dir    *datadir.Directory // nil until it is locked
+
 	disk         atomic.Int32
 	damage       atomic.Pointer[error] // the first damage met
 	damagedFiles sync.Map              // those that were logged, by name
-	stalledSince atomic.Int64          // in Unix milliseconds, 0 if writes flow
+	stalledSince atomic.Int64          // a moment, 0 if writes flow
 	views        atomic.Int64          // open snapshots
 	flushAsked   atomic.Bool           // until the keeper's next round
 	failed       atomic.Bool           // the process is ending
+
+	// What is counted beside.
+	damages               atomic.Uint64
+	stalls                atomic.Uint64
+	stallMillis           atomic.Int64 // of stalls that are over
+	syncs                 Durations
+	slowSyncs             atomic.Uint64
+	syncBegan             atomic.Int64 // a moment, 0 if no sync is under way
+	freeBytes, totalBytes atomic.Uint64
 }
 
 // fail ends the process because the disk did not take a write. It does not
 // return. Only the first failure is logged: a disk that fails rarely does so once.
-func (s *Store) fail(what string, err error) {
-	if s.health.failed.Swap(true) {
+func (h *health) fail(what string, err error) {
+	if h.failed.Swap(true) {
 		select {} // until the first has ended the process
 	}
 	// The text alone: errors of Pebble print their stacks in a log of text.
-	s.opts.Logger.Error("the disk failed: stopping, so that nothing is acknowledged that is not stored; check the disk, then start again",
+	h.opts.Logger.Error("the disk failed: stopping, so that nothing is acknowledged that is not stored; check the disk, then start again",
 		"while", what, "error", err.Error(), "exit", ExitIO)
-	s.opts.Fatal(ExitIO)
-	s.health.failed.Store(false)           // what is deferred may fail again, and must not wait
+	h.opts.Fatal(ExitIO)
+	h.failed.Store(false)                  // what is deferred may fail again, and must not wait
 	panic("store: Options.Fatal returned") // going on could lose acknowledged writes
 }
 
 // pebbleLogger passes on what Pebble says.
-type pebbleLogger struct{ *Store }
+type pebbleLogger struct{ *health }
 
 func (l pebbleLogger) Infof(format string, args ...any) {
 	l.opts.Logger.Debug("pebble", "text", fmt.Sprintf(format, args...))
@@ -75,46 +91,55 @@ func (l pebbleLogger) Fatalf(format string, args ...any) {
 	l.fail("write", fmt.Errorf(format, args...))
 }
 
-func (s *Store) eventListener() *pebble.EventListener {
+func (h *health) eventListener() *pebble.EventListener {
 	return &pebble.EventListener{
 		// Without a handler Pebble ends the process at the first bad block.
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
-			s.noteDamage(damage{s.dir.fileName(info.Path), span{info.Bounds.Start, info.Bounds.End.Key}, info.Details})
+			h.noteDamage(damagedFile{h.dir.FileName(info.Path), inspect.Span{From: info.Bounds.Start, To: info.Bounds.End.Key}, info.Details})
 		},
-		BackgroundError: s.backgroundError,
+		BackgroundError: h.backgroundError,
 		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
-			s.stallBegan()
-			s.opts.Logger.Warn("writes are held up", "reason", info.Reason)
+			h.stallBegan()
+			h.opts.Logger.Warn("writes are held up", "reason", info.Reason)
 		},
-		WriteStallEnd: s.stallEnded,
+		WriteStallEnd: h.stallEnded,
 	}
 }
 
 // backgroundError judges a failed flush or compaction. A full disk is waited
 // out; damage is noted; anything else is a disk that cannot be trusted.
-func (s *Store) backgroundError(err error) {
+func (h *health) backgroundError(err error) {
 	switch {
-	case isNoSpace(err):
-		s.diskFull()
-	case errors.Is(damaged(err), ErrDamaged) || s.Damage() != nil:
-		s.noteDamage(damage{err: err})
+	case datadir.IsNoSpace(err):
+		h.diskFull()
+	case errors.Is(damage.Mark(err), ErrDamaged) || h.met() != nil:
+		h.noteDamage(damagedFile{err: err})
 	default:
-		s.fail("flush or compact", err)
+		h.fail("flush or compact", err)
 	}
 }
 
 // Admit reports whether the disk can take a write: ErrDamaged, ErrNoSpace or
 // ErrStalled if not. A write that only deletes is let in when space is low.
-func (s *Store) Admit(w tree.Write) error {
-	if err := s.Damage(); err != nil {
+func (s *Store) Admit(w tree.Write) error { return s.health.admit(!w.OnlyDeletes()) }
+
+// AdmitStep is Admit for a step of building an index, which adds rows, or of
+// dropping one.
+func (s *Store) AdmitStep(adds bool) error { return s.health.admit(adds) }
+
+// AdmitSettings is Admit for a change of settings. It is let in when space is low:
+// it is small, and an operator must be able to lock clients out.
+func (s *Store) AdmitSettings() error { return s.health.admit(false) }
+
+func (h *health) admit(adds bool) error {
+	if err := h.met(); err != nil {
 		return err
 	}
-	switch disk := s.health.disk.Load(); {
-	case disk == diskFull, disk == diskLow && !w.OnlyDeletes():
+	switch disk := h.disk.Load(); {
+	case disk == diskFull, disk == diskLow && adds:
 		return ErrNoSpace
 	}
-	since := s.health.stalledSince.Load()
-	if since != 0 && s.opts.Now().Sub(time.UnixMilli(since)) > stallLimit {
+	if h.since(&h.stalledSince) > stallLimit {
 		return ErrStalled
 	}
 	return nil
@@ -126,29 +151,32 @@ func (s *Store) runKeeper() {
 	ticker := time.NewTicker(keeperInterval)
 	defer ticker.Stop()
 	trimmed := s.opts.Now()
+	var survey logSurvey
 	for {
 		select {
 		case <-s.stop:
 			return
 		case <-ticker.C:
 		}
-		s.checkSpace()
+		s.health.checkSpace()
 		s.health.flushAsked.Store(false)
-		if err := s.noteDurable(); err != nil {
-			s.fail("note the durable group", err)
+		s.shared.Calm()
+		if err := s.health.noteDurable(s.pipeline.durable.Load()); err != nil {
+			s.health.fail("note the durable group", err)
 		}
+		s.log.look(&survey, surveyPortion)
 		if now := s.opts.Now(); now.Sub(trimmed) >= trimInterval {
 			trimmed = now
-			s.trimLogs()
+			s.log.trim()
 		}
 	}
 }
 
 // noteDurable writes the durable file, unless the disk is full: then the old one
 // stays, which is as true.
-func (s *Store) noteDurable() error {
-	err := s.dir.writeDurable(s.pipeline.durable.Load())
-	if isNoSpace(err) {
+func (h *health) noteDurable(group uint64) error {
+	err := h.dir.WriteDurable(group)
+	if datadir.IsNoSpace(err) {
 		return nil
 	}
 	return err
@@ -156,41 +184,41 @@ func (s *Store) noteDurable() error {
 
 // diskFull is called when the file system has no space left: it gives up the
 // ballast, so that what has begun can end, and lets no write in.
-func (s *Store) diskFull() {
-	was := s.health.disk.Swap(diskFull)
-	if err := s.dir.dropBallast(); err != nil {
-		s.opts.Logger.Error("remove the ballast", "error", err)
+func (h *health) diskFull() {
+	was := h.disk.Swap(diskFull)
+	if err := h.dir.DropBallast(); err != nil {
+		h.opts.Logger.Error("remove the ballast", "error", err)
 	}
 	if was != diskFull {
-		s.opts.Logger.Error("the disk is full: all writes are refused; free some space")
+		h.opts.Logger.Error("the disk is full: all writes are refused; free some space")
 	}
 }
 
 // checkSpace compares the free space with the marks.
-func (s *Store) checkSpace() {
-	usage, err := s.opts.FS.GetDiskUsage(s.dir.path)
+func (h *health) checkSpace() {
+	usage, err := h.opts.FS.GetDiskUsage(h.dir.Path)
 	if err != nil {
 		return // the file system does not tell; ENOSPC will
 	}
-	s.counters.freeBytes.Store(usage.AvailBytes)
-	s.counters.totalBytes.Store(usage.TotalBytes)
-	mark := max(softMarkBytes, usage.TotalBytes/20, 4*s.opts.MemTableBytes)
-	was := s.health.disk.Load()
+	h.freeBytes.Store(usage.AvailBytes)
+	h.totalBytes.Store(usage.TotalBytes)
+	mark := max(softMarkBytes, usage.TotalBytes/20, 4*h.opts.MemTableBytes)
+	was := h.disk.Load()
 	now := nextDiskState(was, usage, mark)
-	if now == diskOK && s.opts.BallastBytes > 0 && usage.AvailBytes > mark+uint64(s.opts.BallastBytes) {
-		if err := s.dir.makeBallast(s.opts.BallastBytes); err != nil {
-			s.opts.Logger.Warn("make the ballast", "error", err)
+	if now == diskOK && h.opts.BallastBytes > 0 && usage.AvailBytes > mark+uint64(h.opts.BallastBytes) {
+		if err := h.dir.MakeBallast(h.opts.BallastBytes); err != nil {
+			h.opts.Logger.Warn("make the ballast", "error", err)
 		}
 	}
-	if now == was || !s.health.disk.CompareAndSwap(was, now) {
+	if now == was || !h.disk.CompareAndSwap(was, now) {
 		return
 	}
 	switch now {
 	case diskLow:
-		s.opts.Logger.Warn("the disk is nearly full: only deletes are accepted; free some space",
+		h.opts.Logger.Warn("the disk is nearly full: only deletes are accepted; free some space",
 			"free_bytes", usage.AvailBytes, "needed_bytes", mark)
 	case diskOK:
-		s.opts.Logger.Info("there is enough space on the disk again", "free_bytes", usage.AvailBytes)
+		h.opts.Logger.Info("there is enough space on the disk again", "free_bytes", usage.AvailBytes)
 	}
 }
 

@@ -1,55 +1,75 @@
 package store
 
 import (
-	"bytes"
-	"strconv"
-	"unicode/utf8"
+	"math"
 
+	"github.com/livetree/livetree/internal/store/damage"
+	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/tree"
 )
 
-// This file looks at one node in a chunk, as rules do again and again. In a chunk
-// without flags only the text of that node is looked at.
+// This file looks at one node, as rules do again and again. In a chunk without flags
+// only the text of that node is looked at.
 
-// lookRow returns the leaf and the priority at a path in a chunk.
-func lookRow(row []byte, p tree.Path) (leaf, priority tree.Leaf, err error) {
-	if len(row) > 1 && row[0] == 0 {
-		if text, ok := findJSON(row[1:], p); ok {
-			leaf, err = leafJSON(text)
-			return leaf, tree.Leaf{}, err
-		}
-	}
-	n, err := decodeRow(row)
-	n = n.At(p)
-	return n.Leaf(), n.Priority(), err
+// Look returns the leaf and the priority at p, null where there is none. It
+// reads one chunk at most. It is how server values see the tree.
+func (t Tree) Look(p tree.Path) (leaf, priority tree.Leaf, err error) {
+	leaf, priority, _, err = t.LookWithin(p, math.MaxInt)
+	return leaf, priority, err
 }
 
-// existsRow reports whether there is data at a path in a chunk.
-func existsRow(row []byte, p tree.Path) (bool, error) {
-	if len(row) > 1 && row[0] == 0 {
-		if text, ok := findJSON(row[1:], p); ok {
-			return string(text) != "null", nil
-		}
-	}
-	n, err := decodeRow(row)
-	return !n.At(p).IsNull(), err
+// LookWithin is Look, but reports false for what is in a chunk of more than most
+// bytes, which it does not decode.
+func (t Tree) LookWithin(p tree.Path, most int) (leaf, priority tree.Leaf, within bool, err error) {
+	return t.look(p, most, layout.LookIn)
 }
 
-// leafJSON returns the leaf that a text is; null for an object. The usual ones do
-// not need the decoder and its memory.
-func leafJSON(text []byte) (tree.Leaf, error) {
-	switch {
-	case text[0] == '{', string(text) == "null":
-		return tree.Leaf{}, nil
-	case string(text) == "true", string(text) == "false":
-		return tree.BooleanLeaf(text[0] == 't'), nil
-	case text[0] == '"' && stringLength(text) == len(text) && bytes.IndexByte(text, '\\') < 0 && utf8.Valid(text):
-		return tree.StringLeaf(string(text[1 : len(text)-1])), nil
-	case text[0] >= '1' && text[0] <= '9' && len(text) <= 18:
-		if i, err := strconv.ParseInt(string(text), 10, 64); err == nil {
-			return tree.IntegerLeaf(i), nil
-		}
+// LookNumber is Look for a caller that does not need strings: those that have a row of
+// their own, as all long ones have, count as null. The priority is what it is.
+func (t Tree) LookNumber(p tree.Path) (leaf, priority tree.Leaf, err error) {
+	leaf, priority, _, err = t.look(p, math.MaxInt, layout.LookNumberIn)
+	return leaf, priority, err
+}
+
+// Priority returns the priority at p, null where there is none.
+func (t Tree) Priority(p tree.Path) (tree.Leaf, error) {
+	_, priority, err := t.LookNumber(p)
+	return priority, err
+}
+
+func (t Tree) look(p tree.Path, most int, in func([]byte, tree.Path) (leaf, priority tree.Leaf, err error)) (leaf, priority tree.Leaf, within bool, err error) {
+	l := t.reader.Locate(p)
+	c, err := t.reader.Chunk(l)
+	if err != nil {
+		return leaf, priority, false, err
 	}
-	n, err := tree.DecodeBytes(text, tree.DecodeOptions{})
-	return n.Leaf(), err
+	if c == nil {
+		priority, err = t.reader.SplitPriority(l.Key)
+		return leaf, priority, true, err
+	}
+	defer c.Release()
+	if len(c.Row) > most {
+		return leaf, priority, false, nil
+	}
+	leaf, priority, err = in(c.Row, layout.Below(p, c.Depth))
+	if err != nil {
+		return leaf, priority, false, damage.AtRow(l.At(c.Depth), err)
+	}
+	return leaf, priority, true, nil
+}
+
+// Kind returns the kind of the leaf at p, Null where there is none. However long a
+// string is, only its first byte is looked at.
+func (t Tree) Kind(p tree.Path) (tree.Kind, error) {
+	l := t.reader.Locate(p)
+	c, err := t.reader.Chunk(l)
+	if c == nil || err != nil {
+		return tree.Null, err
+	}
+	defer c.Release()
+	kind, err := layout.KindIn(c.Row, layout.Below(p, c.Depth))
+	if err != nil {
+		return tree.Null, damage.AtRow(l.At(c.Depth), err)
+	}
+	return kind, nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/livetree/livetree/internal/query"
+	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -28,9 +29,9 @@ type memos struct {
 	stamps stamps
 	seed   maphash.Seed
 	asked  [1024]atomic.Uint64 // hashes of reads that were not remembered
-	// places counts the memos by their location, so that a read that has none
+	// at counts the memos by their location, so that a read that has none
 	// need not wait for mu.
-	places [1 << 12]atomic.Int32
+	at [1 << 12]atomic.Int32
 
 	mu    sync.Mutex
 	limit int64
@@ -41,12 +42,13 @@ type memos struct {
 
 // A memoKey is a read.
 type memoKey struct {
-	id       ID
+	id       layout.ID
 	path     tree.Path
 	form     tree.Form
 	shallow  bool
 	selected bool // by the query
 	query    query.Query
+	digest   bool // of the node, see Tree.Digest
 }
 
 type memo struct {
@@ -98,16 +100,25 @@ func beginsWithDigit(text []byte) bool {
 
 // recall returns the text of a read, nil if it is not known.
 func (t Tree) recall(k *memoKey) []byte {
-	if t.origin == nil || t.cost != nil {
+	if t.origin == nil || t.reader.Cost != nil {
 		return nil
 	}
-	return t.store.memos.text(k, t.origin.number)
+	text := t.store.memos.text(k, t.origin.number)
+	if text != nil && !k.digest {
+		t.store.counters.memoHits.Add(1)
+	}
+	return text
 }
 
 // newDraft returns what a read of a split node is remembered by, nil if it is not
-// worth it.
+// worth remembering. The read was not recalled: that is counted here, because only now
+// it is known that the node is split.
 func (t Tree) newDraft(k *memoKey) *draft {
-	if t.origin == nil || t.cost != nil || !t.store.memos.wants(k) {
+	if t.origin == nil || t.reader.Cost != nil {
+		return nil
+	}
+	t.store.counters.memoMisses.Add(1)
+	if !t.store.memos.wants(k) {
 		return nil
 	}
 	return &draft{&t.store.memos, *k, t.origin.number}
@@ -116,7 +127,7 @@ func (t Tree) newDraft(k *memoKey) *draft {
 // text returns what a read shows in a view, nil if that is not known. Nobody may
 // change it.
 func (m *memos) text(k *memoKey, view uint64) []byte {
-	if m.place(k).Load() == 0 {
+	if m.countAt(k).Load() == 0 {
 		return nil
 	}
 	m.mu.Lock()
@@ -137,12 +148,12 @@ func (m *memos) text(k *memoKey, view uint64) []byte {
 	return found.text
 }
 
-func (m *memos) place(k *memoKey) *atomic.Int32 {
+func (m *memos) countAt(k *memoKey) *atomic.Int32 {
 	h := hashDatabase(k.id)
 	for key := range k.path.Keys() {
 		h = hashKey(h, key)
 	}
-	return &m.places[h%uint32(len(m.places))]
+	return &m.at[h%uint32(len(m.at))]
 }
 
 // wants reports whether a read is worth to be remembered: it came before, and not
@@ -170,7 +181,7 @@ func (m *memos) keep(k memoKey, view uint64, text []byte) {
 		m.remove(e)
 	}
 	m.all[kept.key] = m.order.PushFront(kept)
-	m.place(&k).Add(1)
+	m.countAt(&k).Add(1)
 	m.bytes += kept.bytes
 	for m.bytes > m.limit {
 		m.remove(m.order.Back())
@@ -178,7 +189,7 @@ func (m *memos) keep(k memoKey, view uint64, text []byte) {
 }
 
 // forget drops the memos of a database.
-func (m *memos) forget(id ID) {
+func (m *memos) forget(id layout.ID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for k, e := range m.all {
@@ -191,7 +202,7 @@ func (m *memos) forget(id ID) {
 func (m *memos) remove(e *list.Element) {
 	dropped := m.order.Remove(e).(*memo)
 	delete(m.all, dropped.key)
-	m.place(&dropped.key).Add(-1)
+	m.countAt(&dropped.key).Add(-1)
 	m.bytes -= dropped.bytes
 }
 
@@ -212,7 +223,7 @@ type stamps struct {
 }
 
 // touch stamps a write at p.
-func (s *stamps) touch(id ID, p tree.Path, view uint64) {
+func (s *stamps) touch(id layout.ID, p tree.Path, view uint64) {
 	h := hashDatabase(id)
 	s.below[h%uint32(len(s.below))].Store(view)
 	for key := range p.Keys() {
@@ -223,7 +234,7 @@ func (s *stamps) touch(id ID, p tree.Path, view uint64) {
 }
 
 // of returns the stamp of what is at p.
-func (s *stamps) of(id ID, p tree.Path) uint64 {
+func (s *stamps) of(id layout.ID, p tree.Path) uint64 {
 	h, newest := hashDatabase(id), uint64(0)
 	for key := range p.Keys() {
 		newest = max(newest, s.at[h%uint32(len(s.at))].Load())
@@ -233,7 +244,7 @@ func (s *stamps) of(id ID, p tree.Path) uint64 {
 }
 
 // A path is hashed by FNV-1a: its database, and key by key.
-func hashDatabase(id ID) uint32 { return uint32(id) * 0x9E3779B1 }
+func hashDatabase(id layout.ID) uint32 { return uint32(id) * 0x9E3779B1 }
 
 func hashKey(h uint32, key string) uint32 {
 	for i := range len(key) {

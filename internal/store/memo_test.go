@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/livetree/livetree/internal/query"
+	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/seek"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -24,9 +26,9 @@ type reading struct {
 }
 
 // text reads in a view. Whoever counts the cost gets no memo.
-func (r reading) text(v *View, id ID, cost *Cost) (text string, recalled bool, err error) {
+func (r reading) text(v *View, id layout.ID, cost *seek.Cost) (text string, recalled bool, err error) {
 	t := v.Tree(id)
-	t.cost = cost
+	t.reader.Cost = cost
 	var out bytes.Buffer
 	if r.query != nil {
 		s, err := t.Select(r.at, *r.query, nil, r.form)
@@ -39,7 +41,7 @@ func (r reading) text(v *View, id ID, cost *Cost) (text string, recalled bool, e
 		err = errors.Join(s.PrintTo(&out), s.Close())
 		return out.String(), s.recalled, err
 	}
-	p, err := t.printer(r.at, &Printer{store: t.store, form: r.form, shallow: r.keys})
+	p, err := t.printer(r.at, &Printer{form: r.form, shallow: r.keys})
 	if err != nil {
 		return "", false, err
 	}
@@ -49,12 +51,12 @@ func (r reading) text(v *View, id ID, cost *Cost) (text string, recalled bool, e
 
 // check compares a read with one that knows no memos, and reports whether there
 // was one.
-func (r reading) check(v *View, id ID) (bool, error) {
+func (r reading) check(v *View, id layout.ID) (bool, error) {
 	got, recalled, err := r.text(v, id, nil)
 	if err != nil {
 		return false, err
 	}
-	want, _, err := r.text(v, id, &Cost{})
+	want, _, err := r.text(v, id, &seek.Cost{})
 	if err == nil && got != want {
 		err = fmt.Errorf("%+v in view %d is %s, want %s", r, v.number, got, want)
 	}
@@ -183,6 +185,60 @@ func TestMemoAllocations(t *testing.T) {
 	})
 	if allocations > 1 {
 		t.Errorf("a shallow read that is remembered allocates %v times, want the printer alone", allocations)
+	}
+}
+
+// TestMemosAreCounted: a read of a split node is a hit or a miss, once. A read of a chunk,
+// an explained read and a digest are neither.
+func TestMemosAreCounted(t *testing.T) {
+	s := newStand(t, Options{ChunkBytes: 40})
+	s.put("split", children(20))
+	s.put("small", `{"a":1}`)
+	split, small := parsePath(t, "split"), parsePath(t, "small")
+	byKey := &query.Query{Order: query.ByKey(), Limit: 3}
+	digest := func(view *View) error {
+		_, err := view.Tree(s.id).Digest(split, func() (string, error) { return "digest", nil })
+		return err
+	}
+	read := func(r reading) func(*View) error {
+		return func(v *View) error { _, _, err := r.text(v, s.id, nil); return err }
+	}
+	for _, c := range []struct {
+		name         string
+		read         func(*View) error
+		hits, misses uint64
+	}{
+		{"first read", read(reading{at: split}), 0, 1},
+		{"second read, which is remembered", read(reading{at: split}), 0, 1},
+		{"third read", read(reading{at: split}), 1, 0},
+		{"read in another form", read(reading{at: split, keys: true}), 0, 1},
+		{"first query", read(reading{at: split, query: byKey}), 0, 1},
+		{"second query", read(reading{at: split, query: byKey}), 0, 1},
+		{"third query", read(reading{at: split, query: byKey}), 1, 0},
+		{"chunk", read(reading{at: small}), 0, 0},
+		{"query in a chunk", read(reading{at: small, query: byKey}), 0, 0},
+		{"no data", read(reading{at: parsePath(t, "none")}), 0, 0},
+		{"explained read", func(v *View) error { _, err := v.Tree(s.id).Explain(split, nil, nil); return err }, 0, 0},
+		{"digest", digest, 0, 0},
+		{"digest that is remembered", digest, 0, 0},
+		{"read after a write", func(v *View) error {
+			s.put("split/new", "1")
+			newest := s.View()
+			defer newest.Release()
+			return read(reading{at: split})(newest)
+		}, 0, 1},
+	} {
+		before := s.Stats()
+		view := s.View()
+		err := c.read(view)
+		view.Release()
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		after := s.Stats()
+		if hits, misses := after.MemoHits-before.MemoHits, after.MemoMisses-before.MemoMisses; hits != c.hits || misses != c.misses {
+			t.Errorf("%s: %d hits and %d misses, want %d and %d", c.name, hits, misses, c.hits, c.misses)
+		}
 	}
 }
 

@@ -7,25 +7,9 @@ import (
 	"io"
 
 	"github.com/cockroachdb/pebble/v2"
-)
 
-// The rows of the metadata space. Names of databases are behind the others, so
-// that listing them never steps over the group row, which every commit writes.
-const (
-	metaSettings byte = 0x00
-	metaNames    byte = 0x01
-)
-
-func metaKey(name string) []byte { return append([]byte{spaceMeta, metaSettings}, name...) }
-
-func nameKey(name string) []byte { return append([]byte{spaceMeta, metaNames}, name...) }
-
-var (
-	formatKey  = metaKey("format")
-	epochKey   = metaKey("epoch")
-	etagKeyKey = metaKey("etag-key")
-	groupKey   = metaKey("group")
-	nextIDKey  = metaKey("next-id")
+	"github.com/livetree/livetree/internal/store/damage"
+	"github.com/livetree/livetree/internal/store/layout"
 )
 
 // metadata is what a store knows of itself.
@@ -49,40 +33,40 @@ func (s *Store) LastMillis() int64 { return s.meta.millis }
 
 // loadMetadata reads the metadata rows, and writes them into an empty store.
 func (s *Store) loadMetadata() error {
-	format, err := s.metaRow(formatKey, 4)
+	format, err := metaRow(s.db, layout.FormatKey, 4)
 	if errors.Is(err, pebble.ErrNotFound) {
 		if err := s.createMetadata(); err != nil {
 			return err
 		}
-		format, err = s.metaRow(formatKey, 4)
+		format, err = metaRow(s.db, layout.FormatKey, 4)
 	}
 	if err != nil {
 		return err
 	}
-	if v := binary.BigEndian.Uint32(format); v > formatVersion {
-		return fmt.Errorf("%w: its format is %d, this version reads up to %d", ErrNewer, v, formatVersion)
+	if v := binary.BigEndian.Uint32(format); v > layout.FormatVersion {
+		return fmt.Errorf("%w: its format is %d, this version reads up to %d", ErrNewer, v, layout.FormatVersion)
 	}
-	epoch, err := s.metaRow(epochKey, 8)
+	epoch, err := metaRow(s.db, layout.EpochKey, 8)
 	if err != nil {
 		return missingMetadata(err)
 	}
 	s.meta.epoch = binary.BigEndian.Uint64(epoch)
-	secret, err := s.metaRow(etagKeyKey, len(s.meta.etagKey))
+	secret, err := metaRow(s.db, layout.ETagKey, len(s.meta.etagKey))
 	if err != nil {
 		return missingMetadata(err)
 	}
 	copy(s.meta.etagKey[:], secret)
-	group, err := s.metaRow(groupKey, 16)
+	group, err := metaRow(s.db, layout.GroupKey, 16)
 	if err != nil {
 		return missingMetadata(err)
 	}
 	s.meta.group = binary.BigEndian.Uint64(group)
 	s.meta.millis = int64(binary.BigEndian.Uint64(group[8:]))
-	next, err := s.metaRow(nextIDKey, 4)
+	next, err := metaRow(s.db, layout.NextIDKey, 4)
 	if err != nil {
 		return missingMetadata(err)
 	}
-	s.databases.next = ID(binary.BigEndian.Uint32(next))
+	s.databases.next = layout.ID(binary.BigEndian.Uint32(next))
 	return nil
 }
 
@@ -94,14 +78,14 @@ func missingMetadata(err error) error {
 }
 
 // metaRow returns a copy of a row of a known size.
-func (s *Store) metaRow(key []byte, size int) ([]byte, error) {
-	value, closer, err := s.db.Get(key)
+func metaRow(source pebble.Reader, key []byte, size int) ([]byte, error) {
+	value, closer, err := source.Get(key)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = closer.Close() }()
 	if len(value) != size {
-		return nil, rowError(key, fmt.Errorf("%d bytes instead of %d", len(value), size))
+		return nil, damage.AtRow(key, fmt.Errorf("%d bytes instead of %d", len(value), size))
 	}
 	return append([]byte(nil), value...), nil
 }
@@ -109,8 +93,8 @@ func (s *Store) metaRow(key []byte, size int) ([]byte, error) {
 // createMetadata writes the metadata of a new store. A store that has rows but
 // no metadata is not ours.
 func (s *Store) createMetadata() error {
-	if s.dir.durable > 0 {
-		return fmt.Errorf("%w: metadata is missing, but group %d was committed", ErrDamaged, s.dir.durable)
+	if s.dir.Durable > 0 {
+		return fmt.Errorf("%w: metadata is missing, but group %d was committed", ErrDamaged, s.dir.Durable)
 	}
 	it, err := s.db.NewIter(nil)
 	if err != nil {
@@ -129,13 +113,13 @@ func (s *Store) createMetadata() error {
 	}
 	b := s.db.NewBatch()
 	defer func() { _ = b.Close() }()
-	group := groupRow(0, s.opts.Now().UnixMilli())
+	group := layout.GroupRow(0, s.opts.Now().UnixMilli())
 	rows := []struct{ key, value []byte }{
-		{formatKey, binary.BigEndian.AppendUint32(nil, formatVersion)},
-		{epochKey, random[:8]},
-		{etagKeyKey, random[8:]},
-		{groupKey, group[:]},
-		{nextIDKey, binary.BigEndian.AppendUint32(nil, 1)},
+		{layout.FormatKey, binary.BigEndian.AppendUint32(nil, layout.FormatFirst)},
+		{layout.EpochKey, random[:8]},
+		{layout.ETagKey, random[8:]},
+		{layout.GroupKey, group[:]},
+		{layout.NextIDKey, binary.BigEndian.AppendUint32(nil, 1)},
 	}
 	for _, row := range rows {
 		if err := b.Set(row.key, row.value, nil); err != nil {
@@ -143,10 +127,4 @@ func (s *Store) createMetadata() error {
 		}
 	}
 	return s.db.Apply(b, pebble.Sync)
-}
-
-func groupRow(group uint64, millis int64) (row [16]byte) {
-	binary.BigEndian.PutUint64(row[:8], group)
-	binary.BigEndian.PutUint64(row[8:], uint64(millis))
-	return row
 }

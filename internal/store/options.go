@@ -12,17 +12,22 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/livetree/livetree/internal/store/inspect"
+	"github.com/livetree/livetree/internal/store/layout"
 )
 
 // Defaults and limits of Options.
 const (
 	DefaultChunkBytes = 2 << 10
-	MaxChunkBytes     = 4 << 10
 	DefaultCacheBytes = 64 << 20
 	DefaultMaxTables  = 4096
 
 	defaultMemTableBytes = 16 << 20
 	defaultBallastBytes  = 64 << 20
+	defaultPriorityRows  = 1000
+	defaultStepChildren  = 1000
+	defaultGapSteps      = 32
 )
 
 // Options configure a Store. The zero value works.
@@ -60,16 +65,17 @@ type Options struct {
 	// BallastBytes is the size of the file that is given up when the disk is
 	// full; negative for none.
 	BallastBytes int64
+	// PriorityRows is how many rows a write adds itself where it brings the first
+	// priorities among children; the rest is built in the background.
+	PriorityRows int
+	// StepChildren is how many children a step of building an index takes in. One that
+	// is worked out at its turn takes in a tenth of them, one at least.
+	StepChildren int
+	// GapSteps is how many steps over deleted rows a seek may take before the gap
+	// that it passed is remembered.
+	GapSteps int
 	// SlowSync, if set, is called before every sync.
 	SlowSync func()
-}
-
-// LogKeep says how much of the log of changes is kept. The newest change of a
-// database always is.
-type LogKeep struct {
-	Age           time.Duration // an hour by default
-	DatabaseBytes int64         // 64 MiB by default
-	StoreBytes    int64         // 1 GiB by default
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -88,8 +94,8 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Fatal == nil {
 		o.Fatal = os.Exit
 	}
-	if o.ChunkBytes > MaxChunkBytes {
-		return o, fmt.Errorf("a chunk limit of %d bytes: at most %d are allowed", o.ChunkBytes, MaxChunkBytes)
+	if o.ChunkBytes > layout.MaxChunkBytes {
+		return o, fmt.Errorf("a chunk limit of %d bytes: at most %d are allowed", o.ChunkBytes, layout.MaxChunkBytes)
 	}
 	setDefault(&o.ChunkBytes, DefaultChunkBytes)
 	o.ChunkBytes = max(o.ChunkBytes, 0)
@@ -97,6 +103,9 @@ func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.MaxTables, DefaultMaxTables)
 	setDefault(&o.MemTableBytes, defaultMemTableBytes)
 	setDefault(&o.BallastBytes, defaultBallastBytes)
+	setDefault(&o.PriorityRows, defaultPriorityRows)
+	setDefault(&o.StepChildren, defaultStepChildren)
+	setDefault(&o.GapSteps, defaultGapSteps)
 	setDefault(&o.LogKeep.Age, time.Hour)
 	setDefault(&o.LogKeep.DatabaseBytes, 64<<20)
 	setDefault(&o.LogKeep.StoreBytes, 1<<30)
@@ -135,12 +144,19 @@ func (s *Store) pebbleOptions(fs vfs.FS) *pebble.Options {
 		WALBytesPerSync:             1 << 20,
 		MaxOpenFiles:                s.opts.MaxTables,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, max(1, runtime.GOMAXPROCS(0)/2) },
-		Logger:                      pebbleLogger{s},
-		EventListener:               s.eventListener(),
+		Logger:                      pebbleLogger{&s.health},
+		EventListener:               s.health.eventListener(),
 	}
 	o.Experimental.EnableDeleteOnlyCompactionExcises = func() bool { return true }
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 	}
 	return o
+}
+
+// files returns the files of Pebble, to be read beside it.
+func (s *Store) files() inspect.Files {
+	options := s.pebbleOptions(s.opts.FS)
+	options.EnsureDefaults()
+	return inspect.Files{FS: s.opts.FS, Dir: s.dir.PebblePath(), Reader: options.MakeReaderOptions()}
 }

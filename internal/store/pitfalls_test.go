@@ -20,6 +20,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/wal"
 
+	"github.com/livetree/livetree/internal/store/batch"
+	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -40,7 +42,7 @@ func TestLeafOnThePathOfADeeperWrite(t *testing.T) {
 		s.put("a/b/c", `null`) // takes nothing away from a
 		s.expect("/", `{"a":5,"z":3}`)
 
-		s.put("a/b", `"`+strings.Repeat("x", MaxChunkBytes)+`"`) // too large to stay in the chunk of a
+		s.put("a/b", `"`+strings.Repeat("x", layout.MaxChunkBytes)+`"`) // too large to stay in the chunk of a
 		s.put("a/b/c", `1`)
 		s.expect("/", `{"a":{"b":{"c":1}},"z":3}`)
 
@@ -54,7 +56,7 @@ func TestLeafOnThePathOfADeeperWrite(t *testing.T) {
 // which are its siblings all the same.
 func TestSpellingsOfOneInteger(t *testing.T) {
 	atEveryLimit(t, func(s *stand) {
-		big := `{"x":"` + strings.Repeat("x", MaxChunkBytes) + `","y":1}`
+		big := `{"x":"` + strings.Repeat("x", layout.MaxChunkBytes) + `","y":1}`
 		s.put("r", `{"7":`+big+`,"07":{"a":1},"007":{"a":2,"b":3}}`)
 		s.put("r/7", `{"a":0}`)
 		s.expect("r", `{"7":{"a":0},"07":{"a":1},"007":{"a":2,"b":3}}`)
@@ -71,9 +73,9 @@ func TestSpellingsOfOneInteger(t *testing.T) {
 }
 
 // kinds counts what a batch does.
-func (b *Batch) kinds() map[pebble.InternalKeyKind]int {
+func kinds(b *batch.Batch) map[pebble.InternalKeyKind]int {
 	counts := map[pebble.InternalKeyKind]int{}
-	for reader := b.rows.Reader(); ; {
+	for reader := b.Rows.Reader(); ; {
 		kind, _, _, ok, err := reader.Next()
 		if !ok || err != nil {
 			return counts
@@ -97,14 +99,14 @@ func children(n int) string {
 func TestRangeTombstonesOnlyForManyRows(t *testing.T) {
 	for _, test := range []struct{ rows, deletes, ranges int }{
 		{1, 1, 0},
-		{pointDeletes, pointDeletes, 0},
-		{pointDeletes + 1, 0, 1},
+		{batch.PointDeletes, batch.PointDeletes, 0},
+		{batch.PointDeletes + 1, 0, 1},
 	} {
 		s := newStand(t, Options{ChunkBytes: -1})
 		s.put("/", `{"a":`+children(test.rows)+`,"z":1}`)
 		for _, body := range []string{`null`, `{"other":1}`} {
 			b := s.build(putWrite(t, "a", body))
-			got := b.kinds()
+			got := kinds(b)
 			b.Close()
 			if got[pebble.InternalKeyKindDelete] != test.deletes || got[pebble.InternalKeyKindRangeDelete] != test.ranges {
 				t.Errorf("put /a = %s over %d rows makes %d deletes and %d range deletes, want %d and %d", body, test.rows,
@@ -120,7 +122,7 @@ func TestReplaceOfAChunkIsOneRow(t *testing.T) {
 	s.put("users/ann", `{"name":"Ann","age":7}`)
 	b := s.build(putWrite(t, "users/ann", `{"name":"Anna"}`))
 	defer b.Close()
-	if got := b.kinds(); len(got) != 1 || got[pebble.InternalKeyKindSet] != 2 {
+	if got := kinds(b); len(got) != 1 || got[pebble.InternalKeyKindSet] != 2 {
 		t.Errorf("a replaced record is %v, want two sets", got)
 	}
 }
@@ -129,7 +131,7 @@ func TestReplaceOfAChunkIsOneRow(t *testing.T) {
 // the memtable keeps all.
 func (s *stand) pileUp(at string, versions int) {
 	s.Helper()
-	key := dataKey(nil, s.id, parsePath(s, at))
+	key := layout.DataKey(nil, s.id, parsePath(s, at))
 	for i := range versions {
 		row := strconv.AppendInt([]byte{0}, int64(i), 10)
 		if err := s.db.Set(key, row, pebble.NoSync); err != nil {
@@ -196,32 +198,6 @@ func TestPileUpOfVersions(t *testing.T) {
 	}
 }
 
-// TestPileUpIsNotInTheWay: what is read by Get, and every write, does not see
-// the old versions.
-func TestPileUpIsNotInTheWay(t *testing.T) {
-	const versions = 20_000
-	s := newStand(t, Options{ChunkBytes: -1, MemTableBytes: 64 << 20})
-	s.put("a", children(3))
-	s.pileUp("a/k000001", versions)
-	builder := s.newBuilder(s.id, nil, nil)
-	defer func() { _ = builder.rows.Close() }()
-	for _, at := range []string{"a/k000001", "a/k000001/below", "a/k0000011", "a/new", "b"} {
-		if err := builder.assign(tree.Assignment{Path: parsePath(t, at), Node: tree.LeafNode(tree.IntegerLeaf(1))}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if builder.it == nil {
-		t.Fatal("no assignment needed an iterator: the test tests nothing")
-	}
-	stats := builder.it.Stats()
-	if got := stats.ForwardStepCount[pebble.InternalIterCall] + stats.ReverseStepCount[pebble.InternalIterCall]; got > versions/10 {
-		t.Errorf("finding where five leaves go took %d steps", got)
-	}
-	if err := builder.it.Close(); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestCloseLeavesNothingToReplay: Pebble's Close does not flush by itself.
 func TestCloseLeavesNothingToReplay(t *testing.T) {
 	fs := vfs.NewMem()
@@ -246,7 +222,7 @@ func TestCloseLeavesNothingToReplay(t *testing.T) {
 // listLogs returns the write-ahead logs of the store in data, oldest first.
 func listLogs(t testing.TB, fs vfs.FS) []string {
 	t.Helper()
-	dir := fs.PathJoin("data", pebbleDir)
+	dir := fs.PathJoin("data", layout.PebbleDir)
 	names, err := fs.List(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -279,7 +255,7 @@ func readFile(t testing.TB, fs vfs.FS, name string) []byte {
 // for those that change nothing.
 func logBatches(t testing.TB, fs vfs.FS) (batches [][]byte) {
 	t.Helper()
-	logs, err := wal.Scan(wal.Dir{FS: fs, Dirname: fs.PathJoin("data", pebbleDir)})
+	logs, err := wal.Scan(wal.Dir{FS: fs, Dirname: fs.PathJoin("data", layout.PebbleDir)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -392,7 +368,7 @@ func commitGroups(t testing.TB, batch []byte) (groups []uint64) {
 		if !ok {
 			return groups
 		}
-		if kind == pebble.InternalKeyKindSet && bytes.Equal(key, groupKey) {
+		if kind == pebble.InternalKeyKindSet && bytes.Equal(key, layout.GroupKey) {
 			groups = append(groups, binary.BigEndian.Uint64(value))
 		}
 	}
@@ -553,7 +529,7 @@ func TestLargeSubtreeGoesInOneSmallCommit(t *testing.T) {
 	}
 
 	b := s.build(putWrite(t, "all", `null`))
-	if size := b.Bytes(); size > 1024 {
+	if size := b.Rows.Len(); size > 1024 {
 		t.Errorf("the batch that deletes all is %d bytes, want at most 1024", size)
 	}
 	b.Close()
@@ -566,7 +542,7 @@ func TestLargeSubtreeGoesInOneSmallCommit(t *testing.T) {
 
 	fill()
 	b = s.build(putWrite(t, "all", `{"part0":{"r00005":{"a":7}},"new":[1,2]}`))
-	if size := b.Bytes(); size > 1024 {
+	if size := b.Rows.Len(); size > 1024 {
 		t.Errorf("the batch that replaces all is %d bytes, want at most 1024", size)
 	}
 	b.Close()

@@ -7,8 +7,9 @@ import (
 	"io"
 	"sync"
 
-	"github.com/cockroachdb/pebble/v2"
-
+	"github.com/livetree/livetree/internal/store/damage"
+	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/seek"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -17,7 +18,7 @@ const flushBytes = 32 << 10
 
 // printBuffers are what printers gather in; most of them never grow.
 var printBuffers = sync.Pool{New: func() any {
-	buf := make([]byte, 0, flushBytes+2*MaxChunkBytes)
+	buf := make([]byte, 0, flushBytes+2*layout.MaxChunkBytes)
 	return &buf
 }}
 
@@ -26,18 +27,18 @@ var printBuffers = sync.Pool{New: func() any {
 // writes; a slow reader then keeps files from being deleted, but does not make
 // compactions keep dead rows.
 type Printer struct {
-	store *Store
-	form  tree.Form
+	form tree.Form
 	// ready is the whole text, if the node was in a chunk or absent, or recalled:
 	// what was printed before.
 	ready    []byte
 	recalled bool
 	// rows is an iterator over the rows of a split node, at its first row.
-	rows *stepper
+	rows *seek.Stepper
 	// prefix is the length of the split node's key.
 	prefix  int
 	shallow bool
-	waiter  waiter
+	waiter  seek.Waiter
+	between func() error // see Between
 
 	buf   []byte
 	w     io.Writer
@@ -56,56 +57,56 @@ func (t Tree) Print(w io.Writer, p tree.Path, form tree.Form) error {
 
 // Printer returns a printer of the node at p.
 func (t Tree) Printer(p tree.Path, form tree.Form) (*Printer, error) {
-	return t.printer(p, &Printer{store: t.store, form: form, waiter: t.waiter})
+	return t.printer(p, &Printer{form: form, waiter: t.reader.Waiter})
 }
 
 // Shallow returns a printer that shows only the keys of the node's children,
 // each with the value true, and a leaf as it is.
 func (t Tree) Shallow(p tree.Path) (*Printer, error) {
-	return t.printer(p, &Printer{store: t.store, shallow: true, waiter: t.waiter})
+	return t.printer(p, &Printer{shallow: true, waiter: t.reader.Waiter})
 }
 
 func (t Tree) printer(p tree.Path, printer *Printer) (*Printer, error) {
-	k := memoKey{id: t.id, path: p, form: printer.form, shallow: printer.shallow}
+	k := memoKey{id: t.reader.ID, path: p, form: printer.form, shallow: printer.shallow}
 	if printer.ready = t.recall(&k); printer.ready != nil {
 		printer.recalled = true
 		return printer, nil
 	}
-	l := t.locate(p)
-	c, rows, err := t.open(l)
+	l := t.reader.Locate(p)
+	c, rows, err := t.reader.Open(l)
 	switch {
 	case err != nil:
 		return nil, err
 	case c != nil:
-		defer c.release()
+		defer c.Release()
 		printer.ready, err = printer.chunk(t, l, c, p)
 		return printer, err
 	case rows == nil:
 		printer.ready = []byte("null")
 		return printer, nil
 	}
-	printer.rows = &stepper{Iterator: rows, store: t.store, cost: t.cost}
-	printer.prefix = len(l.key)
+	printer.rows = rows
+	printer.prefix = len(l.Key)
 	printer.draft = t.newDraft(&k)
 	return printer, nil
 }
 
 // chunk returns the text of a node that is inside a chunk.
-func (p *Printer) chunk(t Tree, l location, c *cover, path tree.Path) ([]byte, error) {
-	if c.depth == l.depth() && !p.shallow {
-		text, err := appendRowJSON(nil, c.row, p.form)
+func (p *Printer) chunk(t Tree, l layout.Location, c *seek.Chunk, path tree.Path) ([]byte, error) {
+	if c.Depth == l.Depth() && !p.shallow {
+		text, err := layout.AppendChunkJSON(nil, c.Row, p.form)
 		if err != nil {
-			return nil, rowError(l.key, err)
+			return nil, damage.AtRow(l.Key, err)
 		}
 		return text, nil
 	}
-	path = below(path, c.depth)
-	if len(c.row) > 1 && c.row[0] == 0 && !p.shallow {
-		if text, ok := findJSON(c.row[1:], path); ok {
+	path = layout.Below(path, c.Depth)
+	if len(c.Row) > 1 && c.Row[0] == 0 && !p.shallow {
+		if text, ok := layout.FindJSON(c.Row[1:], path); ok {
 			return bytes.Clone(text), nil
 		}
 	}
-	n, err := t.decode(l, c)
+	n, err := t.reader.Decode(l, c)
 	if err != nil {
 		return nil, err
 	}
@@ -126,6 +127,10 @@ func (p *Printer) chunk(t Tree, l location, c *cover, path tree.Path) ([]byte, e
 func (p *Printer) Size() (bytes int, known bool) {
 	return len(p.ready), p.rows == nil && !p.recalled
 }
+
+// Between has f called now and then while rows are looked at of which nothing is
+// written yet. If it fails, the printer does.
+func (p *Printer) Between(f func() error) { p.between = f }
 
 // PrintTo writes the node; it can be called once. After an error the text that
 // was written is a fragment.
@@ -148,7 +153,7 @@ func (p *Printer) PrintTo(w io.Writer) error {
 		err = p.rows.Error()
 	}
 	if err != nil {
-		return damaged(err)
+		return damage.Mark(err)
 	}
 	p.draft.keep(p.buf)
 	return p.flush()
@@ -165,7 +170,7 @@ func (p *Printer) Close() error {
 }
 
 func (p *Printer) flush() error {
-	if err := p.waiter.left(0); err != nil {
+	if err := p.waiter.Left(0); err != nil {
 		return err
 	}
 	_, err := p.w.Write(p.buf)
@@ -193,32 +198,42 @@ func (p *Printer) split(prefix int) error {
 	if p.form == tree.Export && !priority.IsNull() {
 		p.buf = append(tree.AppendLeaf(append(p.buf, `".priority":`...), priority), ',')
 	}
-	children := 0
-	for next := int32(0); p.rows.in(node); next++ {
-		children++
-		end, err := childEnd(p.rows.Key(), prefix)
+	children, err := p.children(node, array)
+	if err == nil && children == 0 {
+		err = fmt.Errorf("%w: node %x has a priority but no children", damage.ErrMalformedRow, node)
+	}
+	if err != nil {
+		return err
+	}
+	p.buf[len(p.buf)-1] = shut // the last comma
+	return nil
+}
+
+// children prints the children of a split node, each with a comma, and counts them. In
+// an array, null stands for those that are missing.
+func (p *Printer) children(node string, array bool) (count int, err error) {
+	prefix := len(node)
+	for next := int32(0); p.rows.In(node); next++ {
+		count++
+		end, err := layout.ChildEnd(p.rows.Key(), prefix)
 		if err != nil {
-			return err
+			return count, err
 		}
 		if array {
-			for index, _ := childIndex(p.rows.Key(), prefix); next < index; next++ {
+			for index, _ := layout.ChildIndex(p.rows.Key(), prefix); next < index; next++ {
 				p.buf = append(p.buf, "null,"...)
 			}
 		} else {
-			if p.buf, err = appendKeyJSON(p.buf, p.rows.Key()[prefix:end]); err != nil {
-				return err
+			if p.buf, err = layout.AppendKeyJSON(p.buf, p.rows.Key()[prefix:end]); err != nil {
+				return count, err
 			}
 			p.buf = append(p.buf, ':')
 		}
 		if err := p.child(end); err != nil {
-			return err
+			return count, err
 		}
 	}
-	if children == 0 {
-		return fmt.Errorf("%w: node %x has a priority but no children", errMalformedRow, node)
-	}
-	p.buf[len(p.buf)-1] = shut // the last comma
-	return nil
+	return count, nil
 }
 
 // child prints the child whose key is the first end bytes of the current row's,
@@ -229,13 +244,13 @@ func (p *Printer) child(end int) error {
 		if err != nil {
 			return err
 		}
-		if p.buf, err = appendRowJSON(p.buf, row, p.form); err != nil {
-			return rowError(key, err)
+		if p.buf, err = layout.AppendChunkJSON(p.buf, row, p.form); err != nil {
+			return damage.AtRow(key, err)
 		}
-		if p.rows.cost != nil {
-			p.rows.cost.Bytes += len(row)
+		if p.rows.Cost != nil {
+			p.rows.Cost.Bytes += len(row)
 		}
-		p.rows.step()
+		p.rows.Step()
 	} else if err := p.split(end); err != nil {
 		return err
 	}
@@ -257,15 +272,15 @@ func (p *Printer) separate() error {
 // priority reads the priority row of the node, if the iterator is at it.
 func (p *Printer) priority(prefix int) (tree.Leaf, error) {
 	key := p.rows.Key()
-	if len(key) != prefix+1 || key[prefix] != priorityMark {
+	if len(key) != prefix+1 || key[prefix] != layout.PriorityMark {
 		return tree.Leaf{}, nil
 	}
 	row, err := p.rows.ValueAndErr()
 	if err != nil {
 		return tree.Leaf{}, err
 	}
-	priority, err := decodePriorityRow(key, row)
-	p.rows.step()
+	priority, err := seek.DecodePriority(key, row)
+	p.rows.Step()
 	return priority, err
 }
 
@@ -276,17 +291,15 @@ func (p *Printer) keys(prefix int) error {
 		return err
 	}
 	p.buf = append(p.buf, '{')
-	for p.rows.in(node) {
-		end, err := childEnd(p.rows.Key(), prefix)
+	for p.rows.In(node) {
+		end, err := layout.ChildEnd(p.rows.Key(), prefix)
 		if err != nil {
 			return err
 		}
-		if p.buf, err = appendKeyJSON(p.buf, p.rows.Key()[prefix:end]); err != nil {
+		if p.buf, err = layout.AppendKeyJSON(p.buf, p.rows.Key()[prefix:end]); err != nil {
 			return err
 		}
-		p.buf = append(p.buf, ":true"...)
-		p.rows.skip(end)
-		if err := p.separate(); err != nil {
+		if err := p.mention(end); err != nil {
 			return err
 		}
 	}
@@ -294,66 +307,51 @@ func (p *Printer) keys(prefix int) error {
 	return nil
 }
 
+// mention prints true for the child whose key is the first end bytes of the current
+// row's, and a comma.
+func (p *Printer) mention(end int) error {
+	p.buf = append(p.buf, ":true"...)
+	p.rows.SkipChild(end)
+	return p.separate()
+}
+
 // isArray decides whether the split node prints as an array. The iterator is at
 // the node's first child. Only a node that begins with an index and ends with
 // one, and not too far behind it, has its children counted.
 func (p *Printer) isArray(prefix int) (bool, error) {
 	key := p.rows.Key()
-	first, ok := childIndex(key, prefix)
+	first, ok := layout.ChildIndex(key, prefix)
 	if p.form == tree.Export || !ok {
 		return false, nil
 	}
-	clone, err := p.rows.Clone(pebble.CloneOptions{})
+	rows, err := p.rows.Copy()
 	if err != nil {
 		return false, err
 	}
-	rows := &stepper{Iterator: clone, store: p.store}
 	defer func() { _ = rows.Close() }()
 	node := key[:prefix:prefix]
-	if !rows.SeekLT(subtreeEnd(nil, node)) {
-		return false, errors.Join(rows.Error(), fmt.Errorf("%w: node %x has lost its rows", errMalformedRow, node))
+	if !rows.SeekLT(layout.SubtreeEnd(nil, node)) {
+		return false, errors.Join(rows.Error(), fmt.Errorf("%w: node %x has lost its rows", damage.ErrMalformedRow, node))
 	}
-	last, ok := childIndex(rows.Key(), prefix)
+	last, ok := layout.ChildIndex(rows.Key(), prefix)
 	if !ok || !tree.ArrayRule(int64(last), int64(last)-int64(first)+1) {
 		return false, nil
 	}
 	count := int64(0)
 	rows.SeekGE(key)
-	for rows.in(string(node)) {
-		if err := p.waiter.left(int(count)); err != nil {
+	for rows.In(string(node)) {
+		if err := p.waiter.Pace(int(count), p.between); err != nil {
 			return false, err
 		}
-		if _, ok := childIndex(rows.Key(), prefix); !ok {
+		if _, ok := layout.ChildIndex(rows.Key(), prefix); !ok {
 			return false, nil
 		}
-		end, err := childEnd(rows.Key(), prefix)
+		end, err := layout.ChildEnd(rows.Key(), prefix)
 		if err != nil {
 			return false, err
 		}
 		count++
-		rows.skip(end)
+		rows.SkipChild(end)
 	}
 	return tree.ArrayRule(int64(last), count), rows.Error()
-}
-
-// childEnd returns where the key of the child ends to which a row below a node
-// belongs.
-func childEnd(key []byte, prefix int) (int, error) {
-	n := componentLen(key[prefix:])
-	if n < 0 {
-		return 0, fmt.Errorf("%w: row %x", errMalformedKey, key)
-	}
-	return prefix + n, nil
-}
-
-// childIndex returns the array index that the key of the child is.
-func childIndex(key []byte, prefix int) (int32, bool) {
-	if key[prefix] > integerTag+4 { // most keys are text
-		return 0, false
-	}
-	name, _, err := cutComponent(key[prefix:])
-	if err != nil {
-		return 0, false
-	}
-	return tree.ArrayIndex(name)
 }

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +11,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"github.com/livetree/livetree/internal/store/inspect"
+	"github.com/livetree/livetree/internal/store/layout"
 )
 
 // flatten returns the leaves of a tree in export form, with their priorities.
@@ -96,16 +98,14 @@ func newLayers(t *testing.T) *patient {
 }
 
 // isLost reports whether the row that held a leaf may be lost.
-func isLost(t *testing.T, l *Losses, id ID, leaf string) bool {
+func isLost(t *testing.T, l *inspect.Losses, id layout.ID, leaf string) bool {
 	t.Helper()
 	leaf = strings.TrimSuffix(strings.TrimSuffix(leaf, "/.priority"), "/.value")
 	p := parsePath(t, leaf)
 	for d := p.Depth(); d >= 0; d-- {
-		for _, key := range [][]byte{dataKey(nil, id, p), append(dataKey(nil, id, p), priorityMark)} {
-			for _, rows := range l.lost {
-				if bytes.Compare(rows.from, key) <= 0 && bytes.Compare(key, rows.to) < 0 {
-					return true
-				}
+		for _, key := range [][]byte{layout.DataKey(nil, id, p), append(layout.DataKey(nil, id, p), layout.PriorityMark)} {
+			if l.Contains(key) {
+				return true
 			}
 		}
 		p = p.Parent()
@@ -123,14 +123,15 @@ func TestRescue(t *testing.T) {
 	if testing.Short() || raceEnabled {
 		flips = 4
 	}
-	if n := len(listTables(t, p.disk)); n < 2 {
+	if n := len(tableFiles(t, p.disk)); n < 2 {
 		t.Fatalf("there are %d tables, want two", n)
 	}
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
 	refused, rescued, lostLeaves, kept := 0, 0, 0, 0
-	for _, name := range listTables(t, p.disk) {
-		for i := range flips {
+	for _, name := range tableFiles(t, p.disk) {
+		// Some bits harm nothing: go on until something was lost.
+		for i := 0; i < flips || lostLeaves == 0 && i < 20*flips; i++ {
 			disk := p.copy()
 			at := rng.IntN(len(readFile(t, disk, name)))
 			flipBit(t, disk, name, at)
@@ -146,14 +147,14 @@ func TestRescue(t *testing.T) {
 				t.Fatalf("seed %d, bit %d of %s: %v", seed, at, name, err)
 			}
 			rescued++
-			for db, original := range map[string]ID{patientNames[0]: 1, patientNames[1]: 2} {
+			for db, original := range map[string]layout.ID{patientNames[0]: 1, patientNames[1]: 2} {
 				want, got := flatten(t, p.texts[db+" /"]), map[string]string{}
 				if id, ok, err := into.Find(db); err != nil {
 					t.Fatal(err)
 				} else if ok {
 					got = flatten(t, useDatabase(t, into, db).export("/"))
 					tree := into.Live(id)
-					if err := errors.Join(tree.Check(), tree.CheckIndexes(nil, func(uint32) bool { return false })); err != nil {
+					if err := errors.Join(checkData(tree), checkIndexes(tree, nil)); err != nil {
 						t.Errorf("seed %d, bit %d of %s: database %s: %v", seed, at, name, db, err)
 					}
 				} else if !losses.Names() {
@@ -184,7 +185,7 @@ func TestRescue(t *testing.T) {
 }
 
 // rescueAll copies what can be read of a store into a new one.
-func rescueAll(t *testing.T, disk vfs.FS) (into *Store, l *Losses, err error) {
+func rescueAll(t *testing.T, disk vfs.FS) (into *Store, l *inspect.Losses, err error) {
 	t.Helper()
 	a, err := OpenArchive("data", Options{FS: disk})
 	if err != nil {
@@ -229,13 +230,13 @@ func TestRescueOfGoodStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	s := newStand(t, Options{ChunkBytes: 200})
+	s := newStand(t, Options{ChunkBytes: 200, PriorityRows: 2})
 	id, _, err := a.store.Find(patientNames[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	settings := Settings{"rules": []byte("x")}
-	if _, err := a.Rescue(&Losses{}, id, s.Store, s.id, func(Settings) (Settings, error) { return settings, nil }); err != nil {
+	if _, err := a.Rescue(&inspect.Losses{}, id, s.Store, s.id, func(Settings) (Settings, error) { return settings, nil }); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := s.export("/"), p.texts[patientNames[0]+" /"]; got != want {
@@ -244,29 +245,13 @@ func TestRescueOfGoodStore(t *testing.T) {
 	if got, err := s.Live(s.id).Settings(); err != nil || string(got["rules"]) != "x" {
 		t.Errorf("the settings are %q, %v", got, err)
 	}
-	if err := s.Live(s.id).CheckLog(func(f Flaw) bool { t.Error(f.Err); return true }); err != nil {
+	if err := inspect.CheckLog(s.Live(s.id).reader, s.opts.Now().UnixMilli(), func(f inspect.Flaw) bool { t.Error(f.Err); return true }); err != nil {
 		t.Error(err)
 	}
-}
-
-func TestLossesForPeople(t *testing.T) {
-	at := func(p string) []byte { return dataKey(nil, 3, parsePath(t, p)) }
-	for want, rows := range map[string]lostRows{
-		"all data":                    {from: []byte{1}, to: []byte{9}},
-		"all behind /a/b up to /c":    {from: after(at("a/b")), to: after(at("c"))},
-		"all behind /a/b":             {from: after(at("a/b")), to: []byte{9}},
-		"all from the begin up to /c": {from: []byte{1}, to: after(at("c"))},
-	} {
-		l := &Losses{lost: []lostRows{rows}}
-		if got := l.Data(3); len(got) != 1 || got[0] != want {
-			t.Errorf("Data(3) of %x = %q, want %q", rows, got, want)
-		}
-	}
-	l := &Losses{lost: []lostRows{{from: at("x"), to: at("y")}, {from: at("a"), to: at("c")}, {from: at("b"), to: at("d")}}}
-	l.merge()
-	if len(l.lost) != 2 || !bytes.Equal(l.lost[0].to, at("d")) || len(l.Data(4)) > 0 || l.Settings(3) || l.Names() {
-		t.Errorf("merged: %x", l.lost)
-	}
+	s.checkIndexes() // with what the first priorities left to be built
+	s = useDatabase(t, s.Store, "db")
+	s.buildAll()
+	s.checkIndexes()
 }
 
 // TestRescueIntoFullDisk fails, and does not wait for space.
@@ -278,10 +263,16 @@ func TestRescueIntoFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	s := newStand(t, Options{})
-	s.health.disk.Store(diskLow)
-	_, err = a.Rescue(&Losses{}, 1, s.Store, s.id, func(s Settings) (Settings, error) { return s, nil })
-	if !errors.Is(err, ErrNoSpace) {
-		t.Errorf("Rescue = %v, want %v", err, ErrNoSpace)
+	for _, disk := range []int32{diskLow, diskFull} {
+		s := newStand(t, Options{})
+		s.health.disk.Store(disk)
+		_, err = a.Rescue(&inspect.Losses{}, 1, s.Store, s.id, func(Settings) (Settings, error) { return Settings{"rules": []byte("x")}, nil })
+		if !errors.Is(err, ErrNoSpace) {
+			t.Errorf("Rescue = %v, want %v", err, ErrNoSpace)
+		}
+		settings, err := s.Live(s.id).Settings()
+		if full := disk == diskFull; err != nil || (len(settings) == 0) != full {
+			t.Errorf("the settings are %q, %v; the disk is full: %t", settings, err, full)
+		}
 	}
 }

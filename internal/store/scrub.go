@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -10,7 +9,11 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/livetree/livetree/internal/store/datadir"
+	"github.com/livetree/livetree/internal/store/inspect"
 )
 
 // A Scrub says how an open store reads all its tables again, to find damage while
@@ -71,8 +74,14 @@ func (r scrubRound) due(now time.Time, every time.Duration) bool {
 	return r.running() || r.began == 0 || began.After(now) || now.Sub(began) >= every
 }
 
-// A scrubber is what the scrub of a store knows.
+// A scrubber reads the tables of a store again, and is what the scrub knows.
 type scrubber struct {
+	opts   Scrub
+	db     *pebble.DB
+	files  inspect.Files
+	health *health
+	stop   <-chan struct{} // closed to end it
+
 	round scrubRound // of the goroutine
 	noted time.Time  // when it was written to its file
 	debt  int64      // bytes that were read and not yet paid for with time
@@ -82,173 +91,163 @@ type scrubber struct {
 	ended       atomic.Uint64
 }
 
-// loadScrub reads how far the scrub had come. What it cannot understand it takes
+// load reads how far the scrub had come. What it cannot understand it takes
 // for nothing: the tables are read once more then.
-func (s *Store) loadScrub() error {
-	text, err := s.dir.read(scrubFile)
+func (c *scrubber) load() error {
+	text, err := c.health.dir.Read(scrubFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if s.scrub.round, err = parseScrubRound(text); err != nil {
-		s.opts.Logger.Warn("the scrub begins anew", "file", scrubFile, "error", err)
+	if c.round, err = parseScrubRound(text); err != nil {
+		c.health.opts.Logger.Warn("the scrub starts again", "file", scrubFile, "error", err)
 	}
-	s.scrub.ended.Store(s.scrub.round.ended)
-	if r := s.scrub.round; r.ended > 0 && !r.running() {
-		s.scrub.read.Store(1)
-		s.scrub.total.Store(1)
+	c.ended.Store(c.round.ended)
+	if r := c.round; r.ended > 0 && !r.running() {
+		c.read.Store(1)
+		c.total.Store(1)
 	}
 	return nil
 }
 
-// runScrub reads all tables again and again, slowly.
-func (s *Store) runScrub() {
-	defer s.done.Done()
+// run reads all tables again and again, slowly.
+func (c *scrubber) run() {
 	ticker := time.NewTicker(scrubPoll)
 	defer ticker.Stop()
-	for !s.stopping() {
-		if s.scrub.round.due(s.opts.Now(), s.opts.Scrub.Every) {
-			if err := s.scrubRound(); err != nil {
-				s.opts.Logger.Warn("the tables could not be listed: the scrub tries again", "error", err)
+	for !c.stopping() {
+		if c.round.due(c.health.opts.Now(), c.opts.Every) {
+			if err := c.runRound(); err != nil {
+				c.health.opts.Logger.Warn("the tables could not be listed: the scrub tries again", "error", err)
 			}
 		}
 		select {
-		case <-s.stop:
+		case <-c.stop:
 		case <-ticker.C:
 		}
 	}
-	s.noteScrub()
+	c.note()
 }
 
-func (s *Store) stopping() bool {
+func (c *scrubber) stopping() bool {
 	select {
-	case <-s.stop:
+	case <-c.stop:
 		return true
 	default:
 		return false
 	}
 }
 
-// scrubRound begins a round, or goes on with one, until it is completed or the
+// runRound begins a round, or goes on with one, until it is completed or the
 // store is closed.
-func (s *Store) scrubRound() error {
-	r := &s.scrub.round
+func (c *scrubber) runRound() error {
+	r := &c.round
 	if !r.running() {
-		all, err := s.tables()
+		all, err := inspect.Tables(c.db)
 		if err != nil {
 			return err
 		}
-		*r = scrubRound{began: uint64(s.opts.Now().UnixMilli()), ended: min(r.ended, uint64(s.opts.Now().UnixMilli()-1))}
+		*r = scrubRound{began: uint64(c.health.opts.Now().UnixMilli()), ended: min(r.ended, uint64(c.health.opts.Now().UnixMilli()-1))}
 		if len(all) > 0 {
-			r.last = all[len(all)-1].number
+			r.last = all[len(all)-1].Number
 		}
-		s.noteScrub()
+		c.note()
 	}
 	for {
-		next, err := s.nextScrubTable()
-		if err != nil || s.stopping() {
+		next, err := c.next()
+		if err != nil || c.stopping() {
 			return err
 		}
-		if next.number == 0 {
-			s.endScrubRound()
+		if next.Number == 0 {
+			c.end()
 			return nil
 		}
-		s.scrubTable(next)
-		if s.stopping() {
+		c.check(next)
+		if c.stopping() {
 			return nil
 		}
-		r.done, r.bytes = next.number, r.bytes+uint64(next.bytes)
-		if s.opts.Now().Sub(s.scrub.noted) >= scrubNoteInterval {
-			s.noteScrub()
+		r.done, r.bytes = next.Number, r.bytes+uint64(next.Bytes)
+		if c.health.opts.Now().Sub(c.noted) >= scrubNoteInterval {
+			c.note()
 		}
 	}
 }
 
-// nextScrubTable returns the next table of the round, the zero table for none, and
+// next returns the next table of the round, the zero table for none, and
 // counts what is left: compactions replace tables all the time.
-func (s *Store) nextScrubTable() (next table, err error) {
-	all, err := s.tables()
+func (c *scrubber) next() (next inspect.Table, err error) {
+	all, err := inspect.Tables(c.db)
 	if err != nil {
 		return next, err
 	}
-	r := &s.scrub.round
+	r := &c.round
 	left := int64(0)
 	for _, t := range all {
-		if t.number <= r.done || t.number > r.last {
+		if t.Number <= r.done || t.Number > r.last {
 			continue
 		}
-		if next.number == 0 {
+		if next.Number == 0 {
 			next = t
 		}
-		left += t.bytes
+		left += t.Bytes
 	}
-	s.scrub.read.Store(int64(r.bytes))
-	s.scrub.total.Store(int64(r.bytes) + left)
+	c.read.Store(int64(r.bytes))
+	c.total.Store(int64(r.bytes) + left)
 	return next, nil
 }
 
-func (s *Store) endScrubRound() {
-	r := &s.scrub.round
-	r.ended = max(r.began, uint64(s.opts.Now().UnixMilli())) // the clock may have been set back
-	s.scrub.ended.Store(r.ended)
-	s.scrub.total.Store(max(1, int64(r.bytes)))
-	s.scrub.read.Store(s.scrub.total.Load())
-	s.noteScrub()
-	s.opts.Logger.Info("all tables were read and compared with their checksums",
+func (c *scrubber) end() {
+	r := &c.round
+	r.ended = max(r.began, uint64(c.health.opts.Now().UnixMilli())) // the clock may have been set back
+	c.ended.Store(r.ended)
+	c.total.Store(max(1, int64(r.bytes)))
+	c.read.Store(c.total.Load())
+	c.note()
+	c.health.opts.Logger.Info("all tables were read and compared with their checksums",
 		"bytes", r.bytes, "began", time.UnixMilli(int64(r.began)).UTC())
 }
 
-// scrubTable reads one table. A table that a compaction has replaced meanwhile is
+// check reads one table. A table that a compaction has replaced meanwhile is
 // nobody's any more, be it missing or damaged.
-func (s *Store) scrubTable(t table) {
-	_, err := s.checkFile(t.name(), func(f vfs.File) error { return s.checkTable(pacedFile{f, s}) })
-	if err == nil || s.stopping() || !s.inUse(t) {
+func (c *scrubber) check(t inspect.Table) {
+	_, err := c.files.Check(t.Name(), func(f vfs.File) error { return c.files.CheckTable(pacedFile{f, c}) })
+	if err == nil || c.stopping() || !c.inUse(t) {
 		return
 	}
 	if errors.Is(err, ErrDamaged) || errors.Is(err, syscall.EIO) {
-		s.noteDamage(damage{t.file(), s.damagedSpan(t), err})
+		c.health.noteDamage(damagedFile{t.File(), c.files.DamagedSpan(t), err})
 		return
 	}
-	s.opts.Logger.Warn("a table could not be read again: the next round tries once more", "file", t.file(), "error", err)
+	c.health.opts.Logger.Warn("a table could not be read again: the next round tries once more", "file", t.File(), "error", err)
 }
 
-// damagedSpan narrows down which rows of a damaged table cannot be read.
-func (s *Store) damagedSpan(t table) span {
-	lost, some := s.lostRows(t)
-	if !some {
-		return t.span
-	}
-	return span{lost.from, bytes.TrimSuffix(lost.to, []byte{0})}
-}
-
-func (s *Store) inUse(wanted table) bool {
-	all, err := s.tables()
+func (c *scrubber) inUse(wanted inspect.Table) bool {
+	all, err := inspect.Tables(c.db)
 	if err != nil {
 		return true
 	}
 	for _, t := range all {
-		if t.number == wanted.number {
+		if t.Number == wanted.Number {
 			return true
 		}
 	}
 	return false
 }
 
-// noteScrub writes down how far the scrub has come. It is no harm if that fails:
+// note writes down how far the scrub has come. It is no harm if that fails:
 // a restart reads more again.
-func (s *Store) noteScrub() {
-	s.scrub.noted = s.opts.Now()
-	if err := s.dir.write(scrubFile, s.scrub.round.String()); err != nil && !isNoSpace(err) {
-		s.opts.Logger.Warn("note how far the scrub has come", "file", scrubFile, "error", err)
+func (c *scrubber) note() {
+	c.noted = c.health.opts.Now()
+	if err := c.health.dir.Write(scrubFile, c.round.String()); err != nil && !datadir.IsNoSpace(err) {
+		c.health.opts.Logger.Warn("note how far the scrub has come", "file", scrubFile, "error", err)
 	}
 }
 
 // A pacedFile is read no faster than the scrub may.
 type pacedFile struct {
 	vfs.File
-	store *Store
+	scrub *scrubber
 }
 
 func (f pacedFile) ReadAt(b []byte, offset int64) (int, error) {
@@ -256,39 +255,39 @@ func (f pacedFile) ReadAt(b []byte, offset int64) (int, error) {
 	if err != nil {
 		return n, err
 	}
-	f.store.scrub.read.Add(int64(n))
-	return n, f.store.payScrub(n)
+	f.scrub.read.Add(int64(n))
+	return n, f.scrub.pay(n)
 }
 
-// payScrub waits as long as bytes that were read may take. It fails when the store
+// pay waits as long as bytes that were read may take. It fails when the store
 // is closed.
-func (s *Store) payScrub(bytes int) error {
-	s.scrub.debt += int64(bytes)
-	if s.scrub.debt < min(scrubPortion, s.opts.Scrub.BytesPerSecond) {
+func (c *scrubber) pay(bytes int) error {
+	c.debt += int64(bytes)
+	if c.debt < min(scrubPortion, c.opts.BytesPerSecond) {
 		return nil
 	}
-	seconds := float64(s.scrub.debt) / float64(s.opts.Scrub.BytesPerSecond)
-	s.scrub.debt = 0
+	seconds := float64(c.debt) / float64(c.opts.BytesPerSecond)
+	c.debt = 0
 	timer := time.NewTimer(time.Duration(seconds * float64(time.Second)))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return nil
-	case <-s.stop:
+	case <-c.stop:
 		return ErrClosed
 	}
 }
 
-// scrubStats returns how far the round has come, from 0 to 1, and when the last
+// stats returns how far the round has come, from 0 to 1, and when the last
 // one was completed. Some blocks are read twice, so that the bytes that were read
 // are an estimate.
-func (s *Store) scrubStats() (progress float64, ended time.Time) {
-	if millis := s.scrub.ended.Load(); millis > 0 {
+func (c *scrubber) stats() (progress float64, ended time.Time) {
+	if millis := c.ended.Load(); millis > 0 {
 		ended = time.UnixMilli(int64(millis))
 	}
-	total := s.scrub.total.Load()
+	total := c.total.Load()
 	if total == 0 {
 		return 0, ended
 	}
-	return math.Min(1, float64(s.scrub.read.Load())/float64(total)), ended
+	return math.Min(1, float64(c.read.Load())/float64(total)), ended
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/livetree/livetree/internal/store/inspect"
 )
 
 // fastScrub reads all that there is at once, and again after an hour.
@@ -26,7 +28,7 @@ func waitScrub(t *testing.T, s *Store, before time.Time) time.Time {
 	deadline, tick := time.After(60*time.Second), time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for {
-		if _, ended := s.scrubStats(); ended.After(before) {
+		if _, ended := s.scrub.stats(); ended.After(before) {
 			return ended
 		}
 		select {
@@ -67,7 +69,7 @@ func cloneDisk(disk *vfs.MemFS) *vfs.MemFS {
 	return disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(0, 0))})
 }
 
-func listTables(t *testing.T, disk vfs.FS) (names []string) {
+func tableFiles(t *testing.T, disk vfs.FS) (names []string) {
 	t.Helper()
 	for name := range contents(t, disk, "data/store") {
 		if strings.HasSuffix(name, ".sst") {
@@ -95,7 +97,7 @@ func TestScrubFindsDamage(t *testing.T) {
 		flips = 1
 	}
 	rng := rand.New(rand.NewPCG(seed, 0))
-	for _, name := range listTables(t, p) {
+	for _, name := range tableFiles(t, p) {
 		for range flips {
 			at := rng.IntN(len(readFile(t, p, name)))
 			disk := cloneDisk(p)
@@ -175,7 +177,7 @@ func TestScrubGoesOnAfterRestart(t *testing.T) {
 	for s.scrub.read.Load() == 0 {
 		time.Sleep(time.Millisecond) //nolint:forbidigo // another goroutine reads
 	}
-	all, err := s.tables()
+	all, err := inspect.Tables(s.db)
 	if err != nil || len(all) < 2 {
 		t.Fatalf("tables: %v, %v", all, err)
 	}
@@ -183,13 +185,13 @@ func TestScrubGoesOnAfterRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := parseScrubRound(string(readFile(t, disk, "data/"+scrubFile)))
-	if err != nil || !r.running() || r.done != 0 || r.last < all[len(all)-1].number {
+	if err != nil || !r.running() || r.done != 0 || r.last < all[len(all)-1].Number {
 		t.Fatalf("the round that was interrupted is %v, %v", r, err)
 	}
 	// Suppose it had read the first table.
-	r.done, r.bytes = all[0].number, uint64(all[0].bytes)
+	r.done, r.bytes = all[0].Number, uint64(all[0].Bytes)
 	writeFile(t, disk, "data/"+scrubFile, r.String())
-	flipBit(t, disk, fmt.Sprintf("data/store/%s", all[0].name()), int(all[0].bytes/3))
+	flipBit(t, disk, fmt.Sprintf("data/store/%s", all[0].Name()), int(all[0].Bytes/3))
 	clock.ahead.Add(int64(time.Minute))
 	s = open(1 << 40)
 	ended := waitScrub(t, s, time.Time{})
@@ -217,7 +219,7 @@ func TestScrubStateThatMakesNoSense(t *testing.T) {
 		"scrub began 99999999999999 last 2 done 2 bytes 4 ended 99999999999999\n"} {
 		disk := cloneDisk(p)
 		writeFile(t, disk, "data/"+scrubFile, text)
-		flipBit(t, disk, listTables(t, disk)[0], 999)
+		flipBit(t, disk, tableFiles(t, disk)[0], 999)
 		s, err := Open("data", Options{FS: disk, BallastBytes: -1, Scrub: fastScrub})
 		if errors.Is(err, ErrDamaged) {
 			continue
@@ -249,16 +251,16 @@ func TestScrubOfTablesThatVanish(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	before, err := s.tables()
+	before, err := inspect.Tables(s.db)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// What nobody else reads is not in the cache afterwards, either.
 	cached := s.db.Metrics().BlockCache
 	for _, t := range before {
-		s.scrubTable(t)
+		s.scrub.check(t)
 	}
-	if now := s.db.Metrics().BlockCache; now.Size > cached.Size+before[0].bytes/10 { // Pebble itself reads a bit
+	if now := s.db.Metrics().BlockCache; now.Size > cached.Size+before[0].Bytes/10 { // Pebble itself reads a bit
 		t.Errorf("the block cache was %+v and is %+v, want no tables in it", cached, now)
 	}
 	useDatabase(t, s, "db").put("books/5", "1")
@@ -267,43 +269,24 @@ func TestScrubOfTablesThatVanish(t *testing.T) {
 	}
 	gone := 0
 	for _, old := range before {
-		if !s.inUse(old) {
+		if !s.scrub.inUse(old) {
 			gone++
-			_ = disk.Remove("data/" + old.file()) // Pebble may have done it
+			_ = disk.Remove("data/" + old.File()) // Pebble may have done it
 		}
-		s.scrubTable(old)
+		s.scrub.check(old)
 	}
 	if gone == 0 || s.Damage() != nil {
 		t.Errorf("%d tables were replaced, Damage = %v, want some and none", gone, s.Damage())
 	}
-	after, err := s.tables()
+	after, err := inspect.Tables(s.db)
 	if err != nil || len(after) == 0 {
 		t.Fatalf("tables: %v, %v", after, err)
 	}
-	if err := disk.Remove("data/" + after[0].file()); err != nil {
+	if err := disk.Remove("data/" + after[0].File()); err != nil {
 		t.Fatal(err)
 	}
-	s.scrubTable(after[0])
-	if err := s.Damage(); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), after[0].file()) {
+	s.scrub.check(after[0])
+	if err := s.Damage(); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), after[0].File()) {
 		t.Errorf("Damage after a table in use was removed = %v", err)
-	}
-}
-
-func TestDescribeKey(t *testing.T) {
-	data := dataKey(nil, 3, parsePath(t, "users/ann"))
-	for want, key := range map[string][]byte{
-		"metadata":                          formatKey,
-		"database 3 /users/ann":             data,
-		"database 3 /":                      dataPrefix(3),
-		"the settings of database 3":        settingKey(3, "rules"),
-		"the change log of database 3 at 7": logKey(nil, 3, 7),
-		"the change log of database 3":      appendSpace(nil, spaceLog, 3),
-	} {
-		if got := describeKey(key); got != want {
-			t.Errorf("describeKey(%x) = %q, want %q", key, got, want)
-		}
-	}
-	if got, want := (span{dataPrefix(3), data}).String(), "database 3 / to database 3 /users/ann"; got != want {
-		t.Errorf("the span is %q, want %q", got, want)
 	}
 }

@@ -1,14 +1,12 @@
 package store
 
 import (
-	"bytes"
 	"errors"
-	"fmt"
 	"slices"
 
-	"github.com/cockroachdb/pebble/v2"
-
 	"github.com/livetree/livetree/internal/query"
+	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/seek"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -16,25 +14,25 @@ const (
 	// sortedResults is up to how many children a result is gathered and printed
 	// in the order of keys; larger ones stream as they are found.
 	sortedResults = 10_000
-	// maxCut is how many strings that begin alike, and are longer than an index
-	// row holds, are sorted for one query.
-	maxCut = 10_000
 	// maxScanned is how large a collection may be that is looked through as a
-	// whole because its index is not ready.
-	maxScanned = 1_000
+	// whole because its index is not ready, and maxScannedBytes how long the
+	// values that it is ordered by.
+	maxScanned      = 1_000
+	maxScannedBytes = 32 << 20
 )
 
-// ErrNotReady says that an index is still being built. ErrAlike says that a
-// query meets too many long strings that begin alike.
-var (
-	ErrNotReady = errors.New("the index is being built")
-	ErrAlike    = fmt.Errorf("more than %d strings are longer than %d bytes and begin alike", maxCut, query.MaxIndexedText)
-)
+// selectBounds are sortedResults and maxAlike, for tests to lower.
+type selectBounds struct{ sorted, alike int }
+
+func usualBounds() selectBounds { return selectBounds{sorted: sortedResults, alike: maxAlike} }
+
+// ErrNotReady says that an index is still being built.
+var ErrNotReady = errors.New("the index is being built")
 
 // A Selection prints the children of a node that a query selects. Unlike a
 // Printer it needs its view until it is closed, and holds it by itself.
 type Selection struct {
-	Tree
+	tree Tree
 	view *View
 	path tree.Path
 	form tree.Form
@@ -45,7 +43,7 @@ type Selection struct {
 	recalled bool
 	draft    *draft // nil if the text is not to be remembered
 	// rows is over the rows of the split node whose key is parent.
-	rows   *pebble.Iterator
+	rows   *seek.Stepper
 	parent []byte
 	// walk calls yield with the selected children's components. In key order it
 	// goes along the data, which is printed on the way.
@@ -54,44 +52,58 @@ type Selection struct {
 	many bool // the result may be too large to be gathered
 	how  string
 
+	between func() error // see Between
+
 	arrays bool      // see AllowArray
 	held   tree.Node // the node, if it was in a chunk
+	isHeld bool
 	query  query.Query
 }
 
 // Select returns the children of the node at p that q selects. The index must
 // be that of q's order, nil if it is not ready; orders by key and by priority
 // need none. The tree must be that of a view.
-func (t Tree) Select(p tree.Path, q query.Query, index *Index, form tree.Form) (*Selection, error) {
-	s := &Selection{Tree: t, path: p, form: form, how: ByChunk}
-	k := memoKey{id: t.id, path: p, form: form, selected: true, query: q}
+func (t Tree) Select(p tree.Path, q query.Query, index *layout.Index, form tree.Form) (*Selection, error) {
+	s := &Selection{tree: t, path: p, form: form, how: ByChunk}
+	k := memoKey{id: t.reader.ID, path: p, form: form, selected: true, query: q}
 	if s.ready = t.recall(&k); s.ready != nil {
 		s.recalled = true
 		return s, nil
 	}
-	l := s.locate(p)
-	c, rows, err := s.open(l)
-	switch {
-	case err != nil:
+	if err := s.open(); err != nil {
 		return nil, err
-	case c != nil:
-		defer c.release()
-		n, err := s.decode(l, c)
-		s.held, s.query = n.At(below(p, c.depth)), q
+	}
+	switch {
+	case s.isHeld:
+		s.query = q
 		s.ready = appendSelected(nil, s.held, q, form)
-		return s, err
-	case rows == nil:
+		return s, nil
+	case s.rows == nil:
 		s.ready = []byte("null")
 		return s, nil
 	}
-	s.rows, s.parent = rows, l.key
 	if err := s.plan(q, index); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	t.origin.refs.Add(1) // it is held by the caller, so it is not closed
+	t.origin.Hold()
 	s.view = t.origin
 	s.draft = t.newDraft(&k)
 	return s, nil
+}
+
+// open finds the node of the selection. Afterwards it is held in memory, or rows is
+// over its rows, or there is no data.
+func (s *Selection) open() error {
+	l := s.tree.reader.Locate(s.path)
+	c, rows, err := s.tree.reader.Open(l)
+	if err != nil || c == nil {
+		s.rows, s.parent = rows, l.Key
+		return err
+	}
+	defer c.Release()
+	n, err := s.tree.reader.Decode(l, c)
+	s.held, s.isHeld = n.At(layout.Below(s.path, c.Depth)), true
+	return err
 }
 
 // appendSelected appends the selected children of a node in memory.
@@ -113,170 +125,82 @@ func appendSelected(dst []byte, n tree.Node, q query.Query, form tree.Form) []by
 }
 
 // plan decides how the children of a split node are found.
-func (s *Selection) plan(q query.Query, index *Index) error {
-	s.many = q.Limit == 0 || q.Limit > sortedResults
+func (s *Selection) plan(q query.Query, index *layout.Index) error {
+	s.query = q
+	s.many = q.Limit == 0 || q.Limit > s.tree.store.bounds.sorted
 	byKey := q.Order == query.ByKey()
 	if q.Order == query.ByPriority() {
-		index = &Index{priorityIndex, q.Order}
-		active, err := s.hasPriorityIndex(s.parent)
+		k, err := s.tree.reader.Keeping(s.parent)
 		if err != nil {
 			return err
 		}
-		byKey = !active // no child has a priority
+		if index = nil; !k.IsBuilding() {
+			built := layout.ByPriority()
+			index = &built
+		}
+		byKey = !k.Kept // no child has a priority
 	}
 	switch {
 	case byKey:
 		s.how = ByKeys
-		s.keys = &keyWalk{Tree: s.Tree, parent: s.parent, query: q}
+		s.keys = &keyWalk{of: s, reader: s.tree.reader, parent: s.parent, query: q}
 		return nil
 	case index == nil:
 		s.how = ByScan
 		return s.scan(q)
 	}
 	s.how = ByIndex
-	w := &indexWalk{Tree: s.Tree, path: s.path, parent: s.parent, query: q, number: index.Number}
+	w := &indexWalk{of: s, reader: s.tree.reader, most: s.tree.store.bounds.alike, path: s.path, parent: s.parent, query: q, number: index.Number}
 	s.walk = w.each
 	return nil
 }
 
+// Between has f called now and then while rows are looked at of which nothing is
+// written yet. If it fails, PrintTo does.
+func (s *Selection) Between(f func() error) { s.between = f }
+
+func (s *Selection) left(row int) error { return s.tree.reader.Waiter.Pace(row, s.between) }
+
 // scan looks through a small collection as a whole.
 func (s *Selection) scan(q query.Query) error {
 	var all []query.Position
-	err := s.eachChild(s.parent, nil, func(end int, row []byte) (bool, error) {
-		if len(all) == maxScanned {
+	left := maxScannedBytes
+	err := s.tree.reader.EachChild(s.parent, nil, func(end int, row []byte) (bool, error) {
+		if len(all) == maxScanned || left < 0 {
 			return false, ErrNotReady
 		}
-		key, _, err := cutComponent(row[len(s.parent):end])
+		key, _, err := layout.CutComponent(row[len(s.parent):end])
 		if err != nil {
 			return false, err
 		}
-		value, err := s.orderValue(s.path.Child(key), q.Order)
-		all = append(all, query.Position{Value: value, Key: key})
+		value, err := s.tree.reader.OrderValue(s.path.Child(key), q.Order)
+		left -= value.TextBytes()
+		all = append(all, query.Position{Value: value.Clone(), Key: key})
 		return true, err
 	})
 	if err != nil {
 		return err
 	}
-	chosen := q.Choose(all)
-	s.walk = func(yield func([]byte) error) error {
-		for _, p := range chosen {
-			if err := yield(appendComponent(nil, p.Key)); err != nil {
-				return err
-			}
-		}
-		return nil
+	var keys []string
+	for _, p := range q.Choose(all) {
+		keys = append(keys, p.Key)
 	}
+	if q.Last {
+		slices.Reverse(keys)
+	}
+	s.walk = func(yield func([]byte) error) error { return eachKey(keys, yield) }
 	return nil
+}
+
+// each calls yield with the components of the selected children of a split node, in
+// the direction in which the limit counts.
+func (s *Selection) each(yield func(component []byte) error) error {
+	if s.keys != nil {
+		return s.keys.each(yield)
+	}
+	return s.walk(yield)
 }
 
 // Size returns the length of the text if it is known before it is written, as of
 // Printer.
 func (s *Selection) Size() (int, bool) { return len(s.ready), s.ready != nil && !s.recalled }
-
-// An indexWalk finds children by the rows of an index.
-type indexWalk struct {
-	Tree
-	path   tree.Path
-	parent []byte
-	query  query.Query
-	number uint32
-}
-
-// each calls yield with the selected children's components, from the end of the
-// order if the limit counts from there.
-func (w *indexWalk) each(yield func(component []byte) error) error {
-	prefix := indexPrefix(nil, w.parent, w.number)
-	from := w.query.AppendLower(bytes.Clone(prefix), appendComponent)
-	to := w.query.AppendUpper(bytes.Clone(prefix), appendComponent)
-	if w.number == priorityIndex && len(from) == len(prefix) {
-		from = append(from, 0) // the row that says that the index is there
-	}
-	if bytes.Compare(from, to) >= 0 {
-		return nil
-	}
-	it, err := w.reader.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
-	if err != nil {
-		return damaged(err)
-	}
-	defer func() { _ = it.Close() }()
-	first, next := it.First, it.Next
-	if w.query.Last {
-		first, next = it.Last, it.Prev
-	}
-	left := w.query.Limit
-	group := cutGroup{indexWalk: w}
-	take := func(component []byte) (bool, error) {
-		left--
-		return left != 0, yield(component)
-	}
-	for ok := first(); ok; ok = next() {
-		w.cost.add(len(it.Key()))
-		row := it.Key()[len(prefix):]
-		n, cut := query.IndexValueLen(row)
-		if n < 0 || componentLen(row[n:]) != len(row)-n {
-			return rowError(it.Key(), errors.New("not an index row"))
-		}
-		if more, err := group.end(row[:n], take); err != nil || !more {
-			return err
-		}
-		if cut {
-			if err := group.add(row[:n], row[n:]); err != nil {
-				return err
-			}
-			continue
-		}
-		if more, err := take(row[n:]); err != nil || !more {
-			return err
-		}
-	}
-	if _, err := group.end(nil, take); err != nil {
-		return err
-	}
-	return damaged(it.Error())
-}
-
-// A cutGroup gathers neighbouring rows whose values were cut at the same place.
-// Only the data tells their order.
-type cutGroup struct {
-	*indexWalk
-	value []byte
-	read  int
-	found []query.Position
-}
-
-func (g *cutGroup) add(value, component []byte) error {
-	if g.read++; g.read > maxCut {
-		return ErrAlike
-	}
-	key, _, err := cutComponent(component)
-	if err != nil {
-		return damaged(err)
-	}
-	v, err := g.orderValue(g.path.Child(key), g.query.Order)
-	if err != nil {
-		return err
-	}
-	g.value = append(g.value[:0], value...)
-	if p := (query.Position{Value: v, Key: key}); g.query.Contains(p) {
-		g.found = append(g.found, p)
-	}
-	return nil
-}
-
-// end takes the children of the group, unless value is still the same.
-func (g *cutGroup) end(value []byte, take func([]byte) (bool, error)) (bool, error) {
-	if len(g.found) == 0 || value != nil && bytes.Equal(value, g.value) {
-		return true, nil
-	}
-	slices.SortFunc(g.found, query.Compare)
-	if g.query.Last {
-		slices.Reverse(g.found)
-	}
-	for _, p := range g.found {
-		if more, err := take(appendComponent(nil, p.Key)); err != nil || !more {
-			return false, err
-		}
-	}
-	g.found = g.found[:0]
-	return true, nil
-}

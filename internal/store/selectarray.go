@@ -3,10 +3,13 @@ package store
 import (
 	"errors"
 	"io"
+	"math/bits"
 	"slices"
 	"strconv"
 
 	"github.com/livetree/livetree/internal/query"
+	"github.com/livetree/livetree/internal/store/damage"
+	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -53,49 +56,76 @@ func isArray(indexes []int32) bool {
 
 var errNoArray = errors.New("not an array")
 
-// indexes returns the keys of the result as indexes, in order; false if it does
-// not print as an array.
-func (s *Selection) indexes() ([]int32, bool, error) {
-	var indexes []int32
-	each := s.walk
-	if s.keys != nil {
-		each = s.keys.each
+// indexes returns the keys of the result as indexes; false if it does not print as
+// an array. It takes a bit for each of them, once it is known that there are not
+// many more than children.
+func (s *Selection) indexes() (indexSet, bool, error) {
+	last, count := int32(0), 0
+	err := s.eachIndex(func(index int32) {
+		last = max(last, index)
+		count++
+	})
+	if errors.Is(err, errNoArray) || err == nil && (count == 0 || !tree.ArrayRule(int64(last), int64(count))) {
+		return nil, false, nil
 	}
-	err := each(func(component []byte) error {
-		if err := s.waiter.left(len(indexes)); err != nil {
+	if err != nil {
+		return nil, false, err
+	}
+	set := make(indexSet, last/64+1)
+	return set, true, s.eachIndex(set.add)
+}
+
+// eachIndex calls yield with the keys of the result as indexes. It fails with
+// errNoArray if one of them is none.
+func (s *Selection) eachIndex(yield func(index int32)) error {
+	row := 0
+	return s.each(func(component []byte) error {
+		if err := s.tree.reader.Waiter.Left(row); err != nil {
 			return err
 		}
-		key, _, err := cutComponent(component)
+		row++
+		key, _, err := layout.CutComponent(component)
 		if err != nil {
-			return damaged(err)
+			return damage.Mark(err)
 		}
 		index, ok := tree.ArrayIndex(key)
 		if !ok {
 			return errNoArray
 		}
-		indexes = append(indexes, index)
+		yield(index)
 		return nil
 	})
-	if errors.Is(err, errNoArray) {
-		return nil, false, nil
+}
+
+// An indexSet has a bit for each index that is in it.
+type indexSet []uint64
+
+func (s indexSet) add(index int32) { s[index/64] |= 1 << (index % 64) }
+
+// all returns the indexes in order.
+func (s indexSet) all(yield func(index int32) bool) {
+	for i, word := range s {
+		for ; word != 0; word &= word - 1 {
+			if !yield(int32(i*64 + bits.TrailingZeros64(word))) {
+				return
+			}
+		}
 	}
-	slices.Sort(indexes)
-	return indexes, err == nil && isArray(indexes), err
 }
 
 // printArray writes the result as an array.
-func (s *Selection) printArray(w io.Writer, indexes []int32) error {
+func (s *Selection) printArray(w io.Writer, indexes indexSet) error {
 	s.draft = nil
 	r := s.result(w, '[')
 	defer r.free()
 	var component []byte
 	next := int32(0)
-	for _, index := range indexes {
+	for index := range indexes.all {
 		for ; next < index; next++ {
 			r.buf = append(r.buf, "null,"...)
 		}
 		next++
-		component = appendInteger(component[:0], index)
+		component = layout.AppendInteger(component[:0], index)
 		if err := r.value(component); err != nil {
 			return err
 		}

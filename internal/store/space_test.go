@@ -16,6 +16,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"github.com/livetree/livetree/internal/proof"
+	"github.com/livetree/livetree/internal/store/damage"
+	"github.com/livetree/livetree/internal/store/datadir"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -28,7 +31,7 @@ const (
 // look.
 func (s *stand) free(disk *vfs.MemFS, total, avail uint64) {
 	disk.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: total, AvailBytes: avail, UsedBytes: total - avail})
-	s.checkSpace()
+	s.health.checkSpace()
 }
 
 // admits compares what the store lets in.
@@ -103,14 +106,14 @@ func TestLowSpaceAtTheStart(t *testing.T) {
 	disk.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: gibibyte, AvailBytes: mebibyte})
 	s := newStand(t, Options{FS: disk, BallastBytes: mebibyte})
 	s.admits(ErrNoSpace, nil)
-	if _, err := disk.Stat("data/" + ballastFile); !errors.Is(err, os.ErrNotExist) {
+	if _, err := disk.Stat("data/" + datadir.BallastFile); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the ballast takes the last space: %v", err)
 	}
 }
 
 func TestDiskThatTellsNothing(t *testing.T) {
 	s := newStand(t, Options{}) // a MemFS does not know its size
-	s.checkSpace()
+	s.health.checkSpace()
 	s.admits(nil, nil)
 }
 
@@ -159,7 +162,7 @@ func writesTable(op errorfs.Op) bool {
 }
 
 func hasBallast(disk *vfs.MemFS) bool {
-	_, err := disk.Stat("data/" + ballastFile)
+	_, err := disk.Stat("data/" + datadir.BallastFile)
 	return err == nil
 }
 
@@ -189,7 +192,7 @@ func TestFullDisk(t *testing.T) {
 	}
 
 	disk.full.Store(false)
-	s.checkSpace() // still nearly nothing
+	s.health.checkSpace() // still nearly nothing
 	s.admits(ErrNoSpace, ErrNoSpace)
 	s.free(disk.MemFS, 10*gibibyte, 600*mebibyte) // more than the mark
 	s.admits(ErrNoSpace, nil)
@@ -209,7 +212,7 @@ func TestFullDisk(t *testing.T) {
 // is in the log.
 func TestCloseOnAFullDisk(t *testing.T) {
 	disk := newFullDisk(func(_ *vfs.MemFS, op errorfs.Op) bool {
-		return writesTable(op) || op.Kind == errorfs.OpCreate && strings.Contains(op.Path, durableFile)
+		return writesTable(op) || op.Kind == errorfs.OpCreate && strings.Contains(op.Path, datadir.DurableFile)
 	})
 	s := openStand(t, Options{FS: disk.FS})
 	s.put("a", `"before"`)
@@ -234,7 +237,7 @@ func TestCloseOnAFullDisk(t *testing.T) {
 func TestStalledWrites(t *testing.T) {
 	now := newClock()
 	s := newStand(t, Options{Now: now.now})
-	events := s.eventListener()
+	events := s.health.eventListener()
 	s.admits(nil, nil)
 	events.WriteStallBegin(pebble.WriteStallBeginInfo{Reason: "memtable count limit reached"})
 	s.admits(nil, nil)
@@ -256,22 +259,82 @@ func TestStalledWrites(t *testing.T) {
 	events.WriteStallEnd()
 }
 
+// TestStallWhileTheClockIsSet: how long a stall lasts does not depend on what the
+// clock shows.
+func TestStallWhileTheClockIsSet(t *testing.T) {
+	clock := proof.NewMachineClock()
+	s := newStand(t, Options{Now: clock.Now})
+	events := s.health.eventListener()
+	events.WriteStallBegin(pebble.WriteStallBeginInfo{})
+	clock.Set(time.Hour)
+	clock.Pass(time.Second)
+	s.admits(nil, nil)
+	clock.Set(-2 * time.Hour)
+	clock.Pass(5 * time.Second)
+	s.admits(ErrStalled, ErrStalled)
+	if stalled := s.Health().Stalled; stalled != 6*time.Second {
+		t.Errorf("a stall has lasted %v, want 6s", stalled)
+	}
+	events.WriteStallEnd()
+	s.admits(nil, nil)
+}
+
 // TestBackgroundErrors: a full disk is waited out, damage is noted, and any other
 // disk that fails ends the process.
 func TestBackgroundErrors(t *testing.T) {
 	s := newStand(t, Options{Fatal: func(code int) { panic(code) }})
-	s.backgroundError(&os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC})
+	s.health.backgroundError(&os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC})
 	s.admits(ErrNoSpace, ErrNoSpace)
-	s.backgroundError(&os.PathError{Op: "write", Path: "x", Err: syscall.EDQUOT})
+	s.health.backgroundError(&os.PathError{Op: "write", Path: "x", Err: syscall.EDQUOT})
 	func() {
 		defer func() {
 			if code := recover(); code != ExitIO {
 				t.Errorf("after EIO the process ended with %v, want %d", code, ExitIO)
 			}
 		}()
-		s.backgroundError(&os.PathError{Op: "write", Path: "x", Err: syscall.EIO})
+		s.health.backgroundError(&os.PathError{Op: "write", Path: "x", Err: syscall.EIO})
 		t.Error("after EIO the store went on")
 	}()
-	s.backgroundError(rowError([]byte("key"), errors.New("nonsense")))
+	s.health.backgroundError(damage.AtRow([]byte("key"), errors.New("nonsense")))
 	s.admits(ErrDamaged, ErrDamaged)
+}
+
+// TestNewDatabaseOnAFullDisk: it is refused as writes are. On a disk that is nearly
+// full it is made, as other settings are.
+func TestNewDatabaseOnAFullDisk(t *testing.T) {
+	disk := vfs.NewMem()
+	s := newStand(t, Options{FS: disk})
+	s.free(disk, 10*gibibyte, mebibyte)
+	if _, err := s.Create("low"); err != nil {
+		t.Errorf("Create on a disk that is nearly full = %v", err)
+	}
+	s.health.backgroundError(&os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC})
+	if _, err := s.Create("full"); !errors.Is(err, ErrNoSpace) {
+		t.Errorf("Create on a disk that is full = %v, want %v", err, ErrNoSpace)
+	}
+	if _, found, err := s.Find("full"); found || err != nil {
+		t.Errorf("Find of what was refused = %t, %v", found, err)
+	}
+	if _, err := s.Create("low"); !errors.Is(err, ErrExists) {
+		t.Errorf("Create of what is there = %v, want %v", err, ErrExists)
+	}
+}
+
+// TestStepsOnALowDisk: what adds rows waits, what drops them does not.
+func TestStepsOnALowDisk(t *testing.T) {
+	disk := vfs.NewMem()
+	s := newStand(t, Options{FS: disk})
+	s.free(disk, 10*gibibyte, mebibyte)
+	admits := func(wantAdds, want error) {
+		t.Helper()
+		adds, drops, settings := s.AdmitStep(true), s.AdmitStep(false), s.AdmitSettings()
+		if !errors.Is(adds, wantAdds) || !errors.Is(drops, want) || !errors.Is(settings, want) {
+			t.Errorf("a step that adds: %v, one that drops: %v, settings: %v; want %v, and %v for the others", adds, drops, settings, wantAdds, want)
+		}
+	}
+	admits(ErrNoSpace, nil)
+	s.health.backgroundError(&os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC})
+	admits(ErrNoSpace, ErrNoSpace)
+	s.free(disk, 10*gibibyte, 9*gibibyte)
+	admits(nil, nil)
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/livetree/livetree/internal/store/batch"
+	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -16,10 +18,10 @@ import (
 type stand struct {
 	testing.TB
 	*Store
-	id       ID
+	id       layout.ID
 	position uint64
-	indexes  *Indexes // that writes keep
-	frontier Frontier
+	indexes  *layout.Indexes // that writes keep
+	frontier batch.Frontier
 }
 
 func newStand(t testing.TB, opts Options) *stand {
@@ -86,8 +88,27 @@ type forgotten struct{}
 func (forgotten) Durable(uint64) {}
 func (forgotten) Visible()       {}
 
+// Drop removes a database, as an engine does that has no writes of it left.
+func (s *Store) Drop(name string) error {
+	id, _, err := s.Find(name)
+	if err != nil {
+		return err
+	}
+	batch, err := s.BuildDrop(name, id)
+	if err != nil {
+		return err
+	}
+	done := make(visible)
+	if err := s.Commit(batch, done); err != nil {
+		return err
+	}
+	<-done
+	s.Forget(id)
+	return nil
+}
+
 // build works out a write, which becomes the next commit if it is committed.
-func (s *stand) build(w tree.Write) *Batch {
+func (s *stand) build(w tree.Write) *batch.Batch {
 	s.Helper()
 	c := tree.Change{Write: w, Position: s.position + 1, Millis: s.opts.Now().UnixMilli()}
 	b, err := s.Build(s.id, c, s.indexes, nil, &s.frontier)
@@ -152,14 +173,14 @@ func (s *stand) expect(at, want string) {
 	}
 	view := s.View()
 	defer view.Release()
-	if err := view.Tree(s.id).Check(); err != nil {
+	if err := checkData(view.Tree(s.id)); err != nil {
 		s.Errorf("check: %v", err)
 	}
 }
 
 // limits are the chunk limits that differ in kind: leaves apart, chunks of one
 // key, small ones, the default, the largest.
-var limits = []int{-1, 8, 24, 64, DefaultChunkBytes, MaxChunkBytes}
+var limits = []int{-1, 8, 24, 64, DefaultChunkBytes, layout.MaxChunkBytes}
 
 // atEveryLimit runs a test on an empty store of each limit.
 func atEveryLimit(t *testing.T, test func(s *stand)) {
@@ -172,9 +193,18 @@ func (s *stand) rows() int {
 	s.Helper()
 	view := s.View()
 	defer view.Release()
-	rows, err := view.Tree(s.id).Count()
+	rows, err := countSpace(view.Tree(s.id), layout.SpaceData)
 	if err != nil {
 		s.Fatal(err)
 	}
 	return rows
+}
+
+func parsePath(t testing.TB, text string) tree.Path {
+	t.Helper()
+	p, err := tree.ParsePath(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }

@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/livetree/livetree/internal/store/damage"
+	"github.com/livetree/livetree/internal/store/layout"
 )
 
 // slowSync is from how long on a sync of the log counts as slow.
@@ -12,16 +15,7 @@ const slowSync = time.Second
 
 // counters are what the store counts beside its health.
 type counters struct {
-	commits     atomic.Uint64
-	groups      atomic.Uint64
-	syncs       Durations
-	slowSyncs   atomic.Uint64
-	damages     atomic.Uint64
-	stalls      atomic.Uint64
-	stallMillis atomic.Int64 // of stalls that are over
-	syncBegan   atomic.Int64 // in Unix milliseconds, 0 if no sync is under way
-	freeBytes   atomic.Uint64
-	totalBytes  atomic.Uint64
+	commits, groups, logRows, logBytes, digests, memoHits, memoMisses atomic.Uint64
 }
 
 // Stats are what a store knows of itself, for its operator.
@@ -45,8 +39,17 @@ type Stats struct {
 	// Commits became durable in Groups; Durable is the number of the newest
 	// group, which goes on over restarts.
 	Commits, Groups, Durable uint64
-	Views                    int64
-	Pebble                   PebbleStats
+	// Steps is how many rows, and remains of deleted ones, were stepped over.
+	Steps uint64
+	Views int64
+	// LogRows were read from change logs, which are LogBytes.
+	LogRows, LogBytes uint64
+	// Digests were worked out, rather than recalled.
+	Digests uint64
+	// MemoHits are the reads that a memo answered, MemoMisses those of split nodes for
+	// which there was none. A read of a chunk needs no memo and is neither.
+	MemoHits, MemoMisses uint64
+	Pebble               PebbleStats
 }
 
 // PebbleStats are the most telling of Pebble's own metrics.
@@ -84,17 +87,19 @@ var diskNames = [...]string{diskOK: "ok", diskLow: "low", diskFull: "full"}
 
 // Stats returns the numbers of this moment. The store must be open.
 func (s *Store) Stats() Stats {
-	c := &s.counters
+	c, h := &s.counters, &s.health
 	stats := s.Health()
-	stats.FreeBytes, stats.TotalBytes = c.freeBytes.Load(), c.totalBytes.Load()
-	stats.Damages = c.damages.Load()
-	stats.ScrubProgress, stats.Scrubbed = s.scrubStats()
-	stats.Stalls = c.stalls.Load()
-	stats.StallTime = time.Duration(c.stallMillis.Load())*time.Millisecond + stats.Stalled
-	stats.Syncs, stats.SlowSyncs = c.syncs.Counts(), c.slowSyncs.Load()
+	stats.FreeBytes, stats.TotalBytes = h.freeBytes.Load(), h.totalBytes.Load()
+	stats.Damages = h.damages.Load()
+	stats.ScrubProgress, stats.Scrubbed = s.scrub.stats()
+	stats.Stalls = h.stalls.Load()
+	stats.StallTime = time.Duration(h.stallMillis.Load())*time.Millisecond + stats.Stalled
+	stats.Syncs, stats.SlowSyncs = h.syncs.Counts(), h.slowSyncs.Load()
 	stats.Commits, stats.Groups = c.commits.Load(), c.groups.Load()
-	stats.Durable = s.pipeline.durable.Load()
-	stats.Views = s.health.views.Load()
+	stats.Durable, stats.Steps = s.pipeline.durable.Load(), s.shared.Steps.Load()
+	stats.Views = h.views.Load()
+	stats.LogRows, stats.LogBytes = c.logRows.Load(), c.logBytes.Load()
+	stats.Digests, stats.MemoHits, stats.MemoMisses = c.digests.Load(), c.memoHits.Load(), c.memoMisses.Load()
 	stats.Pebble = pebbleStats(s.db.Metrics())
 	return stats
 }
@@ -104,44 +109,47 @@ func (s *Store) Stats() Stats {
 func (s *Store) Health() Stats {
 	return Stats{
 		Disk:    diskNames[s.health.disk.Load()],
-		Stalled: s.since(&s.health.stalledSince),
-		Syncing: s.since(&s.counters.syncBegan),
+		Stalled: s.health.since(&s.health.stalledSince),
+		Syncing: s.health.since(&s.health.syncBegan),
 	}
 }
 
-// since returns how long ago a moment was that is kept in Unix milliseconds; 0
-// if there was none.
-func (s *Store) since(millis *atomic.Int64) time.Duration {
-	began := millis.Load()
+// moment returns a time as a number above 0: the milliseconds since the store was
+// opened, and one. Unlike the time of day it does not change when the clock is set.
+func (h *health) moment(at time.Time) int64 { return 1 + max(0, at.Sub(h.opened).Milliseconds()) }
+
+// since returns how long ago a moment was; 0 if there was none.
+func (h *health) since(moment *atomic.Int64) time.Duration {
+	began := moment.Load()
 	if began == 0 {
 		return 0
 	}
-	return max(0, s.opts.Now().Sub(time.UnixMilli(began)))
+	return time.Duration(max(0, h.moment(h.opts.Now())-began)) * time.Millisecond
 }
 
 // timeSync counts a sync of the log.
-func (s *Store) timeSync(sync func()) {
-	began := s.opts.Now()
-	s.counters.syncBegan.Store(began.UnixMilli())
+func (h *health) timeSync(sync func()) {
+	began := h.opts.Now()
+	h.syncBegan.Store(h.moment(began))
 	sync()
-	s.counters.syncBegan.Store(0)
-	took := s.opts.Now().Sub(began)
-	s.counters.syncs.Observe(took)
+	h.syncBegan.Store(0)
+	took := h.opts.Now().Sub(began)
+	h.syncs.Observe(took)
 	if took > slowSync {
-		s.counters.slowSyncs.Add(1)
+		h.slowSyncs.Add(1)
 	}
 }
 
 // stallBegan and stallEnded are called by Pebble.
-func (s *Store) stallBegan() {
-	if s.health.stalledSince.CompareAndSwap(0, s.opts.Now().UnixMilli()) {
-		s.counters.stalls.Add(1)
+func (h *health) stallBegan() {
+	if h.stalledSince.CompareAndSwap(0, h.moment(h.opts.Now())) {
+		h.stalls.Add(1)
 	}
 }
 
-func (s *Store) stallEnded() {
-	s.counters.stallMillis.Add(s.since(&s.health.stalledSince).Milliseconds())
-	s.health.stalledSince.Store(0)
+func (h *health) stallEnded() {
+	h.stallMillis.Add(h.since(&h.stalledSince).Milliseconds())
+	h.stalledSince.Store(0)
 }
 
 func pebbleStats(m *pebble.Metrics) PebbleStats {
@@ -185,7 +193,7 @@ type DatabaseStats struct {
 }
 
 // DatabaseStats returns what a database takes, without reading its rows.
-func (s *Store) DatabaseStats(id ID) (DatabaseStats, error) {
+func (s *Store) DatabaseStats(id layout.ID) (DatabaseStats, error) {
 	view := s.View()
 	defer view.Release()
 	var stats DatabaseStats
@@ -193,9 +201,9 @@ func (s *Store) DatabaseStats(id ID) (DatabaseStats, error) {
 	if stats.Position, err = view.Tree(id).Position(); err != nil {
 		return stats, err
 	}
-	for space, bytes := range map[byte]*uint64{spaceData: &stats.DataBytes, spaceIndex: &stats.IndexBytes, spaceLog: &stats.LogBytes} {
-		if *bytes, err = s.db.EstimateDiskUsage(appendSpace(nil, space, id), appendSpace(nil, space, id+1)); err != nil {
-			return stats, damaged(err)
+	for space, bytes := range map[byte]*uint64{layout.SpaceData: &stats.DataBytes, layout.SpaceIndex: &stats.IndexBytes, layout.SpaceLog: &stats.LogBytes} {
+		if *bytes, err = s.db.EstimateDiskUsage(layout.AppendSpace(nil, space, id), layout.AppendSpace(nil, space, id+1)); err != nil {
+			return stats, damage.Mark(err)
 		}
 	}
 	return stats, nil

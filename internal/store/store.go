@@ -6,36 +6,45 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/livetree/livetree/internal/store/batch"
+	"github.com/livetree/livetree/internal/store/damage"
+	"github.com/livetree/livetree/internal/store/datadir"
+	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/seek"
 )
 
 // A Store is the trees of one data directory. It is safe for concurrent use,
 // but for Live and Build, which belong to the goroutine that orders the writes
 // of their database.
 type Store struct {
-	opts Options
-	dir  *directory
-	db   *pebble.DB
-	meta metadata
+	opts   Options
+	spares *datadir.SpareFS // nil if the file system was given
+	dir    *datadir.Directory
+	db     *pebble.DB
+	meta   metadata
 
 	pipeline pipeline
 	view     atomic.Pointer[View]
-	hints    hints
+	shared   seek.Shared
+	batches  batch.Maker
 	memos    memos
+	digests  digests
 	health   health
 	counters counters
 	log      logKeeper
 	scrub    scrubber
+	bounds   selectBounds
 	// checkpoint is true while there is one.
 	checkpoint atomic.Bool
 
 	databases struct {
-		mu   sync.Mutex // held while a database is made or dropped
-		next ID
+		mu   sync.Mutex // held while a database is given its number
+		next layout.ID
 	}
 
 	stop chan struct{} // closed to stop the keeper and the scrub
@@ -49,31 +58,52 @@ type Store struct {
 // directory that cannot be used from a disk that fails. A disk that fails inside
 // of Pebble ends the process here already, through Options.Fatal.
 func Open(path string, opts Options) (*Store, error) {
+	var spares *datadir.SpareFS
+	if opts.FS == nil {
+		spares = datadir.NewSpareFS(vfs.Default)
+		opts.FS = spares
+	}
+	s, err := openOn(path, opts)
+	if err != nil {
+		spares.Close()
+		return nil, err
+	}
+	s.spares = spares
+	return s, nil
+}
+
+// openOn is Open on a given file system.
+func openOn(path string, opts Options) (*Store, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{opts: opts, stop: make(chan struct{})}
+	s := &Store{opts: opts, bounds: usualBounds(), stop: make(chan struct{})}
+	s.shared.GapSteps, s.shared.Flush = opts.GapSteps, s.askFlush
+	s.shared.Complete, s.shared.Newest = s.pipeline.complete, func() uint64 { return s.view.Load().number }
+	s.health.opts, s.health.opened = opts, opts.Now()
 	s.memos.init(opts.CacheBytes)
-	if s.dir, err = openDirectory(opts.FS, path); err != nil {
-		return nil, fmt.Errorf("open %s: %w", path, failed(err))
+	s.digests.init()
+	if s.dir, err = datadir.Open(opts.FS, path); err != nil {
+		return nil, fmt.Errorf("open %s: %w", path, datadir.Failed(err))
 	}
+	s.health.dir = s.dir
 	if err := s.open(); err != nil {
-		return nil, errors.Join(fmt.Errorf("open %s: %w", path, failed(damaged(err))), s.dir.close())
+		return nil, errors.Join(fmt.Errorf("open %s: %w", path, datadir.Failed(damage.Mark(err))), s.dir.Close())
 	}
 	return s, nil
 }
 
 // open is Open behind the lock on the directory.
 func (s *Store) open() error {
-	if err := s.dir.dropCheckpoint(); err != nil {
+	if err := s.dir.DropCheckpoint(); err != nil {
 		return err
 	}
-	fs := &strictFS{FS: vfs.OnDiskFull(s.opts.FS, s.diskFull), dir: s.dir.pebblePath(), fail: s.fail}
+	fs := &datadir.StrictFS{FS: vfs.OnDiskFull(s.opts.FS, s.health.diskFull), Dir: s.dir.PebblePath(), Fail: s.health.fail}
 	if err := s.openPebble(fs); err != nil {
 		return err
 	}
-	fs.isOpen.Store(true)
+	fs.IsOpen.Store(true)
 	if err := s.start(); err != nil {
 		return errors.Join(err, s.db.Close())
 	}
@@ -82,49 +112,38 @@ func (s *Store) open() error {
 
 // openPebble opens Pebble, and makes it first where there is none.
 func (s *Store) openPebble(fs vfs.FS) error {
-	path := s.dir.pebblePath()
+	path := s.dir.PebblePath()
 	found, err := pebble.Peek(path, fs)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	exists := err == nil && found.Exists
-	if !exists && s.dir.durable > 0 {
-		return fmt.Errorf("%w: %s is missing, but group %d was committed", ErrDamaged, path, s.dir.durable)
+	if !exists && s.dir.Durable > 0 {
+		return fmt.Errorf("%w: %s is missing, but group %d was committed", ErrDamaged, path, s.dir.Durable)
 	}
 	// The first log of a new directory, or of one whose making was cut short, is
 	// in Pebble's oldest format whatever is asked for: nothing is served before
 	// the next.
 	if !exists || found.FormatMajorVersion < formatMajorVersion {
-		if err := s.createPebble(fs); err != nil {
-			return openError(err)
+		if err := createPebble(path, s.pebbleOptions(fs)); err != nil {
+			return damage.MarkOpen(err)
 		}
 	}
 	options := s.pebbleOptions(fs)
 	options.ErrorIfNotExists = true
 	s.db, err = pebble.Open(path, options)
 	if err != nil {
-		return fmt.Errorf("group %d was durable: %w", s.dir.durable, openError(err))
+		return fmt.Errorf("group %d was durable: %w", s.dir.Durable, damage.MarkOpen(err))
 	}
 	return nil
 }
 
-func (s *Store) createPebble(fs vfs.FS) error {
-	db, err := pebble.Open(s.dir.pebblePath(), s.pebbleOptions(fs))
+func createPebble(path string, options *pebble.Options) error {
+	db, err := pebble.Open(path, options)
 	if err != nil {
 		return err
 	}
 	return db.Close()
-}
-
-// openError marks the failures of Pebble's Open that mean damage: all but those
-// of the system. Pebble names files that are missing, too short or cannot be
-// understood, but not always as corruption.
-func openError(err error) error {
-	errno, ok := errors.AsType[syscall.Errno](err)
-	if ok && errno != syscall.ENOENT && !pebble.IsCorruptionError(err) {
-		return err
-	}
-	return fmt.Errorf("%w; restore a backup into an empty directory with livetree restore", &corruption{err})
 }
 
 // start reads the metadata, publishes the first view and starts the
@@ -133,26 +152,30 @@ func (s *Store) start() error {
 	if err := s.loadMetadata(); err != nil {
 		return err
 	}
-	if s.meta.group < s.dir.durable {
+	if s.meta.group < s.dir.Durable {
 		return fmt.Errorf("%w: the log ends at group %d, but group %d was committed; restore a backup into an empty directory with livetree restore",
-			ErrDamaged, s.meta.group, s.dir.durable)
+			ErrDamaged, s.meta.group, s.dir.Durable)
 	}
-	// Logs may hold old changes of databases that nobody writes to any more.
-	if err := s.Names(func(_ string, id ID) bool { s.log.touch(id); return true }); err != nil {
+	s.log.init(s.db, s.opts.LogKeep, s.opts.Now, s.opts.Logger)
+	s.scrub.opts, s.scrub.db, s.scrub.files, s.scrub.health, s.scrub.stop = s.opts.Scrub, s.db, s.files(), &s.health, s.stop
+	if err := errors.Join(s.health.recallDamage(), s.scrub.load()); err != nil {
 		return err
 	}
-	if err := errors.Join(s.recallDamage(), s.loadScrub()); err != nil {
-		return err
+	s.batches = batch.Maker{
+		DB: s.db, ChunkBytes: s.opts.ChunkBytes, PriorityRows: s.opts.PriorityRows, StepChildren: s.opts.StepChildren,
 	}
 	s.pipeline.init(s.meta.group+1, s.meta.millis)
 	s.view.Store(s.newView(s.meta.group))
-	s.checkSpace()
+	s.health.checkSpace()
 	s.done.Add(2)
 	go s.runSyncer()
 	go s.runKeeper()
 	if s.opts.Scrub.isOn() {
 		s.done.Add(1)
-		go s.runScrub()
+		go func() {
+			defer s.done.Done()
+			s.scrub.run()
+		}()
 	}
 	return nil
 }
@@ -168,9 +191,11 @@ func (s *Store) Close() error {
 	s.view.Load().Release()
 	err := s.flush()
 	if err == nil {
-		err = failed(s.noteDurable())
+		err = datadir.Failed(s.health.noteDurable(s.pipeline.durable.Load()))
 	}
-	return errors.Join(err, s.db.Close(), s.dir.close())
+	err = errors.Join(err, s.db.Close(), s.dir.Close())
+	s.spares.Close()
+	return err
 }
 
 // flush writes out what is only in the write-ahead log. It does not wait for that

@@ -4,6 +4,9 @@ import (
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/seek"
 )
 
 // A View is the store at one moment. All it shows is durable. Views are
@@ -55,11 +58,16 @@ func (v *View) acquire() bool {
 	}
 }
 
+// Hold has somebody who holds the view hold it once more.
+func (v *View) Hold() { v.refs.Add(1) }
+
 // Number returns the view's number.
 func (v *View) Number() uint64 { return v.number }
 
 // Tree returns a database as the view shows it.
-func (v *View) Tree(id ID) Tree { return Tree{store: v.store, reader: v.snapshot, id: id, origin: v} }
+func (v *View) Tree(id layout.ID) Tree {
+	return Tree{store: v.store, reader: v.store.reader(v.snapshot, id, v.number), origin: v}
+}
 
 // Release gives the view back. It must not be used afterwards.
 func (v *View) Release() {
@@ -75,4 +83,8 @@ func (v *View) Release() {
 // Live returns a database with everything that was committed, durable or not.
 // Only the goroutine that orders the database's writes may use it, and nobody
 // may be told what it shows before a later ticket is Visible.
-func (s *Store) Live(id ID) Tree { return Tree{store: s, reader: s.db, id: id} }
+func (s *Store) Live(id layout.ID) Tree { return Tree{store: s, reader: s.reader(s.db, id, seek.Live)} }
+
+func (s *Store) reader(source pebble.Reader, id layout.ID, view uint64) seek.Reader {
+	return seek.Reader{Shared: &s.shared, Source: source, ID: id, View: view}
+}

@@ -34,15 +34,35 @@ func TestReadThatNobodyWaitsFor(t *testing.T) {
 			return errors.Join(selection.PrintTo(w), selection.Close())
 		}
 	}
+	measured := func(q query.Query, at tree.Path) func(Tree, io.Writer) error {
+		return func(live Tree, w io.Writer) error {
+			count, last, err := live.Measure(at, q, nil, 0)
+			if err == nil {
+				fmt.Fprint(w, count, last)
+			}
+			return err
+		}
+	}
 	for name, read := range map[string]func(Tree, io.Writer) error{
-		"a list":                 func(t Tree, w io.Writer) error { return t.Print(w, list, tree.Plain) },
-		"an object":              func(t Tree, w io.Writer) error { return t.Print(w, object, tree.Plain) },
-		"the last by key":        selected(query.Query{Order: query.ByKey(), Limit: 1000, Last: true}, object, false),
-		"all by key":             selected(query.Query{Order: query.ByKey()}, object, false),
-		"some by priority":       selected(query.Query{Order: query.ByPriority(), Limit: 1000}, object, false),
-		"all by priority":        selected(query.Query{Order: query.ByPriority()}, object, false),
-		"a list, if it is one":   selected(query.Query{Order: query.ByKey()}, list, true),
-		"an explanation of that": func(t Tree, _ io.Writer) error { _, err := t.Explain(list, nil, nil); return err },
+		"a list":               func(t Tree, w io.Writer) error { return t.Print(w, list, tree.Plain) },
+		"an object":            func(t Tree, w io.Writer) error { return t.Print(w, object, tree.Plain) },
+		"the last by key":      selected(query.Query{Order: query.ByKey(), Limit: 1000, Last: true}, object, false),
+		"all by key":           selected(query.Query{Order: query.ByKey()}, object, false),
+		"some by priority":     selected(query.Query{Order: query.ByPriority(), Limit: 1000}, object, false),
+		"all by priority":      selected(query.Query{Order: query.ByPriority()}, object, false),
+		"a list, if it is one": selected(query.Query{Order: query.ByKey()}, list, true),
+		"a page of keys": func(t Tree, w io.Writer) error {
+			page, err := t.ShallowPage(object, "k000001", 0)
+			if err != nil {
+				return err
+			}
+			return errors.Join(page.PrintTo(w), page.Close())
+		},
+		"the number of the first by key":      measured(query.Query{Order: query.ByKey(), Limit: 1 << 30}, object),
+		"the number of the last by key":       measured(query.Query{Order: query.ByKey(), Limit: 1 << 30, Last: true}, object),
+		"the number of the first by priority": measured(query.Query{Order: query.ByPriority(), Limit: 1 << 30}, object),
+		"the number of the last by priority":  measured(query.Query{Order: query.ByPriority(), Limit: 1 << 30, Last: true}, object),
+		"an explanation of that":              func(t Tree, _ io.Writer) error { _, err := t.Explain(list, nil, nil); return err },
 	} {
 		done := make(chan struct{})
 		var want, got strings.Builder

@@ -98,7 +98,7 @@ func (d *decoder) serverValue() (cell, error) {
 		return cell{}, err
 	}
 	at := d.position()
-	d.slab.placeholders++
+	d.slab.unresolved = true
 	switch c {
 	case '"':
 		start := len(d.slab.text)
@@ -110,6 +110,7 @@ func (d *decoder) serverValue() (cell, error) {
 		if string(text[start:]) != "timestamp" {
 			return cell{}, d.failAt(at, ErrValue, unknownServerValue)
 		}
+		d.slab.time = &noTime
 		return cell{kind: serverTime}, nil
 	case '{':
 		return d.incrementValue()
@@ -137,7 +138,7 @@ func (d *decoder) incrementValue() (cell, error) {
 	if math.Abs(by.Float()) >= maxIncrement {
 		return cell{}, d.failAt(number, ErrValue, "an increment must be below 2^970, about 1e292, in size")
 	}
-	d.slab.increments++
+	d.slab.increments = true
 	kind := serverIncrementInteger
 	if by.kind == Double {
 		kind = serverIncrementDouble

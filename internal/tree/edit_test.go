@@ -2,6 +2,7 @@ package tree_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -249,5 +250,51 @@ func TestHistoriesAsTheModel(t *testing.T) {
 			lines[i] = r.String()
 		}
 		t.Fatalf("the history\n%s\nends in %s", strings.Join(lines, "\n"), run(history))
+	}
+}
+
+// TestEditorKeepsUnresolvedTimes: nodes with timestamps that are not resolved can be
+// edited as others can.
+func TestEditorKeepsUnresolvedTimes(t *testing.T) {
+	t.Parallel()
+	n := decode(t, `{"a":{".value":{".sv":"timestamp"},".priority":{".sv":"timestamp"}}}`)
+	editor := tree.NewEditor(tree.Node{})
+	editor.Set(path(t, "/b"), n)
+	editor.Set(path(t, "/c"), tree.LeafNode(n.Child("a").Leaf()))
+	editor.SetPriority(path(t, "/c"), n.Child("a").Priority())
+	got := editor.Node()
+	for _, at := range []string{"/b/a", "/c"} {
+		if kind, want := got.At(path(t, at)).Kind(), n.Child("a").Kind(); kind != want || !got.At(path(t, at)).IsPriorityTime() {
+			t.Errorf("at %s is a %v, want a %v with such a priority", at, kind, want)
+		}
+	}
+}
+
+// TestApplyIsOneStep: in whatever order the assignments of a write come, a node that
+// loses all its children and gets others keeps its priority, and what gets a priority is
+// there before.
+func TestApplyIsOneStep(t *testing.T) {
+	before := decode(t, `{"a":{".priority":5,"x":1},"b":1}`)
+	assignments := []tree.Assignment{
+		{Path: path(t, "/top/b/c"), Node: decode(t, "2"), Priority: true},
+		{Path: path(t, "/top/a/x")},
+		{Path: path(t, "/top/a/y"), Node: decode(t, "1")},
+		{Path: path(t, "/top/b/c"), Node: decode(t, "3")},
+	}
+	for range len(assignments) {
+		e := tree.NewEditor(before)
+		var leaves []int
+		e.ApplyEach(path(t, "/top"), slices.Values(assignments), func(tree.Assignment) { leaves = append(leaves, e.Leaf()) })
+		var text strings.Builder
+		if err := tree.PrintJSON(&text, e.Node(), tree.Export); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := text.String(), `{"a":{".priority":5,"y":1},"b":{"c":{".value":3,".priority":2}}}`; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if slices.Sort(leaves); !slices.Equal(leaves, []int{0, 0, 0, 1}) {
+			t.Errorf("leaves that became objects: %v, want one, right above", leaves)
+		}
+		assignments = append(assignments[1:], assignments[0])
 	}
 }

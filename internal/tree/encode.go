@@ -37,7 +37,13 @@ type Traits struct {
 // bytes, and reports whether it did. The traits are those of the nodes that
 // were looked at: of all of them when it did.
 func AppendWithin(dst []byte, n Node, form Form, limit int) ([]byte, Traits, bool) {
-	e := encoder{slab: n.slab, form: form, dst: dst, limit: len(dst) + limit}
+	return AppendNoting(dst, n, form, limit, nil)
+}
+
+// AppendNoting is AppendWithin that also appends to times, unless that is nil, where
+// in the result the timestamps of n begin. If it does not append n they mean nothing.
+func AppendNoting(dst []byte, n Node, form Form, limit int, times *[]int) ([]byte, Traits, bool) {
+	e := encoder{slab: n.slab, form: form, dst: dst, limit: len(dst) + limit, times: times}
 	e.cell(n.cell())
 	if len(e.dst) > e.limit {
 		return dst, e.traits, false
@@ -68,6 +74,7 @@ type encoder struct {
 	dst    []byte
 	limit  int
 	traits Traits
+	times  *[]int // where timestamps begin is noted here, unless it is nil
 
 	w   io.Writer // of PrintJSON, else nil
 	err error     // of w
@@ -96,11 +103,23 @@ func (e *encoder) cell(c cell) {
 	case c.kind == Object:
 		e.object(c)
 	case c.priority && e.form == Export:
-		e.dst = AppendLeaf(append(e.dst, `{".value":`...), e.slab.leaf(c))
-		e.dst = AppendLeaf(append(e.dst, `,".priority":`...), e.slab.priority(c))
+		e.dst = append(e.dst, `{".value":`...)
+		e.note(c)
+		e.dst = AppendLeaf(e.dst, e.slab.leaf(c))
+		e.dst = append(e.dst, `,".priority":`...)
+		e.note(e.slab.cells[c.first()])
+		e.dst = AppendLeaf(e.dst, e.slab.priority(c))
 		e.dst = append(e.dst, '}')
 	default:
+		e.note(c)
 		e.dst = AppendLeaf(e.dst, e.slab.leaf(c))
+	}
+}
+
+// note notes where the next leaf begins if it is a timestamp.
+func (e *encoder) note(c cell) {
+	if c.kind == serverTime && e.times != nil {
+		*e.times = append(*e.times, len(e.dst))
 	}
 }
 
@@ -108,7 +127,9 @@ func (e *encoder) object(c cell) {
 	e.dst = append(e.dst, '{')
 	separate := false
 	if c.priority && e.form == Export {
-		e.dst = AppendLeaf(append(e.dst, `".priority":`...), e.slab.priority(c))
+		e.dst = append(e.dst, `".priority":`...)
+		e.note(e.slab.cells[c.first()])
+		e.dst = AppendLeaf(e.dst, e.slab.priority(c))
 		separate = true
 	}
 	for _, child := range e.slab.children(c) {

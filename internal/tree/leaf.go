@@ -18,7 +18,7 @@ const (
 	Double
 	String
 	Object
-	serverTime             // {".sv":"timestamp"}, until it is resolved
+	serverTime             // {".sv":"timestamp"}; once it is resolved, the time of its slab
 	serverIncrementInteger // {".sv":{"increment":n}}, n an integer
 	serverIncrementDouble  // the same, n a double
 )

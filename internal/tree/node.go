@@ -24,9 +24,28 @@ type Node struct {
 type slab struct {
 	cells []cell
 	text  []byte // referred to by keys and strings; never changed below its length
-	// placeholders counts the server values that are not resolved yet, increments
-	// those of them that are increments.
-	placeholders, increments int
+	// unresolved says that server values wait to be resolved, increments that some
+	// of them are increments.
+	unresolved, increments bool
+	// time is what the cells that are timestamps hold, nil if there are none. They
+	// stay what they are when they are resolved: another time is another slab with the
+	// same cells.
+	time *Leaf
+}
+
+// noTime is the time of timestamps that are not resolved.
+var noTime = Leaf{kind: serverTime}
+
+// at returns s at a time, with all its timestamps resolved.
+func (s *slab) at(nowMillis int64) *slab {
+	dated := &struct { // one allocation
+		slab
+		now Leaf
+	}{slab{cells: slices.Clip(s.cells), text: slices.Clip(s.text), time: s.time}, IntegerLeaf(nowMillis)}
+	if s.time != nil {
+		dated.time = &dated.now
+	}
+	return &dated.slab
 }
 
 // A cell is one node, in 16 bytes.
@@ -75,9 +94,10 @@ func (s *slab) leaf(c cell) Leaf {
 		return Leaf{}
 	case String:
 		return Leaf{kind: String, text: s.slice(uint32(c.bits>>32), int(uint32(c.bits)))}
-	default:
-		return Leaf{kind: c.kind, bits: c.bits}
+	case serverTime:
+		return *s.time
 	}
+	return Leaf{kind: c.kind, bits: c.bits}
 }
 
 func (s *slab) priority(c cell) Leaf {
@@ -146,13 +166,19 @@ func (n Node) cell() cell {
 }
 
 // Kind returns the node's kind, Null for no data.
-func (n Node) Kind() Kind { return n.cell().kind }
+func (n Node) Kind() Kind {
+	kind := n.cell().kind
+	if kind == serverTime {
+		return n.slab.time.kind
+	}
+	return kind
+}
 
 // IsNull reports whether there is no data.
 func (n Node) IsNull() bool { return n.slab == nil || n.slab.cells[n.index].kind == Null }
 
 // IsObject reports whether the node has children.
-func (n Node) IsObject() bool { return n.Kind() == Object }
+func (n Node) IsObject() bool { return n.cell().kind == Object }
 
 // Leaf returns the node's value; that of an object, or of no data, is null.
 func (n Node) Leaf() Leaf {
@@ -172,7 +198,7 @@ func (n Node) Priority() Leaf {
 
 // Len returns the number of children.
 func (n Node) Len() int {
-	if n.Kind() != Object {
+	if !n.IsObject() {
 		return 0
 	}
 	return int(n.cell().count())
@@ -181,7 +207,7 @@ func (n Node) Len() int {
 // Children yields the children in key order.
 func (n Node) Children() iter.Seq2[string, Node] {
 	return func(yield func(string, Node) bool) {
-		if n.Kind() != Object {
+		if !n.IsObject() {
 			return
 		}
 		first := n.firstChild()
@@ -195,7 +221,7 @@ func (n Node) Children() iter.Seq2[string, Node] {
 
 // Child returns the child called key, no data when there is none.
 func (n Node) Child(key string) Node {
-	if n.Kind() != Object {
+	if !n.IsObject() {
 		return Node{}
 	}
 	c := n.cell()
@@ -218,12 +244,8 @@ func (n Node) At(p Path) Node {
 	return n
 }
 
-// IsArray reports whether the node prints as an array in plain text: every key
-// is an index, and at least half of the indexes up to the last one are there.
-func (n Node) IsArray() bool {
-	return n.slab != nil && n.slab.isArray(n.cell())
-}
-
+// isArray reports whether a cell prints as an array in plain text: every key is an
+// index, and at least half of the indexes up to the last one are there.
 func (s *slab) isArray(c cell) bool {
 	children := s.children(c)
 	if len(children) == 0 {
@@ -243,7 +265,7 @@ func ArrayRule(lastIndex, children int64) bool { return lastIndex < 2*children }
 
 // HasPlaceholders reports whether server values wait to be resolved in n or in
 // a node that was decoded together with it.
-func (n Node) HasPlaceholders() bool { return n.slab != nil && n.slab.placeholders > 0 }
+func (n Node) HasPlaceholders() bool { return n.slab != nil && n.slab.unresolved }
 
 // LeafNode returns a node that holds l and no priority.
 func LeafNode(l Leaf) Node {
@@ -257,6 +279,9 @@ func LeafNode(l Leaf) Node {
 
 // leafCell stores l's text and returns its cell.
 func (s *slab) leafCell(l Leaf) cell {
+	if l.kind == serverTime && s.time == nil {
+		s.time = &noTime
+	}
 	if l.kind != String {
 		return cell{kind: l.kind, bits: l.bits}
 	}

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -87,6 +88,29 @@ var forbiddenInKey = func() (table [utf8.RuneSelf]bool) {
 // kept for it.
 func (p Path) Clone() Path { return Path{strings.Clone(p.keys)} }
 
+// Bytes returns how many bytes the keys take, with what separates them.
+func (p Path) Bytes() int { return len(p.keys) }
+
+// Copies makes copies of paths that are kept for a while, many in one piece of memory. Of
+// what the paths were a part of nothing is kept. The zero value is ready.
+type Copies struct {
+	text strings.Builder
+}
+
+// copiesBytes is how much memory Copies takes at a time.
+const copiesBytes = 2 << 10
+
+// Of returns a copy of p.
+func (c *Copies) Of(p Path) Path {
+	if c.text.Cap()-c.text.Len() < len(p.keys) {
+		c.text.Reset() // earlier copies have what it leaves
+		c.text.Grow(max(copiesBytes, len(p.keys)))
+	}
+	begin := c.text.Len()
+	c.text.WriteString(p.keys)
+	return Path{c.text.String()[begin:]}
+}
+
 // Child returns the path of the child called key, which must be valid.
 func (p Path) Child(key string) Path {
 	if p.keys == "" {
@@ -154,6 +178,47 @@ func (p Path) Contains(q Path) bool {
 	}
 	rest, ok := strings.CutPrefix(q.keys, p.keys)
 	return ok && (rest == "" || rest[0] == '/')
+}
+
+// Overlaps reports whether q is at, above or below p.
+func (p Path) Overlaps(q Path) bool { return p.Contains(q) || q.Contains(p) }
+
+// Ancestor returns the path that is some levels above p.
+func (p Path) Ancestor(levels int) Path {
+	for range levels {
+		p = p.Parent()
+	}
+	return p
+}
+
+// Ancestors yields every path above p, the nearest first.
+func (p Path) Ancestors() iter.Seq[Path] {
+	return func(yield func(Path) bool) {
+		for !p.IsRoot() {
+			p = p.Parent()
+			if !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// Compare orders paths such that all that is below a path follows it, before anything
+// else does. It is not the order of keys.
+func (p Path) Compare(q Path) int {
+	n := min(len(p.keys), len(q.keys))
+	for i := range n {
+		if a, b := p.keys[i], q.keys[i]; a != b {
+			switch {
+			case a == '/':
+				return -1
+			case b == '/':
+				return 1
+			}
+			return cmp.Compare(a, b)
+		}
+	}
+	return len(p.keys) - len(q.keys)
 }
 
 // Below returns q relative to p, which must contain it.

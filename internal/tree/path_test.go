@@ -1,6 +1,7 @@
 package tree_test
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"strings"
@@ -192,4 +193,44 @@ func FuzzPath(f *testing.F) {
 			t.Errorf("ParsePath(%q): depth %d, parent %s, last key %q", text, p.Depth(), p.Parent(), p.Last())
 		}
 	})
+}
+
+// TestComparePaths: what is below a path follows it, before anything else.
+func TestComparePaths(t *testing.T) {
+	sorted := []string{"/", "/a", "/a/!", "/a/b", "/a/b/c", "/a/b!", "/a!", "/a-b", "/a-b/c", "/ab", "/b", "/é"}
+	for i, a := range sorted {
+		for j, b := range sorted {
+			p, err := tree.ParsePath(a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q, err := tree.ParsePath(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, want := cmp.Compare(p.Compare(q), 0), cmp.Compare(i, j); got != want {
+				t.Errorf("%s compared with %s is %d, want %d", a, b, got, want)
+			}
+		}
+	}
+}
+
+func TestPathAncestors(t *testing.T) {
+	p := path(t, "/a/b/c")
+	if got := slices.Collect(p.Ancestors()); !slices.Equal(got, []tree.Path{path(t, "/a/b"), path(t, "/a"), {}}) {
+		t.Errorf("above %s is %v", p, got)
+	}
+	for range p.Ancestors() {
+		break // it can be left
+	}
+	for levels, want := range []string{"/a/b/c", "/a/b", "/a", "/"} {
+		if got := p.Ancestor(levels); got != path(t, want) {
+			t.Errorf("%d levels above %s is %s, want %s", levels, p, got, want)
+		}
+	}
+	for other, want := range map[string]bool{"/": true, "/a": true, "/a/b/c": true, "/a/b/c/d": true, "/a/b/d": false, "/a/bc": false} {
+		if q := path(t, other); p.Overlaps(q) != want || q.Overlaps(p) != want {
+			t.Errorf("%s overlaps %s: %t, want %t", p, q, !want, want)
+		}
+	}
 }

@@ -26,7 +26,7 @@ func Resolve(w Write, nowMillis int64, old Looker) (Write, error) {
 			copies[a.Node.slab] = a.Node.slab.resolveTimes(nowMillis)
 		}
 		a.Node.slab = copies[a.Node.slab]
-		if a.Node.slab.increments == 0 {
+		if !a.Node.slab.increments {
 			continue
 		}
 		r := resolver{a.Node.slab, old}
@@ -35,24 +35,54 @@ func Resolve(w Write, nowMillis int64, old Looker) (Write, error) {
 		}
 	}
 	for _, s := range copies {
-		s.increments = 0
+		s.increments = false
 	}
 	return resolved, nil
 }
 
-// resolveTimes returns a copy of s with its timestamps resolved.
+// resolveTimes returns s with its timestamps resolved. Its increments are not yet,
+// and it has cells of its own for them.
 func (s *slab) resolveTimes(nowMillis int64) *slab {
-	c := &slab{cells: slices.Clone(s.cells), text: s.text[:len(s.text):len(s.text)], increments: s.increments}
-	for i := range c.cells {
-		cell := &c.cells[i]
-		switch {
-		case cell.kind == serverTime && cell.priority:
-			cell.kind = Integer // the value itself is in a cell of its own
-		case cell.kind == serverTime:
-			cell.kind, cell.bits = Integer, uint64(nowMillis)
-		}
+	c := s.at(nowMillis)
+	if c.increments = s.increments; c.increments {
+		c.cells = slices.Clone(c.cells)
 	}
 	return c
+}
+
+// Redate returns w, which is resolved, with nowMillis in the place of every
+// timestamp. Without timestamps it is w itself. It changes nothing in w and takes
+// time for each assignment, however large their nodes are.
+func (w Write) Redate(nowMillis int64) Write {
+	if !slices.ContainsFunc(w.Assignments, func(a Assignment) bool { return a.Node.HasTimes() }) {
+		return w
+	}
+	w.Assignments = slices.Clone(w.Assignments)
+	var last, redated *slab // the assignments of a PATCH share one
+	for i := range w.Assignments {
+		n := &w.Assignments[i].Node
+		if !n.HasTimes() {
+			continue
+		}
+		if n.slab != last {
+			last, redated = n.slab, n.slab.at(nowMillis)
+		}
+		n.slab = redated
+	}
+	return w
+}
+
+// HasTimes reports whether timestamps, resolved or not, are in n or in a node that was
+// decoded together with it.
+func (n Node) HasTimes() bool { return n.slab != nil && n.slab.time != nil }
+
+// IsTime reports whether n is a timestamp, whatever its priority.
+func (n Node) IsTime() bool { return n.cell().kind == serverTime }
+
+// IsPriorityTime reports whether the priority of n is a timestamp.
+func (n Node) IsPriorityTime() bool {
+	c := n.cell()
+	return c.priority && n.slab.cells[c.first()].kind == serverTime
 }
 
 type resolver struct {
@@ -122,12 +152,12 @@ func (r resolver) increment(c *cell, p Path, isPriority bool) error {
 func (w Write) Increments() []Path {
 	var paths []Path
 	for _, a := range w.Assignments {
-		if a.Node.slab != nil && a.Node.slab.increments > 0 {
+		if a.Node.slab != nil && a.Node.slab.increments {
 			paths = append(paths, a.Path)
 		}
 	}
 	return paths
 }
 
-// isResolvedLeaf reports whether c is a leaf without server values in it.
-func (c cell) isResolvedLeaf() bool { return c.kind < Object && !c.priority }
+// isResolvedLeaf reports whether c is a leaf without increments in it.
+func (c cell) isResolvedLeaf() bool { return (c.kind < Object || c.kind == serverTime) && !c.priority }

@@ -198,3 +198,86 @@ func TestResolveTakesLinearTime(t *testing.T) {
 		t.Errorf("the last assignment is %s, %v; want 1", plain(w.Assignments[assigned].Node), err)
 	}
 }
+
+// TestRedate: a write with another time is the write that was resolved at that time,
+// and the one before stays as it was.
+func TestRedate(t *testing.T) {
+	t.Parallel()
+	const laterMillis = nowMillis + 5
+	old := looker{decode(t, `{"n":7}`)}
+	for _, body := range []string{
+		`{".sv":"timestamp"}`, `{"a":{".sv":"timestamp"},"n":{".sv":{"increment":1}},"s":"x"}`,
+		`{".value":{".sv":"timestamp"},".priority":{".sv":"timestamp"}}`, `{".priority":{".sv":"timestamp"},"a":[1,{".sv":"timestamp"}]}`,
+		`{"a":1767225600123}`, `null`,
+	} {
+		resolve := func(millis int64) tree.Write {
+			w, err := tree.Resolve(tree.Put(tree.Path{}, decode(t, body)), millis, old)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return w
+		}
+		w := resolve(nowMillis)
+		before := assignments(w)
+		got, want := w.Redate(laterMillis), resolve(laterMillis)
+		if assignments(got) != assignments(want) || !tree.Equal(got.Assignments[0].Node, want.Assignments[0].Node) {
+			t.Errorf("%s of another time is %s, want %s", body, assignments(got), assignments(want))
+		}
+		if assignments(w) != before {
+			t.Errorf("Redate changed what %s was from %s to %s", body, before, assignments(w))
+		}
+		editor := tree.NewEditor(decode(t, `{"x":1}`))
+		editor.Set(path(t, "/y"), got.Assignments[0].Node)
+		copied := editor.Node()
+		if n := copied.Child("y"); !tree.Equal(n, want.Assignments[0].Node) {
+			t.Errorf("%s of another time is %s in another node, want %s", body, export(n), assignments(want))
+		}
+	}
+}
+
+// TestRedateTakesNoCopy of the nodes: it is done at the turn of a large write.
+func TestRedateTakesNoCopy(t *testing.T) {
+	sizes := map[int]float64{}
+	for _, n := range []int{1, 10_000} {
+		body := `{"a":[{".sv":"timestamp"}` + strings.Repeat(`,{".sv":"timestamp"}`, n-1) + `]}`
+		w, err := tree.Resolve(tree.Put(tree.Path{}, decode(t, body)), nowMillis, looker{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes[n] = testing.AllocsPerRun(10, func() { w.Redate(nowMillis + 1) })
+	}
+	if sizes[1] != sizes[10_000] || sizes[1] > 2 {
+		t.Errorf("Redate takes %v allocations for one timestamp and %v for 10,000, want 2 for each", sizes[1], sizes[10_000])
+	}
+}
+
+// TestAppendNoting: a timestamp is noted where its text begins, and nothing else is.
+func TestAppendNoting(t *testing.T) {
+	t.Parallel()
+	body := `{"a":{".sv":"timestamp"},"b":1767225600123,"c":{".value":{".sv":"timestamp"},".priority":{".sv":"timestamp"}},` +
+		`"d":[{".sv":"timestamp"},{".sv":"timestamp"}],"e":{".priority":{".sv":"timestamp"},"x":{".sv":{"increment":1767225600123}}}}`
+	w, err := tree.Resolve(tree.Put(tree.Path{}, decode(t, body)), nowMillis, looker{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		form tree.Form
+		want string
+	}{
+		{tree.Plain, `{"a":T,"b":1767225600123,"c":T,"d":[T,T],"e":{"x":1767225600123}}`},
+		{tree.Export, `{"a":T,"b":1767225600123,"c":{".value":T,".priority":T},"d":{"0":T,"1":T},"e":{".priority":T,"x":1767225600123}}`},
+	} {
+		const start = "before "
+		var times []int
+		text, _, fits := tree.AppendNoting([]byte(start), w.Assignments[0].Node, c.form, 1000, &times)
+		if !fits {
+			t.Fatal("the text does not fit")
+		}
+		for _, at := range slices.Backward(times) { // they are in the order of the text here
+			text = slices.Replace(text, at, at+len("1767225600123"), 'T')
+		}
+		if got := string(text); got != start+c.want {
+			t.Errorf("with T for each noted time the text is %s, want %s", got, start+c.want)
+		}
+	}
+}

@@ -26,9 +26,13 @@ type Assignment struct {
 	Priority bool
 	// Name is the key of a PATCH as the client spelled it.
 	Name string
-	// Void says, in a change, that there was no data at the path and there is none:
-	// nothing changed.
+	// Void says, in a change, that the assignment has changed nothing: a delete,
+	// that there was no data at the path; a priority, that there is none now to
+	// carry it.
 	Void bool
+	// Object says, in a change, that a priority was given to an object. Without it,
+	// and if it is not void, it was given to a leaf.
+	Object bool
 	// Leaf is, in a change, by how many keys the path is below a leaf that became an
 	// object for it; 0 if there was none.
 	Leaf int
@@ -75,7 +79,7 @@ func (w Write) hasPlaceholders() bool {
 func checkOverlap(assignments []Assignment) error {
 	sorted := slices.Clone(assignments)
 	slices.SortFunc(sorted, func(a, b Assignment) int {
-		return cmp.Or(comparePaths(a.Path, b.Path), compareBools(a.Priority, b.Priority))
+		return cmp.Or(a.Path.Compare(b.Path), compareBools(a.Priority, b.Priority))
 	})
 	above := -1 // the last assignment of a whole node
 	for i, a := range sorted {
@@ -94,19 +98,6 @@ func checkOverlap(assignments []Assignment) error {
 
 func overlapError(a, b Assignment) error {
 	return fmt.Errorf("the paths %q and %q overlap", a.Name, b.Name)
-}
-
-// comparePaths orders paths such that everything below a path follows it.
-func comparePaths(a, b Path) int {
-	for !a.IsRoot() && !b.IsRoot() {
-		var x, y string
-		x, a = a.Cut()
-		y, b = b.Cut()
-		if c := CompareKeys(x, y); c != 0 {
-			return c
-		}
-	}
-	return compareBools(!a.IsRoot(), !b.IsRoot())
 }
 
 func compareBools(a, b bool) int {

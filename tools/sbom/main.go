@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path"
 	"strings"
 )
 
@@ -66,8 +67,8 @@ func run(args []string) error {
 	// A fixed time: the document must be the same for the same binary.
 	d := document{
 		SPDXVersion: "SPDX-2.3", DataLicense: "CC0-1.0", SPDXID: "SPDXRef-DOCUMENT",
-		Name:              "livetree " + args[1],
-		DocumentNamespace: "https://" + info.Main.Path + "/sbom/" + args[1],
+		Name:              path.Base(info.Path) + " " + args[1],
+		DocumentNamespace: "https://" + info.Path + "/sbom/" + args[1],
 		CreationInfo:      creation{Created: "1970-01-01T00:00:00Z", Creators: []string{"Tool: livetree-sbom"}},
 	}
 	d.add(info.Main.Path, args[1], "DESCRIBES")

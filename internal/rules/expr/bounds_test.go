@@ -22,7 +22,7 @@ func evalOver(t *testing.T, source, text string) *expr.Failure {
 }
 
 // TestEvaluationIsBounded: what would grow beyond all bounds is given up, and
-// says so; what is merely large is not (reliability §6, rules engine).
+// says so; what is merely large is not.
 func TestEvaluationIsBounded(t *testing.T) {
 	const mib = 1 << 20
 	long := strings.Repeat("a", 9*mib)

@@ -7,9 +7,9 @@ import (
 // Compiled code is closures, by what they come to. Static types decide which of
 // them a node becomes, so that most of the checks at run time are gone.
 type (
-	booleanCode func(*Env) (bool, error)
-	valueCode   func(*Env) (value, error)
-	placeCode   func(*Env) (place, error)
+	booleanCode  func(*Env) (bool, error)
+	valueCode    func(*Env) (value, error)
+	snapshotCode func(*Env) (ruleSnapshot, error)
 )
 
 // failAt returns the failure of a node. Failures are made when an expression is
@@ -82,6 +82,9 @@ func compileLogical(n *chain) booleanCode {
 // compileEquality compiles == and !=. In a == b == c the left operand of the
 // second one is a boolean.
 func compileEquality(n *chain) booleanCode {
+	if code := compileIsNull(n); code != nil {
+		return code
+	}
 	first := compileValue(n.first)
 	type right struct {
 		x      valueCode
@@ -104,11 +107,58 @@ func compileEquality(n *chain) booleanCode {
 				left = booleanOf(result)
 			}
 			var v value
-			v, err = right.x(e)
+			if v, err = right.x(e); err == nil {
+				err = e.spendEqual(left, v)
+			}
 			result = equal(left, v) != right.negate
 		}
 		return result && err == nil, err
 	}
+}
+
+// compileIsNull compiles the comparison of val() with null, which asks whether there is
+// data and needs no leaf, however long that is. It returns nil for others.
+func compileIsNull(n *chain) booleanCode {
+	if len(n.links) != 1 {
+		return nil
+	}
+	x, null := n.first, n.links[0].x
+	if isNull(x) {
+		x, null = null, x
+	}
+	asked, ok := x.(*call)
+	if !ok || !isNull(null) {
+		return nil
+	}
+	m, ok := asked.callee.(*member)
+	if !ok || m.name != "val" {
+		return nil
+	}
+	exists := looking(compileRuleSnapshot(m.target), ruleSnapshot.exists)
+	want := n.links[0].op[0] == '!'
+	return func(e *Env) (bool, error) {
+		if err := e.spend(1); err != nil {
+			return false, err
+		}
+		found, err := exists(e)
+		return err == nil && found == want, err
+	}
+}
+
+// isNull reports whether a node is the literal null.
+func isNull(n node) bool {
+	l, ok := n.(*literal)
+	return ok && l.leaf.IsNull()
+}
+
+// spendEqual charges for the question whether two values are equal, if they are long
+// strings of the same length.
+func (e *Env) spendEqual(a, b value) error {
+	bytes := len(a.leaf.Text())
+	if bytes < 1<<10 || len(b.leaf.Text()) != bytes {
+		return nil
+	}
+	return e.Charge(bytes >> 10 * int(equalled))
 }
 
 // compileOrder compiles < <= > and >=, of which types allow only one in a row.
@@ -126,6 +176,9 @@ func compileOrder(n *chain) booleanCode {
 		}
 		b, err := right(e)
 		if err != nil {
+			return false, err
+		}
+		if err := e.Charge(min(len(a.leaf.Text()), len(b.leaf.Text())) >> 10 * int(scanned)); err != nil {
 			return false, err
 		}
 		c, comparable, ok := order(a, b)
@@ -182,7 +235,13 @@ func compileVariable(v *variable) valueCode {
 		return func(e *Env) (value, error) { return claimOf(e.Auth), nil }
 	}
 	index := v.index
-	return func(e *Env) (value, error) { return textOf(e.Wildcards[index]), nil }
+	return func(e *Env) (value, error) {
+		key := e.Wildcards[index]
+		if e.Drawn != "" && key == e.Drawn {
+			e.UsedDrawn = true
+		}
+		return textOf(key), nil
+	}
 }
 
 func compileMinus(n *unary) valueCode {
@@ -255,7 +314,7 @@ func (e *Env) apply(op byte, a, b value, fail *Failure) (value, error) {
 	if bytes > MaxStringBytes {
 		return value{}, tooLong(fail)
 	}
-	if err := e.spend(textSteps(bytes)); err != nil {
+	if err := e.spendText(bytes, made); err != nil {
 		return value{}, err
 	}
 	return textOf(a.text() + b.text()), nil
@@ -266,24 +325,24 @@ func tooLong(at *Failure) *Failure {
 	return &Failure{Offset: at.Offset, Message: "A string is too long.", OverBudget: true}
 }
 
-// compilePlace compiles a node of type snapshot.
-func compilePlace(n node) placeCode {
+// compileRuleSnapshot compiles a node whose value is a rule snapshot.
+func compileRuleSnapshot(n node) snapshotCode {
 	switch n := n.(type) {
 	case *variable:
 		switch n.name {
 		case "root":
-			return func(e *Env) (place, error) { return place{data: e.Before}, nil }
+			return func(e *Env) (ruleSnapshot, error) { return ruleSnapshot{data: e.Before}, nil }
 		case "data":
-			return func(e *Env) (place, error) { return place{data: e.Before, path: e.Path}, nil }
+			return func(e *Env) (ruleSnapshot, error) { return ruleSnapshot{data: e.Before, path: e.Path}, nil }
 		}
-		return func(e *Env) (place, error) { return place{data: e.After, path: e.Path}, nil }
+		return func(e *Env) (ruleSnapshot, error) { return ruleSnapshot{data: e.After, path: e.Path}, nil }
 	case *ternary:
-		cond, yes, no := compileBoolean(n.cond), compilePlace(n.yes), compilePlace(n.no)
-		return func(e *Env) (place, error) {
+		cond, yes, no := compileBoolean(n.cond), compileRuleSnapshot(n.yes), compileRuleSnapshot(n.no)
+		return func(e *Env) (ruleSnapshot, error) {
 			b, err := cond(e)
 			switch {
 			case err != nil:
-				return place{}, err
+				return ruleSnapshot{}, err
 			case b:
 				return yes(e)
 			}
@@ -292,54 +351,54 @@ func compilePlace(n node) placeCode {
 	case *call:
 		m := n.callee.(*member)
 		if m.name == "parent" {
-			return compileParent(n, compilePlace(m.target))
+			return compileParent(n, compileRuleSnapshot(m.target))
 		}
-		return compileChild(n, compilePlace(m.target))
+		return compileChild(n, compileRuleSnapshot(m.target))
 	}
-	panic("not a snapshot")
+	panic("not a rule snapshot")
 }
 
-func compileParent(n *call, target placeCode) placeCode {
+func compileParent(n *call, target snapshotCode) snapshotCode {
 	fail := failAt(n, "The root has no parent.")
-	return func(e *Env) (place, error) {
-		p, err := target(e)
+	return func(e *Env) (ruleSnapshot, error) {
+		s, err := target(e)
 		if err != nil {
-			return p, err
+			return s, err
 		}
-		p, ok := p.parent()
+		s, ok := s.parent()
 		if !ok {
-			return p, fail
+			return s, fail
 		}
-		return p, e.spend(1)
+		return s, e.spend(1)
 	}
 }
 
 // compileChild compiles child(). A literal path is parsed once.
-func compileChild(n *call, target placeCode) placeCode {
+func compileChild(n *call, target snapshotCode) snapshotCode {
 	if l, ok := n.args[0].(*literal); ok {
 		if rel, err := tree.ParsePath(l.leaf.Text()); err == nil {
-			return func(e *Env) (place, error) {
-				p, err := target(e)
+			return func(e *Env) (ruleSnapshot, error) {
+				s, err := target(e)
 				if err != nil {
-					return p, err
+					return s, err
 				}
-				return p.join(rel), e.spend(1)
+				return s.join(rel), e.spend(1)
 			}
 		}
 	}
 	path := compileText(n.args[0])
-	return func(e *Env) (place, error) {
-		p, err := target(e)
+	return func(e *Env) (ruleSnapshot, error) {
+		s, err := target(e)
 		if err != nil {
-			return p, err
+			return s, err
 		}
 		text, err := path(e)
 		if err != nil {
-			return p, err
+			return s, err
 		}
-		if err := e.spend(textSteps(len(text))); err != nil {
-			return p, err
+		if err := e.spendText(len(text), parsed); err != nil {
+			return s, err
 		}
-		return p.child(text), nil
+		return s.child(text), nil
 	}
 }

@@ -27,6 +27,7 @@
 //
 // Nesting is bounded (MaxDepth), and so is evaluation: in steps (MaxSteps), in
 // bytes of a produced string (MaxStringBytes) and of a matched one
-// (MaxMatchBytes). There is no clock in it: the same expression over the same
+// (MaxMatchBytes). All evaluations with one Env are bounded together (Env.Limit), in
+// steps that measure what they really take. There is no clock in it: the same expression over the same
 // data always comes to the same end.
 package expr

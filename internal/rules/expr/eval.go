@@ -9,7 +9,8 @@ import (
 const (
 	// MaxSteps bounds one evaluation. A step is an operator or a call; looking at
 	// the tree costs lookSteps, working on text one for each KiB, and matching a
-	// pattern as much as pattern and text together ask for.
+	// pattern as much as pattern and text together ask for. Env.Limit bounds all
+	// evaluations of a request, which are charged by what they really take.
 	MaxSteps = 100_000
 	// MaxStringBytes is the longest string that + and replace() may make.
 	MaxStringBytes = tree.MaxStringBytes
@@ -38,10 +39,22 @@ type Env struct {
 	// every write.
 	Query Query
 
+	// Drawn is a key that was drawn for the request, empty if none was.
+	Drawn string
+
+	// UsedDrawn is set when an evaluation looked at a wildcard that stands for the
+	// drawn key, and never unset.
+	UsedDrawn bool
 	// UsedNow is set when an evaluation looked at now, and never unset.
 	UsedNow bool
 
-	steps int // that are left
+	// Spent counts the steps of all evaluations with this Env, and those that were
+	// charged. A step is about 50 ns. If Limit is not 0 and Spent is greater, every
+	// evaluation ends, with the error Over, or with a Failure if that is nil.
+	Spent, Limit int
+	Over         error
+
+	steps int // that are left of one evaluation
 }
 
 // An Order is what a query orders by.
@@ -99,15 +112,45 @@ func (e *Expr) Eval(env *Env) (bool, error) {
 	return result && err == nil, err
 }
 
-// spend takes steps off the budget of an evaluation.
+// spend takes steps off the budget of an evaluation, and charges them.
 func (e *Env) spend(steps int) error {
 	if e.steps -= steps; e.steps < 0 {
 		return errBudget
 	}
-	return nil
+	return e.Charge(steps)
 }
 
-// Work on text costs one step and one more for each KiB.
-func textSteps(bytes int) int { return 1 + bytes>>10 }
+// Charge counts steps that are not those of an evaluation, such as reading data. It
+// returns the error that every evaluation ends with from now on if there are too many.
+func (e *Env) Charge(steps int) error {
+	switch e.Spent += steps; {
+	case e.Limit == 0 || e.Spent <= e.Limit:
+		return nil
+	case e.Over != nil:
+		return e.Over
+	}
+	return errLimit
+}
+
+// A weight is what work on text is charged, in steps for each KiB.
+type weight int
+
+const (
+	equalled weight = 4   // only for equality
+	scanned  weight = 32  // byte by byte, as length and < do
+	made     weight = 64  // a new string
+	parsed   weight = 128 // as a path
+)
+
+// spendText is spend for work on text. It takes one step off the budget of the
+// evaluation, and one more for each KiB, and charges what the work really takes.
+func (e *Env) spendText(bytes int, w weight) error {
+	if err := e.Charge(bytes >> 10 * int(w-1)); err != nil {
+		return err
+	}
+	return e.spend(1 + bytes>>10)
+}
+
+var errLimit = &Failure{Message: "The rules of the request take too many steps.", OverBudget: true}
 
 var errBudget = &Failure{Message: fmt.Sprintf("The evaluation takes more than %d steps.", MaxSteps), OverBudget: true}

@@ -119,6 +119,28 @@ func TestUsedNow(t *testing.T) {
 	}
 }
 
+// TestUsedDrawn: an evaluation that looked at a wildcard which stands for the drawn key
+// says so.
+func TestUsedDrawn(t *testing.T) {
+	for _, c := range []struct {
+		source, drawn string
+		want          bool
+	}{
+		{"$id == 'x'", "key", true},
+		{"root.child('a/' + $id).exists()", "key", true},
+		{"$id.length > 2 || true", "key", true},
+		{"true || $id == 'x'", "key", false},
+		{"data.exists()", "key", false},
+		{"$id == 'x'", "other", false},
+		{"$id == 'x'", "", false},
+	} {
+		env := &expr.Env{Before: nodeData{}, Wildcards: []string{"key"}, Drawn: c.drawn}
+		if _, err := compile(t, c.source, at(expr.Read)).Eval(env); err != nil || env.UsedDrawn != c.want {
+			t.Errorf("%s with the drawn key %q: UsedDrawn = %v, %v, want %v", c.source, c.drawn, env.UsedDrawn, err, c.want)
+		}
+	}
+}
+
 // TestInnermostWildcardCounts: two wildcards of one name on the way down.
 func TestInnermostWildcardCounts(t *testing.T) {
 	e := compile(t, "$x == 'inner'", expr.Scope{Wildcards: []string{"$x", "$x"}})
@@ -135,7 +157,9 @@ var errDisk = errors.New("disk on fire")
 func (brokenData) Look(tree.Path) (leaf, priority tree.Leaf, err error) {
 	return leaf, priority, errDisk
 }
-func (brokenData) Exists(tree.Path) (bool, error) { return true, errDisk }
+func (brokenData) Kind(tree.Path) (tree.Kind, error)     { return tree.String, errDisk }
+func (brokenData) Priority(tree.Path) (tree.Leaf, error) { return tree.Leaf{}, errDisk }
+func (brokenData) Exists(tree.Path) (bool, error)        { return true, errDisk }
 
 // TestDataErrorsAreNotFailures: a disk error must never look like a rule that
 // is false, let alone one that is true.

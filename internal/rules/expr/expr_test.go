@@ -67,6 +67,10 @@ func (d nodeData) Look(p tree.Path) (leaf, priority tree.Leaf, err error) {
 	return n.Leaf(), n.Priority(), nil
 }
 
+func (d nodeData) Kind(p tree.Path) (tree.Kind, error) { return d.root.At(p).Leaf().Kind(), nil }
+
+func (d nodeData) Priority(p tree.Path) (tree.Leaf, error) { return d.root.At(p).Priority(), nil }
+
 func (d nodeData) Exists(p tree.Path) (bool, error) { return !d.root.At(p).IsNull(), nil }
 
 // at is the scope of the rules in testdata: /p/$id.

@@ -43,7 +43,10 @@ func compileMember(m *member) valueCode {
 		if err != nil {
 			return value{}, err
 		}
-		return integerOf(length(s)), e.spend(textSteps(len(s)))
+		if err := e.spendText(len(s), scanned); err != nil {
+			return value{}, err
+		}
+		return integerOf(length(s)), nil
 	}
 }
 
@@ -117,10 +120,10 @@ func compileValueCall(n *call) valueCode {
 	m := n.callee.(*member)
 	switch m.name {
 	case "val":
-		return looking(compilePlace(m.target), place.value)
+		return looking(compileRuleSnapshot(m.target), ruleSnapshot.value)
 	case "getPriority":
-		return looking(compilePlace(m.target), func(p place) (value, error) {
-			_, priority, err := p.look()
+		return looking(compileRuleSnapshot(m.target), func(s ruleSnapshot) (value, error) {
+			priority, err := s.priority()
 			return leafOf(priority), err
 		})
 	case "replace":
@@ -135,21 +138,24 @@ func compileValueCall(n *call) valueCode {
 		if err != nil {
 			return value{}, err
 		}
-		return textOf(mapping(s)), e.spend(textSteps(len(s)))
+		if err := e.spendText(len(s), made); err != nil {
+			return value{}, err
+		}
+		return textOf(mapping(s)), nil
 	}
 }
 
-// looking returns code that looks at the place that target comes to.
-func looking[T any](target placeCode, look func(place) (T, error)) func(*Env) (T, error) {
+// looking returns code that looks at the rule snapshot that target comes to.
+func looking[T any](target snapshotCode, look func(ruleSnapshot) (T, error)) func(*Env) (T, error) {
 	return func(e *Env) (result T, err error) {
-		p, err := target(e)
+		s, err := target(e)
 		if err != nil {
 			return result, err
 		}
 		if err := e.spend(lookSteps); err != nil {
 			return result, err
 		}
-		return look(p)
+		return look(s)
 	}
 }
 
@@ -170,7 +176,7 @@ func compileReplace(n *call, m *member) valueCode {
 		if err != nil {
 			return value{}, err
 		}
-		if err := e.spend(textSteps(len(s))); err != nil {
+		if err := e.spendText(len(s), scanned); err != nil {
 			return value{}, err
 		}
 		// A letter in place of nothing makes many: count before making them.
@@ -179,7 +185,10 @@ func compileReplace(n *call, m *member) valueCode {
 		if bytes > MaxStringBytes {
 			return value{}, fail
 		}
-		if err := e.spend(textSteps(bytes) + times>>7); err != nil {
+		if err := e.spend(times >> 7); err != nil {
+			return value{}, err
+		}
+		if err := e.spendText(bytes, made); err != nil {
 			return value{}, err
 		}
 		return textOf(strings.ReplaceAll(s, before, after)), nil
@@ -192,32 +201,32 @@ func compileBooleanCall(n *call) booleanCode {
 	if m.target.at().typ != TypeSnapshot {
 		return compileStringTest(n, m)
 	}
-	target := compilePlace(m.target)
+	target := compileRuleSnapshot(m.target)
 	switch m.name {
 	case "exists":
-		return looking(target, place.exists)
+		return looking(target, ruleSnapshot.exists)
 	case "hasChild":
-		return looking(compileChild(n, target), place.exists)
+		return looking(compileChild(n, target), ruleSnapshot.exists)
 	case "hasChildren":
 		if len(n.args) == 0 {
-			return looking(target, place.hasChildren)
+			return looking(target, ruleSnapshot.hasChildren)
 		}
 		return compileHasChildren(n, target)
 	}
-	is := map[string]func(value) bool{
-		"isNumber":  value.isNumber,
-		"isString":  value.isText,
-		"isBoolean": func(v value) bool { return v.leaf.Kind() == tree.Boolean },
+	is := map[string]func(tree.Kind) bool{
+		"isNumber":  func(k tree.Kind) bool { return k == tree.Integer || k == tree.Double },
+		"isString":  func(k tree.Kind) bool { return k == tree.String },
+		"isBoolean": func(k tree.Kind) bool { return k == tree.Boolean },
 	}[m.name]
-	return looking(target, func(p place) (bool, error) {
-		leaf, _, err := p.look()
-		return is(leafOf(leaf)), err
+	return looking(target, func(s ruleSnapshot) (bool, error) {
+		kind, err := s.kind()
+		return is(kind), err
 	})
 }
 
 // compileHasChildren compiles hasChildren([…]). All names are evaluated before
 // the first is looked for: one that is not a string fails in any case.
-func compileHasChildren(n *call, target placeCode) booleanCode {
+func compileHasChildren(n *call, target snapshotCode) booleanCode {
 	items := n.args[0].(*list).items
 	if names, ok := literals(items); ok {
 		return compileHasLiterals(names, target)
@@ -227,7 +236,7 @@ func compileHasChildren(n *call, target placeCode) booleanCode {
 		names = append(names, compileText(item))
 	}
 	return func(e *Env) (bool, error) {
-		p, err := target(e)
+		s, err := target(e)
 		if err != nil {
 			return false, err
 		}
@@ -237,7 +246,7 @@ func compileHasChildren(n *call, target placeCode) booleanCode {
 				return false, err
 			}
 		}
-		return p.hasAll(e, keys)
+		return s.hasAll(e, keys)
 	}
 }
 
@@ -254,23 +263,26 @@ func literals(items []node) (texts []string, ok bool) {
 }
 
 // compileHasLiterals is compileHasChildren for names that are known.
-func compileHasLiterals(names []string, target placeCode) booleanCode {
+func compileHasLiterals(names []string, target snapshotCode) booleanCode {
 	return func(e *Env) (bool, error) {
-		p, err := target(e)
+		s, err := target(e)
 		if err != nil {
 			return false, err
 		}
-		return p.hasAll(e, names)
+		return s.hasAll(e, names)
 	}
 }
 
-// hasAll reports whether there is something at each of some paths below p.
-func (p place) hasAll(e *Env, names []string) (bool, error) {
+// hasAll reports whether there is something at each of some paths below s.
+func (s ruleSnapshot) hasAll(e *Env, names []string) (bool, error) {
 	for _, name := range names {
-		if err := e.spend(lookSteps + textSteps(len(name))); err != nil {
+		if err := e.spend(lookSteps); err != nil {
 			return false, err
 		}
-		if ok, err := p.child(name).exists(); err != nil || !ok {
+		if err := e.spendText(len(name), parsed); err != nil {
+			return false, err
+		}
+		if ok, err := s.child(name).exists(); err != nil || !ok {
 			return false, err
 		}
 	}
@@ -296,7 +308,10 @@ func compileStringTest(n *call, m *member) booleanCode {
 		if err != nil {
 			return false, err
 		}
-		return test(s, part), e.spend(textSteps(len(s)))
+		if err := e.spendText(len(s), scanned); err != nil {
+			return false, err
+		}
+		return test(s, part), nil
 	}
 }
 
@@ -312,6 +327,9 @@ func compileMatches(n *call, text textCode) booleanCode {
 			return false, fail
 		}
 		if err := e.spend(re.steps(len(s))); err != nil {
+			return false, err
+		}
+		if err := e.Charge(re.work(len(s))); err != nil {
 			return false, err
 		}
 		return re.compiled.MatchString(s), nil

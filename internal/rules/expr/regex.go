@@ -27,6 +27,9 @@ type regex struct {
 // steps is what matching a text of n bytes costs.
 func (r *regex) steps(n int) int { return 1 + n*r.size/1000 }
 
+// work is what matching a text of n bytes is charged beside that.
+func (r *regex) work(n int) int { return n/2 + n*r.size/16 }
+
 // compileRegex translates a pattern into one of package regexp, which takes time
 // linear in the text.
 //
@@ -300,7 +303,7 @@ func (t *translator) setItem() error {
 		return err
 	}
 	if len(t.rest) < 2 || t.rest[0] != '-' || t.rest[1] == ']' {
-		return t.span(low, low)
+		return t.charRange(low, low)
 	}
 	before := t.rest
 	t.rest = t.rest[1:]
@@ -310,9 +313,9 @@ func (t *translator) setItem() error {
 	}
 	if class != "" { // [a-\w] is a, a dash, and \w
 		t.rest = before
-		return t.span(low, low)
+		return t.charRange(low, low)
 	}
-	return t.span(low, high)
+	return t.charRange(low, high)
 }
 
 // setRune reads a character of a set, or a class.
@@ -331,8 +334,8 @@ func (t *translator) setRune() (r rune, class string, err error) {
 // maxFolded is the largest range whose characters beyond ASCII are folded.
 const maxFolded = 1024
 
-// span writes a range of characters.
-func (t *translator) span(low, high rune) error {
+// charRange writes a range of characters.
+func (t *translator) charRange(low, high rune) error {
 	if low > high {
 		return errors.New("a range is upside down")
 	}

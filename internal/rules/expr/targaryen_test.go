@@ -11,7 +11,7 @@ import (
 // recorded is testdata/targaryen.json: what targaryen 3.1.0 (npm), another
 // implementation of the language, says to expressions that were made up for this
 // test. Each is for .read, as a user, over one tree. Where targaryen differs from
-// the live service (facts §6.2, §6.3) the expression was left out: it lets null
+// the live service the expression was left out: it lets null
 // stand in < and its like, refuses a literal string beside a literal number
 // there, and overlooks arguments of methods that take none and a semicolon at
 // the end.

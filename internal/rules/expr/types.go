@@ -28,7 +28,7 @@ const (
 )
 
 // What operators take. The sets are those of the live service, which was asked
-// about every type in every place (facts, PYR:rules-type-check).
+// about every type in every place.
 const (
 	typesComparable = TypeBoolean | TypeNumber | TypeString | TypeNull | TypePrimitive | TypeAny | TypeOpaque
 	typesOrdered    = TypeNumber | TypeString | TypePrimitive | TypeAny | TypeOpaque

@@ -74,6 +74,9 @@ func (v value) text() string {
 
 // equal is ==, which never converts: values of different types are not equal.
 func equal(a, b value) bool {
+	if a.isText() && b.isText() { // which may be long
+		return a.leaf.Text() == b.leaf.Text()
+	}
 	return a.kind == valueLeaf && b.kind == valueLeaf && tree.CompareLeaves(a.leaf, b.leaf) == 0
 }
 

@@ -1,0 +1,168 @@
+package admin
+
+import (
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+)
+
+// Bounds of the connections to the listener. The operator's tools need a handful; a
+// program that opens more, by mistake or on purpose, must not take the files that the
+// store needs, nor keep a health check from being answered.
+const (
+	// MaxConnections is how many are open at a time.
+	MaxConnections = 64
+	// maxStreams is how many of them have an answer that goes on.
+	maxStreams = 40
+)
+
+// connections are those of a listener. When there are too many, the one goes that has
+// been idle for longest; when none is idle the oldest stream, and then the oldest of
+// all. So a new one is always let in.
+type connections struct {
+	net.Listener
+
+	mu    sync.Mutex
+	open  []*connection // in the order of their coming
+	turns uint64        // counts what happens to them
+}
+
+// A connection counts until it is closed.
+type connection struct {
+	net.Conn
+	of *connections
+
+	// Guarded by the lock of connections.
+	idleSince uint64 // the turn when its last request ended; 0 while it has one
+	streams   bool   // its request has an answer that goes on
+}
+
+// Accept implements net.Listener.
+func (c *connections) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	n := &connection{Conn: conn, of: c}
+	c.mu.Lock()
+	n.idleSince = c.turn()
+	var goes *connection
+	if len(c.open) >= MaxConnections {
+		goes = c.dispensable()
+	}
+	c.open = append(c.open, n)
+	c.mu.Unlock()
+	goes.cut()
+	return n, nil
+}
+
+// turn returns a number that is greater than all before. The lock is held.
+func (c *connections) turn() uint64 {
+	c.turns++
+	return c.turns
+}
+
+// dispensable returns the connection that goes for another. The lock is held.
+func (c *connections) dispensable() *connection {
+	var idle *connection
+	for _, n := range c.open {
+		if n.idleSince > 0 && (idle == nil || n.idleSince < idle.idleSince) {
+			idle = n
+		}
+	}
+	if idle != nil {
+		return idle
+	}
+	if stream := c.oldestStream(); stream != nil {
+		return stream
+	}
+	return c.open[0]
+}
+
+// oldestStream returns the stream that was opened first, nil if there is none. The lock
+// is held.
+func (c *connections) oldestStream() *connection {
+	for _, n := range c.open {
+		if n.streams {
+			return n
+		}
+	}
+	return nil
+}
+
+// Close implements net.Conn.
+func (n *connection) Close() error {
+	n.of.mu.Lock()
+	n.of.open = slices.DeleteFunc(n.of.open, func(other *connection) bool { return other == n })
+	n.of.mu.Unlock()
+	return n.Conn.Close()
+}
+
+// cut closes a connection from outside, if there is one. net/http notices.
+func (n *connection) cut() {
+	if n != nil {
+		_ = n.Close() // whoever reads from it is told
+	}
+}
+
+// note is http.Server.ConnState. With TLS the connection is below another.
+func (c *connections) note(conn net.Conn, state http.ConnState) {
+	n := below(conn)
+	if n == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch state {
+	case http.StateIdle:
+		n.idleSince, n.streams = c.turn(), false
+	case http.StateActive:
+		n.idleSince = 0
+	}
+}
+
+// below returns the connection of ours below one of net/http.
+func below(conn net.Conn) *connection {
+	for {
+		switch outer := conn.(type) {
+		case *connection:
+			return outer
+		case interface{ NetConn() net.Conn }:
+			conn = outer.NetConn()
+		default:
+			return nil
+		}
+	}
+}
+
+// connKey is where a request's context has its connection.
+type connKey struct{}
+
+// streaming notes that the answer to a request goes on for as long as its client
+// likes. If there are too many such, the oldest goes.
+func streaming(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if n, ok := r.Context().Value(connKey{}).(*connection); ok {
+			n.of.stream(n)
+		}
+		next(w, r)
+	}
+}
+
+func (c *connections) stream(n *connection) {
+	c.mu.Lock()
+	n.streams = true
+	streams := 0
+	for _, other := range c.open {
+		if other.streams {
+			streams++
+		}
+	}
+	var goes *connection
+	if streams > maxStreams {
+		goes = c.oldestStream()
+	}
+	c.mu.Unlock()
+	goes.cut()
+}

@@ -1,0 +1,184 @@
+package admin
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+const patience = time.Minute
+
+// bounded starts a listener whose path /stream goes on until its client leaves.
+func bounded(t *testing.T) *Listener {
+	t.Helper()
+	l, err := Listen(ListenerOptions{Addr: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", livez)
+	mux.HandleFunc("GET /stream", streaming(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	mux.HandleFunc("GET /busy", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	if err := l.Serve(mux, t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// A peer is a client on one connection.
+type peer struct {
+	net.Conn
+	t *testing.T
+	*bufio.Reader
+}
+
+func (p *peer) Read(b []byte) (int, error) { return p.Conn.Read(b) }
+
+func dial(t *testing.T, l *Listener) *peer {
+	t.Helper()
+	conn, err := net.Dial("tcp", l.tcp.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	return &peer{Conn: conn, t: t, Reader: bufio.NewReader(conn)}
+}
+
+// get sends a request and returns the status line of its answer.
+func (p *peer) get(path string) (string, error) {
+	if _, err := fmt.Fprintf(p.Conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path); err != nil {
+		return "", err
+	}
+	response, err := http.ReadResponse(p.Reader, nil)
+	if err != nil {
+		return "", err
+	}
+	if path != "/stream" {
+		_, _ = io.Copy(io.Discard, response.Body)
+	}
+	return response.Status, nil
+}
+
+func (p *peer) want(path string) {
+	p.t.Helper()
+	if status, err := p.get(path); err != nil || !strings.HasPrefix(status, "200") {
+		p.t.Fatalf("GET %s: %s, %v", path, status, err)
+	}
+}
+
+// wantCut waits until the connection is closed by the server.
+func (p *peer) wantCut(why string) {
+	p.t.Helper()
+	if _, err := io.Copy(io.Discard, p.Reader); err != nil && !strings.Contains(err.Error(), "reset") {
+		p.t.Errorf("%s: %v, want the connection cut", why, err)
+	}
+}
+
+// TestIdleConnectionsGo opens far more connections than there may be. Health checks
+// are answered, and no more are open.
+func TestIdleConnectionsGo(t *testing.T) {
+	l := bounded(t)
+	kept := dial(t, l)
+	kept.want("/livez")
+	first := dial(t, l)
+	for range 3 * MaxConnections {
+		dial(t, l)
+		kept.want("/livez") // it is never the one that was idle for longest
+	}
+	first.wantCut("the first of too many connections")
+	dial(t, l).want("/livez")
+	if n := l.count(); n > MaxConnections {
+		t.Errorf("%d connections are open, want at most %d", n, MaxConnections)
+	}
+}
+
+// TestStreamsGo: the oldest of too many streams goes, and one goes for a health check
+// when nothing is idle.
+func TestStreamsGo(t *testing.T) {
+	l := bounded(t)
+	var streams []*peer
+	for range maxStreams + 1 {
+		p := dial(t, l)
+		p.want("/stream")
+		streams = append(streams, p)
+	}
+	streams[0].wantCut("the oldest of too many streams")
+	for range MaxConnections - maxStreams {
+		if _, err := io.WriteString(dial(t, l).Conn, "GET /busy HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waitFor(t, func() bool { return l.count() == MaxConnections && l.idle() == 0 })
+	dial(t, l).want("/livez")
+	streams[1].wantCut("the oldest stream of a listener that is full")
+	streams[2].wantOpen()
+}
+
+// wantOpen fails if a stream has ended.
+func (p *peer) wantOpen() {
+	p.t.Helper()
+	if err := p.SetReadDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
+		p.t.Fatal(err)
+	}
+	if _, err := p.Peek(1); errors.Is(err, io.EOF) || err != nil && strings.Contains(err.Error(), "reset") {
+		p.t.Error("a younger stream was cut, too")
+	}
+}
+
+func (l *Listener) count() int { return l.connections().size() }
+
+func (l *Listener) connections() *connections { return l.tcp.(*connections) }
+
+func (c *connections) size() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.open)
+}
+
+func (l *Listener) idle() (n int) {
+	c := l.connections()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range c.open {
+		if conn.idleSince > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// waitFor waits until something is so.
+func waitFor(t *testing.T, is func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for !is() {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			t.Fatal("it never is so")
+		}
+	}
+}

@@ -1,0 +1,4 @@
+package cli
+
+// EditDistance is editDistance.
+var EditDistance = editDistance

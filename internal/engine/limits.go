@@ -1,0 +1,40 @@
+package engine
+
+import "github.com/livetree/livetree/internal/watch"
+
+// Limits bound what one database does at a time. They are no settings: every
+// database has the default ones, but tests open some with tiny ones, so that a few
+// writes reach what otherwise takes many large ones.
+type Limits struct {
+	// MaxQueued is how many writes may wait for their turn; more are refused.
+	MaxQueued int
+	// HeavyBytes is how much a write may read or encode at its turn. More is
+	// done before it.
+	HeavyBytes int
+	// HeavyPaths is how many assignments of a write are judged at its turn. More are
+	// judged before it, if that stands until then.
+	HeavyPaths int
+	// MaxRounds is how often what was done before a write's turn is done again
+	// because the data changed meanwhile.
+	MaxRounds int
+	// RecentChanges is how many changes are remembered, at least, to check what was
+	// prepared, and MaxTouched how many paths of one change one by one.
+	RecentChanges, MaxTouched int
+	// Watch bounds the watches.
+	Watch watch.Limits
+}
+
+// usualLimits are those of all databases but some of tests. They do not change.
+var usualLimits = func() *Limits { l := defaultLimits(); return &l }()
+
+func defaultLimits() Limits {
+	return Limits{
+		MaxQueued:     4096,
+		HeavyBytes:    64 << 10,
+		HeavyPaths:    256,
+		MaxRounds:     3,
+		RecentChanges: 256,
+		MaxTouched:    16,
+		Watch:         watch.DefaultLimits(),
+	}
+}

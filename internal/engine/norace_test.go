@@ -1,7 +1,0 @@
-//go:build !race
-
-package engine_test
-
-// raceEnabled says that the race detector watches, under which all is some ten
-// times slower.
-const raceEnabled = false

@@ -1,0 +1,25 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/livetree/livetree/internal/state"
+	"github.com/livetree/livetree/internal/store"
+)
+
+// Option returns what an option of the database is set to, empty if it is not. An
+// option is a small text that fronts keep for themselves.
+func (d *Database) Option(name string) string {
+	return string(d.published.Load().Settings.Rows[state.OptionPrefix+name])
+}
+
+// SetOption sets an option; the empty text removes it.
+func (d *Database) SetOption(ctx context.Context, name, text string) error {
+	value := []byte(text)
+	if text == "" {
+		value = nil
+	}
+	return d.revise(ctx, func(*state.Settings) (revision, error) {
+		return revision{rows: store.Settings{state.OptionPrefix + name: value}}, nil
+	})
+}

@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/livetree/livetree/internal/state"
+	"github.com/livetree/livetree/internal/watch"
+)
+
+// The states of a task.
+const (
+	taskQueued int32 = iota
+	taskTaken
+	taskCancelled
+)
+
+// A task is a write, or a drop, on its way through the writer. It belongs to the
+// goroutine of the client, to the writer, to the syncer, and to the client
+// again.
+type task struct {
+	database *Database
+	request  Request
+	state    atomic.Int32
+	heavy    bool
+	late     bool // it was prepared in vain too often
+	prepared *prepared
+	// needsRecent is set by needRecent. It belongs to the client's goroutine.
+	needsRecent bool
+	gone        <-chan struct{} // closed when the client has gone
+	done        chan struct{}
+	deadline    *time.Timer
+	// next is what is published with the commit.
+	next     *state.Published
+	revision revision
+	// effect is what the commit is to watches; nil if there were none.
+	effect *watch.Effect
+	// shared says that others may have the task: it is queued, or not done.
+	// When the client does not wait any longer, it is garbage.
+	shared bool
+
+	commit Commit
+	err    error
+}
+
+// maxKept is how many tasks a database keeps for its next requests.
+const maxKept = 64
+
+// newTask returns a task whose time begins to run.
+func (w *writer) newTask(req Request) *task {
+	t := w.keptTask()
+	if t != nil {
+		t.deadline.Reset(w.db.deadline)
+	} else {
+		t = &task{done: make(chan struct{}, 1), deadline: time.NewTimer(w.db.deadline)}
+	}
+	t.database, t.request = w.db, req
+	return t
+}
+
+// keptTask returns one that was kept, nil if there is none.
+func (w *writer) keptTask() *task {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last := len(w.kept) - 1
+	if last < 0 {
+		return nil
+	}
+	t := w.kept[last]
+	w.kept = w.kept[:last]
+	return t
+}
+
+// free keeps the task for another request, unless it is shared: then the
+// garbage collector has it, with what was prepared. When the writer has ended, no
+// request is likely to come soon, and nothing is kept.
+func (t *task) free() {
+	t.deadline.Stop()
+	d := t.database
+	d.writer.forgetRecent(t)
+	if t.shared {
+		return
+	}
+	t.prepared.close()
+	*t = task{done: t.done, deadline: t.deadline}
+	d.writer.mu.Lock()
+	defer d.writer.mu.Unlock()
+	if d.writer.running && len(d.writer.kept) < maxKept {
+		d.writer.kept = append(d.writer.kept, t)
+	}
+}
+
+// Durable implements store.Ticket.
+func (t *task) Durable(view uint64) {
+	if t.next != nil {
+		t.next.Since = view
+		t.database.published.Store(t.next)
+		t.database.watches.Durable()
+	}
+}
+
+// Visible implements store.Ticket.
+func (t *task) Visible() {
+	if t.next != nil && !t.next.Dropped { // a drop ends the watches, when it is known to be made
+		t.database.watches.Visible(t.commit.Change, t.effect, t.next)
+		if t.next.Begun == t.next.Position {
+			t.database.indexer.start()
+		}
+	}
+	if t.revision.rows != nil {
+		// This is not left to the client that changed the settings: it may have gone.
+		t.database.indexer.start()
+	}
+	t.done <- struct{}{}
+}

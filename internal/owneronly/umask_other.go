@@ -1,0 +1,6 @@
+//go:build !unix
+
+package owneronly
+
+// Umask does nothing here: files have no such modes.
+func Umask() {}

@@ -1,0 +1,62 @@
+package rest
+
+import (
+	"net/http"
+)
+
+// This file counts what requests of HTTP/2 hold. A connection carries many of them,
+// so that none is too small to count.
+
+// requestBytes is what a request takes that waits for its client, beside its head: a
+// goroutine, and the buffers of net/http.
+const requestBytes = 32 << 10
+
+// isMultiplexed reports whether other requests share the connection.
+func (u *usage) isMultiplexed() bool { return u.r.ProtoMajor == 2 }
+
+// waitingBytes returns what the request takes while it waits for its client.
+func (u *usage) waitingBytes() int64 {
+	bytes := requestBytes + len(u.r.URL.Path) + len(u.r.URL.RawQuery)
+	for name, values := range u.r.Header {
+		for _, value := range values {
+			bytes += len(name) + len(value)
+		}
+	}
+	return int64(bytes)
+}
+
+// chargeMultiplexed takes the memory of an answer over HTTP/2 before it is made. A
+// client that takes none of a hundred answers has all of them wait, and what they were
+// made from with them.
+func (u *usage) chargeMultiplexed() error {
+	if !u.isMultiplexed() {
+		return nil
+	}
+	return u.chargeAnswer(longAnswer+u.waitingBytes(), true)
+}
+
+// settle waits until a client of HTTP/2 has taken the end of an answer, and counts it
+// until then: net/http would send it after the handler has returned, and wait without
+// end for a client that does not let it. A client for which that is too much loses the
+// request without an answer.
+func (a *reply) settle() {
+	if !a.usage.isMultiplexed() {
+		return
+	}
+	a.dropBody()
+	if err := a.usage.chargeAnswer(a.usage.waitingBytes(), true); err != nil {
+		abort()
+	}
+	// Errors are of writers that know no deadlines, and of clients that have gone.
+	control := http.NewResponseController(a.w)
+	_ = control.SetWriteDeadline(a.now().Add(WriteIdle))
+	_ = control.Flush()
+}
+
+// dropBody gives up what has come of a body that is not read. It would be kept until
+// the request is over.
+func (a *reply) dropBody() {
+	if a.usage.isMultiplexed() && a.r.Body != nil {
+		_ = a.r.Body.Close()
+	}
+}

@@ -1,0 +1,87 @@
+package state
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"hash"
+	"math"
+
+	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// ETag returns the ETag of the node at p: it changes when the node or a
+// priority in it does.
+func (v *View) ETag(p tree.Path) (string, error) {
+	if err := v.Exists(); err != nil {
+		return "", err
+	}
+	tag, err := v.source.ETag(v.Tree(), p, math.MaxInt)
+	return tag, Classify(err)
+}
+
+// NullETag is the ETag of no data.
+const NullETag = "null_etag"
+
+// ETag returns the ETag of a node. It fails with ErrHeavy when the text of the node
+// is longer than limit. The ETag of a large node is remembered by the store, which
+// works out few at a time.
+func (s *Source) ETag(t store.Tree, p tree.Path, limit int) (string, error) {
+	if tag := t.RecallDigest(p); tag != "" {
+		return tag, nil
+	}
+	tag, err := s.hashNode(t, p, min(limit, s.HeavyBytes))
+	if limit <= s.HeavyBytes || !errors.Is(err, ErrHeavy) {
+		return tag, err
+	}
+	return t.Digest(p, func() (string, error) { return s.hashNode(t, p, limit) })
+}
+
+// hashNode hashes the text of a node with the key of the store, so that nobody can
+// test guesses of what he may not read. It fails with ErrHeavy when the text is
+// longer than limit.
+func (s *Source) hashNode(t store.Tree, p tree.Path, limit int) (string, error) {
+	text := s.newHash(limit)
+	if err := t.Print(text, p, tree.Export); err != nil {
+		return "", err
+	}
+	return text.tag(), nil
+}
+
+// ETagOf returns the ETag that a location has when n is there.
+func (s *Source) ETagOf(n tree.Node) string {
+	text := s.newHash(math.MaxInt)
+	_ = tree.PrintJSON(text, n, tree.Export) // a hash takes everything
+	return text.tag()
+}
+
+func (s *Source) newHash(limit int) *hashWriter {
+	mac := hmac.New(sha256.New, s.Store.ETagKey())
+	mac.Write(binary.BigEndian.AppendUint32(nil, uint32(s.ID)))
+	return &hashWriter{hash: mac, left: limit}
+}
+
+// A hashWriter hashes a text of bounded length and notices null.
+type hashWriter struct {
+	hash hash.Hash
+	left int
+	null bool
+}
+
+func (w *hashWriter) Write(p []byte) (int, error) {
+	if w.left -= len(p); w.left < 0 {
+		return 0, ErrHeavy
+	}
+	w.null = string(p) == "null"
+	return w.hash.Write(p)
+}
+
+func (w *hashWriter) tag() string {
+	if w.null {
+		return NullETag
+	}
+	return base64.RawURLEncoding.EncodeToString(w.hash.Sum(nil)[:20])
+}

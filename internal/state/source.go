@@ -1,0 +1,38 @@
+package state
+
+import (
+	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/store"
+)
+
+// A Source is a database as far as its views need it. It does not change.
+type Source struct {
+	Store *store.Store
+	ID    store.ID
+	Name  string
+	Clock *Clock
+	// Verifier judges credentials.
+	Verifier *auth.Verifier
+	Metrics  *Metrics
+	// Unindexed, if set, is told of queries that were refused for the lack of an
+	// index.
+	Unindexed func(database, path, index string)
+	// HeavyBytes is how much may be read where others wait for it.
+	HeavyBytes int
+}
+
+// Published is the part of a database's state that is not in its rows.
+type Published struct {
+	Since    uint64 // the number of the first view of the store that it belongs to
+	Position uint64
+	// Begun is the position of the newest commit that left an index by priority to be
+	// built, or of one after it.
+	Begun    uint64
+	Settings *Settings
+	Dropped  bool // and the rows are gone
+}
+
+// Holds reports whether an identity is still good.
+func (s *Source) Holds(who auth.Identity, p *Published) bool {
+	return s.Verifier.Holds(who, p.Settings.Credentials(s.Name))
+}

@@ -1,0 +1,44 @@
+package store
+
+import (
+	"github.com/livetree/livetree/internal/store/batch"
+	"github.com/livetree/livetree/internal/store/inspect"
+	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/seek"
+)
+
+// Types of the packages below that callers need.
+type (
+	// An ID numbers a database within a store.
+	ID = layout.ID
+	// An Index is an order of children that rows are kept for.
+	Index = layout.Index
+	// Indexes say which indexes are in force where.
+	Indexes = layout.Indexes
+	// Settings are what a database keeps beside its tree: its rules, its secrets.
+	// They change in the same order of commits as the tree.
+	Settings = layout.Settings
+	// A Batch is what one change does to the rows: data and log together.
+	Batch = batch.Batch
+	// Prepared holds the rows of the large nodes of a write, encoded before its turn.
+	Prepared = batch.Prepared
+	// A Frontier remembers where a database grows.
+	Frontier = batch.Frontier
+	// IndexRows are one step of building or dropping an index.
+	IndexRows = batch.IndexRows
+	// PriorityRows are a step of building the index by priority of a node.
+	PriorityRows = batch.PriorityRows
+	// A Cost is what a read has taken from the store.
+	Cost = seek.Cost
+	// A Flaw is something in a store that no store writes.
+	Flaw = inspect.Flaw
+	// Losses are what cannot be read of an archive any more.
+	Losses = inspect.Losses
+)
+
+const (
+	// FormatVersion is the newest format of a data directory that is read.
+	FormatVersion = layout.FormatVersion
+	// MaxChunkBytes is the largest chunk limit that is allowed.
+	MaxChunkBytes = layout.MaxChunkBytes
+)

@@ -1,0 +1,182 @@
+package batch
+
+import (
+	"github.com/livetree/livetree/internal/store/damage"
+	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/seek"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// A plan is what a write changes: its homes, and what it leaves at each of them. It
+// reads the tree as it was before the write, and writes nothing.
+type plan struct {
+	reader     seek.Reader
+	chunkBytes int
+	prepared   preparedNodes
+	frontier   *Frontier // may be nil
+	data       dataRows
+
+	homes homeSet
+	// priorities are the new ones of nodes that stay split.
+	priorities map[tree.Path]tree.Leaf
+	marks      map[tree.Path]mark // what was found out about assignments
+	isPatch    bool
+	emptying   bool // some home is left empty
+
+	// filledBefore remembers what data.has said, for a patch, and leaves what
+	// leavesData said.
+	filledBefore, leaves map[string]bool
+	// filled are the keys of the homes that the write leaves data at, and of all
+	// nodes above them; lastEmptied are the last homes below nodes that it leaves
+	// nothing at. Both are nil until they are needed, and unless there are many homes.
+	filled      map[string]bool
+	lastEmptied map[string][]byte
+
+	// The rest is memory that is used again: for the chunks of homes and what comes of
+	// them, for a text that is being made, and for the location of an assignment.
+	chunks, text []byte
+	location     layout.Location
+}
+
+// emptied returns a plan that knows nothing, with the memory of this one.
+func (pl *plan) emptied() plan {
+	pl.homes.reset()
+	return plan{homes: pl.homes, data: pl.data.emptied(), location: pl.location, chunks: kept(pl.chunks), text: kept(pl.text)}
+}
+
+// make finds the homes of a write, and works out what it leaves at them.
+func (pl *plan) make(w tree.Write) error {
+	pl.isPatch = len(w.Assignments) > 1
+	for _, priorities := range []bool{false, true} { // what gets a priority must be there first
+		for _, a := range w.Assignments {
+			if a.Priority != priorities {
+				continue
+			}
+			if err := pl.assign(a); err != nil {
+				return err
+			}
+		}
+	}
+	for _, h := range pl.homes.list {
+		if err := pl.workOut(h); err != nil {
+			return err
+		}
+		pl.emptying = pl.emptying || h.empty
+	}
+	return nil
+}
+
+// assign finds the home of an assignment.
+func (pl *plan) assign(a tree.Assignment) error {
+	pl.location.Move(pl.reader.ID, a.Path)
+	l := pl.location
+	if h := pl.homes.above(l); h != nil {
+		h.edits = append(h.edits, a)
+		return nil
+	}
+	if pl.frontier.isOutside(l) {
+		if !pl.isVoid(a) {
+			pl.assignNew(l, l.Depth(), a)
+		}
+		return nil
+	}
+	c, err := pl.reader.Chunk(l)
+	if err != nil {
+		return err
+	}
+	if c != nil {
+		defer c.Release()
+		return pl.assignChunk(l, c, a)
+	}
+	return pl.assignRows(l, a)
+}
+
+// assignRows finds the home of an assignment to a place that no chunk holds.
+func (pl *plan) assignRows(l layout.Location, a tree.Assignment) error {
+	exists, outermost, err := pl.occupied(l)
+	if err != nil {
+		return err
+	}
+	if exists && a.Priority {
+		if pl.priorities == nil {
+			pl.priorities = make(map[tree.Path]tree.Leaf)
+		}
+		pl.priorities[a.Path] = a.Node.Leaf()
+		return nil
+	}
+	if exists {
+		pl.assignNew(l, l.Depth(), a).split = true
+		return nil
+	}
+	if pl.isVoid(a) {
+		return nil
+	}
+	depth, err := pl.highestAbsent(l)
+	if err != nil {
+		return err
+	}
+	if depth == l.Depth() {
+		pl.frontier.add(l, outermost)
+	}
+	pl.assignNew(l, depth, a)
+	return nil
+}
+
+// isVoid reports whether an assignment to a place where nothing is brings nothing,
+// and marks it then.
+func (pl *plan) isVoid(a tree.Assignment) bool {
+	void := a.Priority || a.Node.IsNull()
+	if void {
+		pl.mark(a.Path, mark{void: true})
+	}
+	return void
+}
+
+// assignNew makes a new home for an assignment, at the first keys of its location.
+func (pl *plan) assignNew(l layout.Location, depth int, a tree.Assignment) *home {
+	h := pl.homes.add(l, depth, a.Path)
+	h.edits = append(h.edits, a)
+	return h
+}
+
+// assignChunk makes a chunk the home of an assignment.
+func (pl *plan) assignChunk(l layout.Location, c *seek.Chunk, a tree.Assignment) error {
+	if err := layout.CheckChunk(c.Row); err != nil {
+		return damage.AtRow(l.At(c.Depth), err)
+	}
+	start := len(pl.chunks)
+	pl.chunks = append(pl.chunks, c.Row...)
+	pl.assignNew(l, c.Depth, a).chunk = pl.chunks[start:len(pl.chunks):len(pl.chunks)]
+	return nil
+}
+
+// highestAbsent returns the depth of the highest place above l, or l itself, where
+// nothing is.
+func (pl *plan) highestAbsent(l layout.Location) (int, error) {
+	for d := l.Depth() - 1; d >= 0; d-- {
+		exists, known := pl.filledBefore[string(l.At(d))]
+		if !known {
+			var err error
+			if exists, err = pl.data.has(l.At(d)); err != nil {
+				return 0, err
+			}
+			pl.remember(l.At(d), exists)
+		}
+		if exists {
+			return d + 1, nil
+		}
+	}
+	return 0, nil
+}
+
+// remember notes whether something was at a place before the write, if that is
+// likely to be asked again.
+func (pl *plan) remember(key []byte, exists bool) {
+	if !pl.isPatch {
+		return
+	}
+	if pl.filledBefore == nil {
+		pl.filledBefore = make(map[string]bool)
+	}
+	pl.filledBefore[string(key)] = exists
+}

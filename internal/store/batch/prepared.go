@@ -1,0 +1,141 @@
+package batch
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/seek"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// Prepared holds the rows of the large nodes of a write, encoded before the
+// write's turn comes. They depend on the write alone.
+type Prepared struct {
+	id    layout.ID
+	nodes preparedNodes
+}
+
+type preparedNode struct {
+	assignment int // of the write, by its place
+	key        []byte
+	path       tree.Path
+	node       tree.Node
+	rows       *pebble.Batch
+	times      times
+	// cleared says that the rows begin with deleting all that may be there.
+	cleared bool
+}
+
+// Prepare encodes the rows of the nodes in w that are larger than minBytes. The
+// write must be resolved, and the indexes the same when it is built. What the reader
+// shows now need not be so then. The result must be closed.
+func (m Maker) Prepare(r seek.Reader, w tree.Write, indexes *layout.Indexes, minBytes int) (*Prepared, error) {
+	p := &Prepared{id: r.ID}
+	for i, a := range w.Assignments {
+		if a.Priority || !a.Node.IsObject() {
+			continue
+		}
+		if _, _, fits := tree.AppendWithin(nil, a.Node, tree.Plain, max(minBytes, m.ChunkBytes)); fits {
+			continue
+		}
+		n, err := m.prepareNode(r, a, indexes, w.Bytes())
+		n.assignment = i
+		p.nodes = append(p.nodes, n)
+		if err != nil {
+			p.Close()
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// prepareNode encodes the rows of one node, which take about so many bytes.
+func (m Maker) prepareNode(r seek.Reader, a tree.Assignment, indexes *layout.Indexes, bytes int) (preparedNode, error) {
+	b := m.newBuilder(r, indexes)
+	defer b.free()
+	w := &b.writer
+	_ = w.rows.Close() // it is empty
+	w.rows = m.DB.NewBatchWithSize(bytes)
+	n := preparedNode{key: layout.DataKey(nil, r.ID, a.Path), path: a.Path, node: a.Node, rows: w.rows}
+	many, err := r.HasMoreRows(n.key, PointDeletes)
+	if err != nil {
+		return n, err
+	}
+	if many {
+		n.cleared = true
+		from, to := layout.IndexRegion(n.key)
+		err = errors.Join(w.rows.DeleteRange(n.key, layout.SubtreeEnd(nil, n.key), nil), w.rows.DeleteRange(from, to, nil))
+		if err != nil {
+			return n, err
+		}
+	}
+	if a.Node.HasTimes() {
+		w.times = &n.times
+	}
+	_, err = w.emit(n.key, a.Node, indexes.Below(a.Path))
+	return n, err
+}
+
+// Close frees the rows.
+func (p *Prepared) Close() {
+	if p == nil {
+		return
+	}
+	for _, n := range p.nodes {
+		if n.rows != nil { // else Build has taken them
+			_ = n.rows.Close()
+		}
+	}
+	p.nodes = nil
+}
+
+// preparedNodes are the nodes of a write whose rows are encoded already.
+type preparedNodes []preparedNode
+
+// at returns the prepared node at a path, nil if there is none.
+func (l preparedNodes) at(p tree.Path) *preparedNode {
+	for i := range l {
+		if l[i].path == p {
+			return &l[i]
+		}
+	}
+	return nil
+}
+
+// clear reports whether the rows that are prepared for the node with a key begin with
+// deleting what is there.
+func (l preparedNodes) clear(key []byte) bool {
+	return slices.ContainsFunc(l, func(n preparedNode) bool { return n.cleared && bytes.Equal(n.key, key) })
+}
+
+// havePriority reports whether a prepared child of the node with a key has a priority.
+func (l preparedNodes) havePriority(id layout.ID, key []byte) bool {
+	return slices.ContainsFunc(l, func(n preparedNode) bool {
+		return !n.node.Priority().IsNull() && bytes.Equal(layout.DataKey(nil, id, n.path.Parent()), key)
+	})
+}
+
+// nodeAt returns what is at rel below the node with a key, where prepared nodes
+// stand in the place of the leaves that represent them.
+func (l preparedNodes) nodeAt(key []byte, n tree.Node, rel tree.Path) tree.Node {
+	for {
+		for _, p := range l {
+			if bytes.Equal(p.key, key) {
+				return p.node.At(rel)
+			}
+		}
+		if rel.IsRoot() || n.IsNull() {
+			return n
+		}
+		var name string
+		name, rel = rel.Cut()
+		n = n.Child(name)
+		if len(l) > 0 {
+			key = layout.AppendComponent(key[:len(key):len(key)], name)
+		}
+	}
+}

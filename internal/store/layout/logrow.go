@@ -1,0 +1,113 @@
+package layout
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// MaxLogged is the largest change that is kept in the log; of a larger one only
+// a marker is.
+const MaxLogged = 64 << 10
+
+// The first bytes of a log row: the version of its layout, then flags.
+const (
+	logVersion byte = 1
+
+	logPatch     byte = 1 << 0
+	logTruncated byte = 1 << 1
+	logSettings  byte = 1 << 2
+
+	logFlags = logPatch | logTruncated | logSettings
+)
+
+// How an assignment in a log row changes its path.
+const (
+	logDelete byte = iota
+	logNode
+	logPriority
+	logVoid // a delete of nothing
+	logLeaf // a node below a leaf that becomes an object
+)
+
+// LogKeyBytes is the size of a log row's key, and LogHead that of what comes before
+// the first path in the row.
+const (
+	LogKeyBytes = 13
+	LogHead     = 10
+)
+
+// AppendLogRow appends a change; it reports false when that takes more than
+// MaxLogged bytes.
+func AppendLogRow(dst []byte, c tree.Change) ([]byte, bool) {
+	var flags byte
+	if c.Patch {
+		flags |= logPatch
+	}
+	if c.Truncated {
+		flags |= logTruncated
+	}
+	if c.Settings {
+		flags |= logSettings
+	}
+	dst = append(dst, logVersion, flags)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(c.Millis))
+	start := len(dst)
+	dst = sized(appendPath(dst, c.At), start)
+	dst = binary.AppendUvarint(dst, uint64(len(c.Assignments)))
+	for _, a := range c.Assignments {
+		var fits bool
+		if dst, fits = appendAssignment(dst, a); !fits || len(dst) > MaxLogged {
+			return dst, false
+		}
+	}
+	return dst, true
+}
+
+// appendAssignment appends one assignment of a change: its kind, its path and its
+// node. It reports false if the node alone takes more than MaxLogged bytes.
+func appendAssignment(dst []byte, a tree.Assignment) ([]byte, bool) {
+	kind := assignmentKind(a)
+	dst = append(dst, kind)
+	if kind == logLeaf {
+		dst = append(dst, byte(a.Leaf))
+	}
+	start := len(dst)
+	dst = sized(appendPath(dst, a.Path), start)
+	start = len(dst)
+	if !a.Node.IsNull() {
+		var fits bool
+		if dst, _, fits = tree.AppendWithin(dst, a.Node, tree.Export, MaxLogged); !fits {
+			return dst, false
+		}
+	}
+	return sized(dst, start), true
+}
+
+func assignmentKind(a tree.Assignment) byte {
+	switch {
+	case a.Priority:
+		return logPriority
+	case a.Void:
+		return logVoid
+	case a.Node.IsNull():
+		return logDelete
+	case a.Leaf > 0:
+		return logLeaf
+	}
+	return logNode
+}
+
+// sized puts the length of all that follows start in front of it.
+func sized(dst []byte, start int) []byte {
+	var length [binary.MaxVarintLen64]byte
+	n := binary.PutUvarint(length[:], uint64(len(dst)-start))
+	return slices.Insert(dst, start, length[:n]...)
+}
+
+// LogMillis returns the time in the head of a log row.
+func LogMillis(row []byte) int64 { return int64(binary.BigEndian.Uint64(row[2:])) }
+
+// LogPosition returns the position in the key of a log row.
+func LogPosition(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-8:]) }

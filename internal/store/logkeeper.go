@@ -1,0 +1,211 @@
+package store
+
+import (
+	"container/heap"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/livetree/livetree/internal/store/batch"
+	"github.com/livetree/livetree/internal/store/layout"
+)
+
+const (
+	// trimInterval is how often the logs are trimmed.
+	trimInterval = time.Minute
+	// trimPortion is how many logs are cut at a time, while commits wait, and how
+	// many cuts are deleted in one batch.
+	trimPortion = 1000
+)
+
+// A logKeeper bounds the logs of the databases. It is told of every commit, and
+// remembers how large and how old a log is, so that trimming reads nothing and looks
+// only at the logs that have something to trim. A log that it does not know is
+// empty or has one row, unless the survey has not come to it yet.
+type logKeeper struct {
+	keep   LogKeep
+	db     *pebble.DB
+	now    func() time.Time
+	logger *slog.Logger
+
+	mu    sync.Mutex
+	logs  map[layout.ID]*keptLog
+	queue logQueue   // all of them, by when they are due
+	full  []*keptLog // those that took more than keep.DatabaseBytes
+	bytes int64      // of all logs
+	looks int        // how often a log was looked at to be cut
+}
+
+// init makes an empty keeper work. The clock and the logger are those of the store.
+func (k *logKeeper) init(db *pebble.DB, keep LogKeep, now func() time.Time, logger *slog.Logger) {
+	k.db, k.keep, k.now, k.logger = db, keep, now, logger
+	k.logs = make(map[layout.ID]*keptLog)
+}
+
+// add notes the row of a commit.
+func (k *logKeeper) add(id layout.ID, r batch.LogRow) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l := k.logs[id]
+	switch {
+	case l != nil && r.Position <= l.newest.Position:
+		return // the survey has seen it
+	case l == nil && r.Position == 1:
+		return
+	case l == nil:
+		// The row before it was the newest, which stays. How large it is does not
+		// matter: it is one.
+		l = newKeptLog(id, batch.LogRow{Position: r.Position - 1, Millis: r.Millis})
+		k.insert(l)
+	}
+	l.add(r, k.keep)
+	k.bytes += r.Bytes
+	if l.bytes > k.keep.DatabaseBytes && !l.full {
+		l.full = true
+		k.full = append(k.full, l)
+	}
+}
+
+// insert begins to keep a log. The lock is held.
+func (k *logKeeper) insert(l *keptLog) {
+	k.logs[l.id] = l
+	k.bytes += l.bytes
+	l.due = l.oldest(k.keep)
+	heap.Push(&k.queue, l)
+}
+
+// remove forgets a log. The lock is held.
+func (k *logKeeper) remove(l *keptLog) {
+	delete(k.logs, l.id)
+	k.bytes -= l.bytes
+	heap.Remove(&k.queue, l.index)
+}
+
+// forget forgets the log of a database that is dropped.
+func (k *logKeeper) forget(id layout.ID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if l := k.logs[id]; l != nil {
+		k.remove(l)
+	}
+}
+
+// A logCut is what is to be deleted: the rows from a position to before another.
+type logCut struct {
+	id       layout.ID
+	from, to uint64
+}
+
+// cut cuts one log, and adds what is to be deleted. A log of which only the newest
+// row is left is forgotten. The lock is held.
+func (k *logKeeper) cut(cuts []logCut, l *keptLog, oldest, allowed int64) []logCut {
+	k.looks++
+	was := l.bytes
+	c := l.cut(oldest, min(allowed, k.keep.DatabaseBytes))
+	k.bytes += l.bytes - was
+	l.full = false
+	if l.isSingle() {
+		k.remove(l)
+	} else {
+		l.due = l.oldest(k.keep)
+		heap.Fix(&k.queue, l.index)
+	}
+	if c.from < c.to {
+		cuts = append(cuts, c)
+	}
+	return cuts
+}
+
+// cutOld cuts logs that have rows from before a time, in milliseconds. It reports
+// whether there are more.
+func (k *logKeeper) cutOld(oldest int64) (cuts []logCut, more bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	due := oldest + k.keep.Age.Milliseconds()
+	for range trimPortion {
+		if len(k.queue) == 0 || k.queue[0].due >= due {
+			return cuts, false
+		}
+		// It is not due again before a later time: the next is another.
+		cuts = k.cut(cuts, k.queue[0], oldest, k.keep.DatabaseBytes)
+	}
+	return cuts, true
+}
+
+// large returns the logs that may be too large, and the share of its bytes that each
+// may keep: all logs give up the same share when they are too large together.
+func (k *logKeeper) large() (logs []*keptLog, share float64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	logs, k.full = k.full, nil
+	if k.bytes <= k.keep.StoreBytes {
+		return logs, 1
+	}
+	return slices.Clone(k.queue), float64(k.keep.StoreBytes) / float64(k.bytes)
+}
+
+// cutLarge cuts logs to a share of their bytes.
+func (k *logKeeper) cutLarge(logs []*keptLog, oldest int64, share float64) (cuts []logCut) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, l := range logs {
+		if k.logs[l.id] == l { // it was not dropped meanwhile
+			cuts = k.cut(cuts, l, oldest, int64(float64(l.bytes)*share))
+		}
+	}
+	return cuts
+}
+
+// trim removes what is older or more than LogKeep allows.
+func (k *logKeeper) trim() {
+	oldest := k.now().Add(-k.keep.Age).UnixMilli()
+	for more := true; more; {
+		var cuts []logCut
+		cuts, more = k.cutOld(oldest)
+		k.delete(cuts)
+	}
+	logs, share := k.large()
+	for portion := range slices.Chunk(logs, trimPortion) {
+		k.delete(k.cutLarge(portion, oldest, share))
+	}
+}
+
+// delete deletes what was cut off. It is one batch: after each range
+// tombstone the next read sorts all of them again. What a crash keeps from being
+// deleted the next survey finds.
+func (k *logKeeper) delete(cuts []logCut) {
+	if len(cuts) == 0 {
+		return
+	}
+	b := k.db.NewBatch()
+	defer func() { _ = b.Close() }()
+	var err error
+	for _, c := range cuts {
+		if err == nil {
+			err = c.deleteIn(b)
+		}
+	}
+	if err == nil {
+		err = k.db.Apply(b, pebble.NoSync)
+	}
+	if err != nil {
+		k.logger.Error("trim the logs of changes", "error", err)
+	}
+}
+
+func (c logCut) deleteIn(b *pebble.Batch) error {
+	if c.to-c.from > batch.PointDeletes {
+		return b.DeleteRange(layout.LogKey(nil, c.id, c.from), layout.LogKey(nil, c.id, c.to), nil)
+	}
+	var key []byte
+	for position := c.from; position < c.to; position++ { // there are no gaps
+		key = layout.LogKey(key[:0], c.id, position)
+		if err := b.Delete(key, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package seek
+
+import (
+	"bytes"
+	"errors"
+	"math"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/livetree/livetree/internal/store/damage"
+	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// A Reader reads the rows of one database at one moment.
+type Reader struct {
+	Shared *Shared
+	Source pebble.Reader
+	ID     layout.ID
+	View   uint64 // the number of the view, Live if it is none
+	Cost   *Cost  // counted if not nil
+	Waiter Waiter
+}
+
+// Live stands for the live state, which is newer than every view.
+const Live = math.MaxUint64
+
+// Locate returns the location of a path in the database.
+func (r Reader) Locate(p tree.Path) layout.Location { return layout.Locate(r.ID, p) }
+
+// SplitPriority returns the priority of the split node with a key.
+func (r Reader) SplitPriority(key []byte) (tree.Leaf, error) {
+	key = append(key[:len(key):len(key)], layout.PriorityMark)
+	row, closer, err := r.Source.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return tree.Leaf{}, nil
+	}
+	if err != nil {
+		return tree.Leaf{}, damage.Mark(err)
+	}
+	defer func() { _ = closer.Close() }()
+	return DecodePriority(key, row)
+}
+
+// DecodePriority returns the priority that is in the row with a key.
+func DecodePriority(key, row []byte) (tree.Leaf, error) {
+	n, err := layout.DecodeChunk(row)
+	if err == nil && (n.IsObject() || n.Kind() == tree.Boolean) {
+		err = errors.New("not a priority")
+	}
+	if err != nil {
+		return tree.Leaf{}, damage.AtRow(key, err)
+	}
+	return n.Leaf(), nil
+}
+
+// Iterator returns an iterator over the subtree of a key, which passes all that is
+// left of deleted rows: what reads for clients goes by a stepper.
+func (r Reader) Iterator(key []byte) (*pebble.Iterator, error) {
+	return r.Source.NewIter(&pebble.IterOptions{
+		LowerBound: bytes.Clone(key),
+		UpperBound: layout.SubtreeEnd(nil, key),
+	})
+}
+
+// Space returns an iterator over all rows of the database in a space.
+func (r Reader) Space(space byte) (*pebble.Iterator, error) {
+	return r.Source.NewIter(&pebble.IterOptions{
+		LowerBound: layout.AppendSpace(nil, space, r.ID),
+		UpperBound: layout.AppendSpace(nil, space, r.ID+1),
+	})
+}
+
+// Keeping returns whether the split node with a key keeps the index by priority.
+func (r Reader) Keeping(parent []byte) (layout.Keeping, error) {
+	var buffer [64]byte
+	key := layout.IndexPrefix(buffer[:0], parent, layout.PriorityIndex)
+	row, closer, err := r.Source.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return layout.Keeping{}, nil
+	}
+	if err != nil {
+		return layout.Keeping{}, damage.Mark(err)
+	}
+	k, err := layout.DecodeKeeping(row)
+	if err != nil {
+		err = damage.AtRow(key, err)
+	}
+	return k, errors.Join(err, closer.Close())
+}

@@ -1,0 +1,80 @@
+package watch
+
+import (
+	"io"
+	"sync/atomic"
+)
+
+// An EventKind is what an event says.
+type EventKind uint8
+
+const (
+	// Put: replace what is at the path.
+	Put EventKind = iota
+	// Patch: replace those children of what is at the path that are named.
+	Patch
+	// Cancel: the rules no longer allow the watch. It is over.
+	Cancel
+	// Revoked: the credential is no longer good. It is over.
+	Revoked
+	// End: the database is closed, the watch is too far behind, or what it shows
+	// cannot be read now. It is over.
+	End
+
+	// silent says nothing; but see Watch.Next.
+	silent
+)
+
+// An Event is what a watch is told. Events are shared and must not be changed.
+type Event struct {
+	Kind EventKind
+	// Text is {"path":…,"data":…}, of a Put or a Patch.
+	Text []byte
+	// Data, if not nil, prints the data of a Put at / in place of Text. It must be
+	// closed.
+	Data Content
+	// Position is that of the commit. Last says that no further event of it comes.
+	Position uint64
+	Last     bool
+	// Millis is the time of the commit, 0 if the event is not of one.
+	Millis int64
+
+	// from and to, unless to is 0, are the positions that a window was moved between.
+	// All events of the move together do not tell enough to a watch that began in
+	// between.
+	from, to uint64
+	frame    atomic.Pointer[[]byte]
+}
+
+// Content is a text that can be printed once.
+type Content interface {
+	PrintTo(w io.Writer) error
+	Close() error
+}
+
+// Frame returns the event as a front encodes it. It is encoded once for all
+// watches that share it, so there must be one way to encode.
+func (e *Event) Frame(encode func(*Event) []byte) []byte {
+	if frame := e.frame.Load(); frame != nil {
+		return *frame
+	}
+	frame := encode(e)
+	e.frame.Store(&frame)
+	return frame
+}
+
+// bytes returns about how much memory the event takes, when it was framed.
+func (e *Event) bytes() int {
+	const eventBytes = 160
+	return eventBytes + 2*len(e.Text)
+}
+
+// A text is content in memory.
+type text []byte
+
+func (t text) PrintTo(w io.Writer) error {
+	_, err := w.Write(t)
+	return err
+}
+
+func (t text) Close() error { return nil }

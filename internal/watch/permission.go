@@ -1,0 +1,212 @@
+package watch
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/rules"
+	"github.com/livetree/livetree/internal/state"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// A permission is what a watch was last allowed by.
+type permission struct {
+	position uint64          // of the state that the watch was judged on
+	settings *state.Settings // of that state
+	reads    []tree.Path     // what the rules read of it
+	timed    bool            // the rules asked for the time
+}
+
+// judge judges whether the watch may go on in the state that a view shows. Under
+// settings that may be new to the watch, its credential is judged too.
+func (w *Watch) judge(v *state.View, settings bool, p pass) (allowed permission, trace string, err error) {
+	if settings && !w.set.source.Holds(w.who, v.Published) {
+		return permission{}, "", errRevoked
+	}
+	decision, err := p.judge(w, v)
+	return permissionOf(v, decision), decision.Trace, err
+}
+
+// permissionOf returns what a decision on a view that allows is to a watch.
+func permissionOf(v *state.View, d rules.Decision) permission {
+	return permission{position: v.Position, settings: v.Settings, reads: d.Reads, timed: d.UsedNow}
+}
+
+var errRevoked = fault.New(fault.Unauthenticated, "credential is no longer valid")
+
+// ending returns the last event of a watch that cannot go on. It is cancelled if the
+// rules do not allow it any more, or lack its index. What only cannot be read now,
+// because an index is being built perhaps, its client may ask for again.
+func ending(err error) *Event {
+	switch fault.KindOf(err) {
+	case fault.Denied, fault.Invalid:
+		return &Event{Kind: Cancel}
+	case fault.Unauthenticated:
+		return &Event{Kind: Revoked}
+	}
+	return &Event{Kind: End}
+}
+
+// allow sets the permission of a watch. The lock is held, as it is for restOn.
+func (w *Set) allow(watch *Watch, allowed permission) {
+	w.restOn(watch, allowed.reads)
+	watch.permission = allowed
+	watch.timed.Store(allowed.timed)
+}
+
+// restOn changes what the permission of a watch rests on.
+func (w *Set) restOn(watch *Watch, reads []tree.Path) {
+	for _, p := range watch.permission.reads {
+		w.rests.Remove(p, watch)
+	}
+	for _, p := range reads {
+		w.rests.Add(p, watch)
+	}
+	watch.permission.reads = reads
+}
+
+// judge judges again the watches whose permission may have changed with a delivery.
+func (d *dispatcher) judge(del *delivery) {
+	d.judging = 0
+	defer d.forgetVerdicts()
+	if del.lost || d.settings != del.published.Settings {
+		d.settings = del.published.Settings
+		for _, watch := range d.set.allowedOtherwise(del) {
+			d.rejudge(watch, del, true)
+		}
+	}
+	for watch := range d.set.resting(del) {
+		d.rejudge(watch, del, false)
+	}
+}
+
+// concerns reports whether a delivery may change a permission: not if that was judged
+// on the delivery's state or a newer one.
+func (del *delivery) concerns(p permission) bool { return del.published.Position > p.position }
+
+// allowedOtherwise returns the watches that were allowed by other settings than
+// a delivery's, but for those that are to judge themselves.
+func (w *Set) allowedOtherwise(del *delivery) []*Watch {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	var list []*Watch
+	for watch := range w.all {
+		if p := watch.permission; !watch.unjudged && del.concerns(p) && (del.lost || !p.settings.JudgesLike(del.published.Settings)) {
+			list = append(list, watch)
+		}
+	}
+	return list
+}
+
+// resting returns the watches whose permission rests on what a delivery changed, but for
+// those that are to judge themselves.
+func (w *Set) resting(del *delivery) map[*Watch]struct{} {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	found := make(map[*Watch]struct{})
+	add := func(watch *Watch) {
+		if !watch.unjudged && del.concerns(watch.permission) {
+			found[watch] = struct{}{}
+		}
+	}
+	for _, e := range del.effects {
+		for i := range e.parts {
+			if !e.parts[i].same {
+				w.rests.Concerned(e.parts[i].Path, add)
+			}
+		}
+	}
+	return found
+}
+
+// rejudge ends a watch that may not go on after a delivery, or leaves that to the watch.
+func (d *dispatcher) rejudge(watch *Watch, del *delivery, settings bool) {
+	v := d.set.source.View(del.after, del.published)
+	var decision rules.Decision
+	err := errRevoked
+	if !settings || d.set.source.Holds(watch.who, v.Published) {
+		decision, err = d.judgeShared(watch, v)
+	}
+	if errors.Is(err, state.ErrHeavy) {
+		d.set.leaveUnjudged(watch, del)
+		return
+	}
+	if k := watch.key; err == nil && settings && k.filtered && !k.priority {
+		_, err = v.Settings.IndexFor(k.query, k.path)
+	}
+	if !d.set.decided(watch, del, permissionOf(v, decision), err) {
+		return
+	}
+	if err != nil {
+		watch.subscription.Finish(ending(err))
+		return
+	}
+	if len(del.effects) != 1 {
+		// Between two of the changes it might not have been allowed what it is
+		// allowed at the end.
+		watch.subscription.Skip()
+	}
+}
+
+// decided sets the permission that a delivery gave a watch, unless it gave none. It
+// reports false if the watch has a newer one, or is gone: then the delivery does not
+// concern it.
+func (w *Set) decided(watch *Watch, del *delivery, allowed permission, err error) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, ok := w.all[watch]; !ok || !del.concerns(watch.permission) {
+		return false
+	}
+	if err == nil {
+		w.allow(watch, allowed)
+	}
+	return true
+}
+
+// Recheck judges again a watch whose permission rests on the time. It is called now
+// and then.
+func (w *Watch) Recheck() {
+	if !w.timed.Load() || w.finished {
+		return
+	}
+	if err := w.persist(w.tryRecheck); err != nil {
+		w.subscription.Cut(ending(err))
+	}
+}
+
+// tryRecheck is Recheck on the newest view. It reports false if that is too old
+// already.
+func (w *Watch) tryRecheck(p pass) (checked bool, err error) {
+	v := w.set.database.View()
+	defer v.Close()
+	v.Until(w.done)
+	allowed, _, err := w.judge(v, false, p)
+	if err != nil {
+		return false, err
+	}
+	return w.set.restAlsoOn(w, allowed), nil
+}
+
+// restAlsoOn adds what a watch rests on because time has passed. It reports false if
+// changes that the permission does not know of were taken already.
+func (w *Set) restAlsoOn(watch *Watch, allowed permission) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if allowed.position < w.taken {
+		return false
+	}
+	if _, ok := w.all[watch]; !ok {
+		return true
+	}
+	reads := slices.Clone(watch.permission.reads)
+	for _, p := range allowed.reads {
+		if !slices.Contains(reads, p) {
+			reads = append(reads, p)
+		}
+	}
+	if len(reads) > len(watch.permission.reads) {
+		w.restOn(watch, reads)
+	}
+	return true
+}

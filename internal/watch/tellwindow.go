@@ -1,0 +1,210 @@
+package watch
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/livetree/livetree/internal/hub"
+	"github.com/livetree/livetree/internal/state"
+	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// touched returns the keys of the children of p that changes touched; false if
+// one of them replaced the node, or made it an object.
+func touched(p tree.Path, effects []*Effect) (keys []string, ok bool) {
+	seen := make(map[string]bool)
+	ok = true
+	for _, e := range effects {
+		e.around(p, func(part *part) bool {
+			switch {
+			case part.same, part.Priority && part.Path.Contains(p), part.leaves(p):
+				return true
+			case part.Path.Contains(p), part.at != part.Path && part.at.Contains(p):
+				ok = false
+				return false
+			}
+			key, _ := p.Below(part.Path).Cut()
+			if !seen[key] {
+				seen[key] = true
+				keys = append(keys, key)
+			}
+			return true
+		})
+		if !ok {
+			return nil, false
+		}
+	}
+	return keys, true
+}
+
+// leaves reports whether an assignment above p is known to leave what is there as
+// it was.
+func (part *part) leaves(p tree.Path) bool {
+	if !part.known || part.merged || !part.Path.Contains(p) {
+		return false
+	}
+	below := part.Path.Below(p)
+	return tree.Equal(part.before.At(below), part.after.At(below))
+}
+
+// tellWindow publishes what changes are to a filtered watch.
+func (d *dispatcher) tellWindow(at *place, effects []*Effect, del *delivery) {
+	if at.unknown && !d.adopt(at, effects, del) {
+		return
+	}
+	before := d.before(at, del)
+	if before == nil {
+		d.renew(at, del) // what the window is before the delivery is not known
+		return
+	}
+	defer before.Close()
+	keys, ok := touched(at.path, effects)
+	after := d.set.source.View(del.after, del.published)
+	if !ok || len(keys) > d.set.limits.MaxMoved {
+		d.tellWhole(at, after, del)
+		return
+	}
+	m, err := at.window.slide(at.placeKey, before, after, keys)
+	if err != nil {
+		d.renew(at, del)
+		return
+	}
+	when := moment{position: del.published.Position, from: max(del.from(), at.since), to: del.published.Position}
+	messages, ok := d.windowEvents(at, after, effects, m, when)
+	if !ok {
+		at.topic.Skip()
+		return
+	}
+	d.publish(at, d.appendSilent(messages, at, when))
+}
+
+// tellWhole publishes the whole window, as a node that was replaced has it.
+func (d *dispatcher) tellWhole(at *place, after *state.View, del *delivery) {
+	text := &limitedBuffer{left: int(d.set.budget.Limit() / 2)}
+	text.WriteString(`{"path":"/","data":`)
+	window, err := at.newWindow(after, d.set.limits.MaxCounted)
+	if err == nil {
+		err = at.print(text, after)
+	}
+	if errors.Is(err, store.ErrMany) {
+		d.loseWindow(at)
+		return
+	}
+	if err != nil {
+		d.renew(at, del)
+		return
+	}
+	at.window = window
+	text.WriteByte('}')
+	when := moment{position: del.published.Position}
+	d.publish(at, append(d.messages[:0], when.message(Put, text.Bytes(), true)))
+}
+
+// print prints what the window shows in a view.
+func (k placeKey) print(text *limitedBuffer, v *state.View) error {
+	selection, err := v.Select(k.path, k.query, k.form)
+	if err != nil {
+		return err
+	}
+	return errors.Join(selection.PrintTo(text), selection.Close())
+}
+
+// windowEvents returns the events of a window that was moved: first one that
+// takes out what left and brings what entered, then those of the children that
+// stayed. It reports false if they are too large to be kept.
+func (d *dispatcher) windowEvents(at *place, after *state.View, effects []*Effect, m moves, when moment) ([]hub.Message[*Event], bool) {
+	messages := d.messages[:0]
+	if text, err := d.moveText(at, after, m); err != nil {
+		return nil, false
+	} else if text != nil {
+		messages = append(messages, when.message(Patch, text, false))
+	}
+	stays := func(key string) bool {
+		became, ok := m[key]
+		return ok && became == stayed
+	}
+	for _, e := range effects {
+		fragments, ok := e.cut(at.path, at.form)
+		when.position, when.millis = e.Position, e.Millis
+		if ok {
+			messages, ok = d.appendEvents(messages, only(fragments, stays), at.form, when)
+		}
+		if !ok {
+			return nil, false
+		}
+	}
+	for i, m := range messages {
+		// The first is of all changes together, so they end together.
+		m.Message.Last = i == len(messages)-1
+	}
+	return messages, true
+}
+
+// moveText returns the event of the children that left and entered; nil if there
+// are none.
+func (d *dispatcher) moveText(at *place, after *state.View, m moves) ([]byte, error) {
+	text := &limitedBuffer{left: int(d.set.budget.Limit() / 2)}
+	text.WriteString(`{"path":"/","data":`)
+	comma := byte('{')
+	for _, key := range slices.SortedFunc(maps.Keys(m), tree.CompareKeys) {
+		if m[key] != entered && m[key] != left {
+			continue
+		}
+		text.WriteByte(comma)
+		comma = ','
+		text.WriteString(string(append(tree.AppendString(nil, key), ':')))
+		if m[key] == left {
+			text.WriteString("null")
+			continue
+		}
+		printer, err := after.Printer(at.path.Child(key), at.form)
+		if err != nil {
+			return nil, err
+		}
+		if err := errors.Join(printer.PrintTo(text), printer.Close()); err != nil {
+			return nil, err
+		}
+	}
+	if comma == '{' {
+		return nil, nil
+	}
+	text.WriteString("}}")
+	return text.Bytes(), nil
+}
+
+// only returns the fragments about children that are in a window.
+func only(fragments []fragment, shown func(key string) bool) []fragment {
+	kept := fragments[:0]
+	for _, f := range fragments {
+		if key, _ := f.path.Cut(); key != "" {
+			if shown(key) {
+				kept = append(kept, f)
+			}
+			continue
+		}
+		f.members = slices.DeleteFunc(f.members, func(m member) bool { return !shown(m.key) })
+		if len(f.members) > 0 {
+			kept = append(kept, f)
+		}
+	}
+	return kept
+}
+
+// A limitedBuffer is a buffer that refuses to become too large. Its errors come
+// from Write alone, which printers use.
+type limitedBuffer struct {
+	bytes.Buffer
+	left int
+}
+
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	if b.left -= len(p); b.left < 0 {
+		return 0, errLarge
+	}
+	return b.Buffer.Write(p)
+}
+
+var errLarge = errors.New("too large for an event")
