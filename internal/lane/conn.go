@@ -46,6 +46,7 @@ type conn struct {
 	in         [inBytes]byte
 	start, end int // what of it was read and not used yet
 	blanks     int // how many CRs and LFs may come before the next request
+	skipped    int // and how many have come
 
 	request  request
 	response response
@@ -71,7 +72,7 @@ func (c *conn) serve() {
 			continue
 		}
 		if !c.next() {
-			if answered && c.end-c.start < peekBytes {
+			if answered && c.skipped+c.end-c.start < peekBytes {
 				if c.more() {
 					continue
 				}
@@ -92,7 +93,7 @@ func (c *conn) serve() {
 }
 
 // peekBytes is how much net/http waits for before it reads a request that is not the
-// first. Who ends the connection before is told nothing.
+// first, blanks included. Who ends the connection before is told nothing.
 const peekBytes = 4
 
 // more reads on until that is there; false if the connection ends before.
@@ -102,7 +103,7 @@ func (c *conn) more() bool {
 		return false
 	}
 	c.idle()
-	for c.end < peekBytes {
+	for c.skipped+c.end < peekBytes {
 		n, err := c.raw.Read(c.in[c.end:])
 		c.end += n
 		if n == 0 && err != nil {
@@ -185,6 +186,7 @@ func (c *conn) skipBlanks() bool {
 	for c.start < c.end && c.blanks > 0 && (c.in[c.start] == '\r' || c.in[c.start] == '\n') {
 		c.start++
 		c.blanks--
+		c.skipped++
 	}
 	return c.start == c.end
 }
@@ -205,7 +207,7 @@ func (c *conn) next() bool {
 		return false
 	}
 	c.start += i + len(headEnd)
-	c.blanks = 0
+	c.blanks, c.skipped = 0, 0
 	if c.request.http.Method == http.MethodPost {
 		c.blanks = maxBlanks
 	}
