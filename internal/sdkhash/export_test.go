@@ -1,0 +1,4 @@
+package sdkhash
+
+// JSBits is jsBits.
+var JSBits = jsBits
