@@ -109,7 +109,10 @@ func jsNumber(v float64) string {
 }
 
 // A generator makes up trees.
-type generator struct{ *rand.Rand }
+type generator struct {
+	*rand.Rand
+	keys []string // to choose from
+}
 
 func newGenerator(t testing.TB) generator {
 	t.Helper()
@@ -119,7 +122,7 @@ func newGenerator(t testing.TB) generator {
 			t.Logf("seed %d", seed)
 		}
 	})
-	return generator{rand.New(rand.NewPCG(seed, 1))}
+	return generator{rand.New(rand.NewPCG(seed, 1)), keys}
 }
 
 func pick[T any](r *rand.Rand, choices ...T) T { return choices[r.IntN(len(choices))] }
@@ -156,7 +159,7 @@ func (g generator) text(depth int) string {
 	}
 	used := map[string]bool{}
 	for range 1 + g.IntN(6) {
-		if key := pick(g.Rand, keys...); !used[key] {
+		if key := pick(g.Rand, g.keys...); !used[key] {
 			used[key] = true
 			members = append(members, string(tree.AppendString(nil, key))+":"+g.text(depth-1))
 		}
