@@ -5,7 +5,8 @@ import "github.com/livetree/livetree/internal/tree"
 // A comparison says which ranges of a Compound differ from those of a node.
 type comparison struct {
 	differs []bool // by range
-	// differing and total are about how many bytes the ranges of the node take.
+	// differing is about how many bytes the node has in ranges that differ, total in all.
+	// A range in which only the client has something takes none.
 	differing, total int
 	// hidden says that the node has something that is in no range.
 	hidden bool

@@ -1,6 +1,10 @@
 package sdkhash
 
-import "github.com/livetree/livetree/internal/tree"
+import (
+	"slices"
+
+	"github.com/livetree/livetree/internal/tree"
+)
 
 // A Merge is what a client has to do to a run of its ranges: delete its leaves behind
 // From up to and including To, and add those of Value.
@@ -27,7 +31,7 @@ func (c Compound) Merges(n tree.Node) (merges []Merge, ok bool) {
 		return nil, false
 	}
 	found := c.compare(n)
-	if found.hidden || found.differing == 0 || found.differing > found.total/2 {
+	if found.hidden || !slices.Contains(found.differs, true) || found.differing > found.total/2 {
 		return nil, false
 	}
 	return c.merges(n, found.differs), true
