@@ -25,6 +25,7 @@ var livetree = layout{
 		"internal/loopback",
 		"internal/pause",
 		"internal/tree",
+		"internal/sdkhash",
 		"internal/pushid",
 		"internal/query",
 		"internal/rules/expr",
