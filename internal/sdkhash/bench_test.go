@@ -60,3 +60,29 @@ func BenchmarkWriter(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkMerges is for a client that lacks one message of many.
+func BenchmarkMerges(b *testing.B) {
+	text := messages(false)
+	client := decode(b, string(text))
+	e := tree.NewEditor(client)
+	for key := range client.Children() {
+		path, err := tree.ParsePath(key + "/likes")
+		if err != nil {
+			b.Fatal(err)
+		}
+		e.Set(path, tree.LeafNode(tree.IntegerLeaf(-1)))
+		break
+	}
+	server := e.Node()
+	s := splitter{split: func(length int, _ []string) bool { return length > 10<<10 }} // as for 1 MiB
+	hashes, posts := s.finish(snapOf(client))
+	c := compound(b, hashes, posts)
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if merges, ok := c.Merges(server); !ok || len(merges) != 1 {
+			b.Fatalf("%d merges", len(merges))
+		}
+	}
+}

@@ -59,8 +59,8 @@ func (r *ranger) visit(w *walk, l leafAt) {
 		text = append(appendQuoted(text, key), ":("...)
 	}
 	r.begun, r.depth = true, len(w.path)
-	text = appendPriority(text, valueOf(l.priority), quotedForm)
-	r.sum.buf = appendLeaf(text, valueOf(l.leaf), quotedForm)
+	text = appendPriority(text, clientLeafOf(l.priority), quotedForm)
+	r.sum.buf = appendLeaf(text, clientLeafOf(l.leaf), quotedForm)
 	r.bytes += len(r.sum.buf) - before
 	r.sum.flush()
 }
@@ -72,7 +72,7 @@ func (r *ranger) next() {
 		for range r.depth + 1 {
 			r.sum.buf = append(r.sum.buf, ')')
 		}
-		d := r.sum.digest()
+		d := r.sum.raw()
 		hash = d.String()
 	}
 	r.found.total += r.bytes

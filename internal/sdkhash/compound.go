@@ -66,15 +66,7 @@ func appendPost(keys []string, post string) ([]string, bool) {
 }
 
 // comparePaths orders paths by their keys; a path is before those below it.
-func comparePaths(a, b []string) int { return slices.CompareFunc(a, b, compareKeys) }
-
-// compareKeys is tree.CompareKeys; keys of paths that are compared are mostly equal.
-func compareKeys(a, b string) int {
-	if a == b {
-		return 0
-	}
-	return tree.CompareKeys(a, b)
-}
+func comparePaths(a, b []string) int { return slices.CompareFunc(a, b, tree.CompareKeys) }
 
 // post returns the keys of post i, in the memory of keys.
 func (c Compound) post(keys []string, i int) []string {

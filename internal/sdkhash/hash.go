@@ -12,7 +12,7 @@ import (
 // Of returns the hash of n, "" for no data. Server values in it must have been
 // resolved.
 func Of(n tree.Node) string {
-	right, _ := digestsOf(n).sums()
+	right, _ := pairOf(n).sums()
 	return right
 }
 
@@ -21,11 +21,11 @@ func Matches(n tree.Node, hash string) bool {
 	if n.IsNull() || len(hash) != hashBytes {
 		return n.IsNull() && hash == ""
 	}
-	right, js := digestsOf(n).sums()
+	right, js := pairOf(n).sums()
 	return hash == right || hash == js
 }
 
-func digestsOf(n tree.Node) *digests {
+func pairOf(n tree.Node) *pair {
 	h := hashers.Get().(*hasher)
 	defer h.free()
 	d := h.node(n)
@@ -45,36 +45,34 @@ var hashers = sync.Pool{New: func() any { return new(hasher) }}
 
 func (h *hasher) free() {
 	h.open = 0
-	if cap(h.scratch) > 4*sumBytes {
-		h.scratch = nil
-	}
+	h.scratch = emptied(h.scratch)
 	hashers.Put(h)
 }
 
 // node returns the hashes of n. It recurses as deep as n is, which is at most
 // tree.MaxDepth.
-func (h *hasher) node(n tree.Node) digests {
+func (h *hasher) node(n tree.Node) pair {
 	if !n.IsObject() {
-		return h.leaf(valueOf(n.Leaf()), valueOf(n.Priority()))
+		return h.leaf(clientLeafOf(n.Leaf()), clientLeafOf(n.Priority()))
 	}
 	o := h.begin()
-	o.prioritize(valueOf(n.Priority()))
+	o.prioritize(clientLeafOf(n.Priority()))
 	for key, child := range n.Children() {
 		d := h.node(child)
-		o.add(key, valueOf(child.Priority()), &d)
+		o.add(key, clientLeafOf(child.Priority()), &d)
 	}
 	return h.end()
 }
 
 // leaf returns the hashes of a leaf.
-func (h *hasher) leaf(l, priority value) digests {
+func (h *hasher) leaf(l, priority clientLeaf) pair {
 	if l.kind == tree.Null {
-		return digests{}
+		return pair{}
 	}
 	if priority.kind == tree.Null && l.kind == tree.Boolean {
 		return booleans[int(l.number)]
 	}
-	d := digests{data: true, differ: l.differs() || priority.differs()}
+	d := pair{data: true, differ: l.differs() || priority.differs()}
 	h.scratch = appendLeaf(appendPriority(h.scratch[:0], priority, rightForm), l, rightForm)
 	d.right = sha1.Sum(h.scratch)
 	if d.differ {
@@ -85,7 +83,7 @@ func (h *hasher) leaf(l, priority value) digests {
 }
 
 // booleans are the hashes of false and true.
-var booleans = [2]digests{
+var booleans = [2]pair{
 	{right: sha1.Sum([]byte("boolean:false")), data: true},
 	{right: sha1.Sum([]byte("boolean:true")), data: true},
 }
@@ -103,8 +101,8 @@ func (h *hasher) begin() *object {
 func (h *hasher) top() *object { return h.objects[h.open-1] }
 
 // end closes it and returns its hashes.
-func (h *hasher) end() digests {
-	d := h.top().digests()
+func (h *hasher) end() pair {
+	d := h.top().hashes()
 	h.open--
 	return d
 }
@@ -122,13 +120,13 @@ type object struct {
 
 // A ranked child waits for its place among its siblings.
 type ranked struct {
-	digests
+	pair
 	key      string
-	priority value
+	priority clientLeaf
 }
 
 // prioritize gives the object its priority, before any child is added.
-func (o *object) prioritize(priority value) {
+func (o *object) prioritize(priority clientLeaf) {
 	if priority.kind == tree.Null {
 		return
 	}
@@ -142,7 +140,7 @@ func (o *object) prioritize(priority value) {
 
 // add adds a child. Children come in the order of keys. The text of a key and of a
 // priority is kept if there is a priority.
-func (o *object) add(key string, priority value, d *digests) {
+func (o *object) add(key string, priority clientLeaf, d *pair) {
 	switch {
 	case !d.data:
 	case priority.kind == tree.Null:
@@ -155,7 +153,7 @@ func (o *object) add(key string, priority value, d *digests) {
 }
 
 // append appends a child to the text.
-func (o *object) append(key string, d *digests) {
+func (o *object) append(key string, d *pair) {
 	if d.differ && !o.differ {
 		o.differ = true
 		o.js.copyFrom(&o.right)
@@ -172,20 +170,20 @@ func (o *object) append(key string, d *digests) {
 }
 
 // child appends a child as it stands in the text of its parent.
-func (s *sum) child(key string, d *digest) {
+func (s *sum) child(key string, d *raw) {
 	s.buf = append(append(append(s.buf, ':'), key...), ':')
 	s.buf = d.append(s.buf)
 	s.flush()
 }
 
-// digests returns the hashes of the object, and makes it ready for another.
-func (o *object) digests() digests {
+// hashes returns the hashes of the object, and makes it ready for another.
+func (o *object) hashes() pair {
 	o.rank()
-	d := digests{data: o.data}
+	d := pair{data: o.data}
 	if o.data {
-		d.right = o.right.digest()
+		d.right = o.right.raw()
 		if d.differ = o.differ; d.differ {
-			d.js = o.js.digest()
+			d.js = o.js.raw()
 		}
 	}
 	o.reset()
@@ -200,13 +198,13 @@ func (o *object) rank() {
 	}
 	slices.SortStableFunc(o.ranked, func(a, b ranked) int { return comparePriorities(a.priority, b.priority) })
 	for i := range o.ranked {
-		o.append(o.ranked[i].key, &o.ranked[i].digests)
+		o.append(o.ranked[i].key, &o.ranked[i].pair)
 	}
 }
 
 // comparePriorities orders priorities as clients do, to whom integers are doubles:
 // numbers first, then strings.
-func comparePriorities(a, b value) int {
+func comparePriorities(a, b clientLeaf) int {
 	if c := cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.number, b.number)); c != 0 {
 		return c
 	}

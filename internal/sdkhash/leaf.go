@@ -7,15 +7,15 @@ import (
 	"github.com/livetree/livetree/internal/tree"
 )
 
-// A value is a leaf or a priority as clients have it: all numbers are doubles.
-type value struct {
+// A clientLeaf is a leaf, or a priority, as clients have it: all numbers are doubles.
+type clientLeaf struct {
 	kind   tree.Kind // Null, Boolean, Double or String
 	number float64   // 1 for true
 	text   string
 }
 
 // appendLeaf appends a leaf as it is hashed, spelled by a form.
-func appendLeaf(dst []byte, l value, f form) []byte {
+func appendLeaf(dst []byte, l clientLeaf, f form) []byte {
 	switch l.kind {
 	case tree.Boolean:
 		return strconv.AppendBool(append(dst, "boolean:"...), l.number != 0)
@@ -36,7 +36,7 @@ func appendLeaf(dst []byte, l value, f form) []byte {
 }
 
 // appendPriority appends what stands before a node with a priority.
-func appendPriority(dst []byte, priority value, f form) []byte {
+func appendPriority(dst []byte, priority clientLeaf, f form) []byte {
 	if priority.kind == tree.Null {
 		return dst
 	}
@@ -54,7 +54,7 @@ const (
 )
 
 // differs reports whether the JavaScript SDK spells l in a way of its own.
-func (l value) differs() bool {
+func (l clientLeaf) differs() bool {
 	return l.kind == tree.Double && jsBits(l.number) != math.Float64bits(l.number)
 }
 
@@ -81,22 +81,22 @@ func appendQuoted(dst []byte, text string) []byte {
 	return append(append(dst, text[start:]...), '"')
 }
 
-// valueOf returns l as a value; server values must have been resolved.
-func valueOf(l tree.Leaf) value {
+// clientLeafOf returns l as clients have it; server values must have been resolved.
+func clientLeafOf(l tree.Leaf) clientLeaf {
 	switch l.Kind() {
 	case tree.Boolean:
-		return booleanValue(l.Bool())
+		return booleanLeaf(l.Bool())
 	case tree.Integer, tree.Double:
-		return value{kind: tree.Double, number: l.Float()}
+		return clientLeaf{kind: tree.Double, number: l.Float()}
 	case tree.String:
-		return value{kind: tree.String, text: l.Text()}
+		return clientLeaf{kind: tree.String, text: l.Text()}
 	}
-	return value{}
+	return clientLeaf{}
 }
 
-func booleanValue(b bool) value {
+func booleanLeaf(b bool) clientLeaf {
 	if b {
-		return value{kind: tree.Boolean, number: 1}
+		return clientLeaf{kind: tree.Boolean, number: 1}
 	}
-	return value{kind: tree.Boolean}
+	return clientLeaf{kind: tree.Boolean}
 }

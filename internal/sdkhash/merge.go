@@ -122,7 +122,7 @@ func (m *merger) visit(w *walk, l leafAt) {
 	case w.index >= first:
 		m.lone = l.own && (!value.begun || w.shared < len(w.path)-1)
 		value.add(w, l)
-	case w.index == first-1 && !l.priority.IsNull() && comparePaths(w.path, w.post) == 0:
+	case w.index == first-1 && !l.priority.IsNull() && w.isAtPost():
 		// The client takes the priority of the leaf at From for a child of it, which is
 		// behind From, and would delete it.
 		value.add(w, l)

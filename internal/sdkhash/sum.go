@@ -17,10 +17,17 @@ type sum struct {
 // sumBytes is how much is gathered before it is hashed.
 const sumBytes = 4 << 10
 
-func (s *sum) reset() { s.buf, s.begun = s.buf[:0], false }
+// reset makes s ready for another text.
+func (s *sum) reset() { s.buf, s.begun = emptied(s.buf), false }
 
-// isEmpty reports whether no text was appended.
-func (s *sum) isEmpty() bool { return len(s.buf) == 0 && !s.begun }
+// emptied returns buf without what is in it, and nothing if a long string has made it
+// large.
+func emptied(buf []byte) []byte {
+	if cap(buf) > 4*sumBytes {
+		return nil
+	}
+	return buf[:0]
+}
 
 // flush hashes what was appended if it is much. It is called after each piece.
 func (s *sum) flush() {
@@ -34,19 +41,16 @@ func (s *sum) flush() {
 	}
 	s.begun = true
 	s.state.Write(s.buf) // never fails
-	s.buf = s.buf[:0]
-	if cap(s.buf) > 4*sumBytes {
-		s.buf = nil // a long string went through
-	}
+	s.buf = emptied(s.buf)
 }
 
-// digest returns the hash of all that was appended.
-func (s *sum) digest() digest {
+// raw returns the hash of all that was appended.
+func (s *sum) raw() raw {
 	if !s.begun {
 		return sha1.Sum(s.buf)
 	}
 	s.state.Write(s.buf)
-	return digest(s.state.Sum(nil))
+	return raw(s.state.Sum(nil))
 }
 
 // copyFrom makes s a sum of the same text as from.
@@ -62,20 +66,20 @@ func (s *sum) copyFrom(from *sum) {
 	s.state = state
 }
 
-// A digest is a hash before it is spelled in base64.
-type digest [sha1.Size]byte
+// A raw is a hash before it is spelled in base64.
+type raw [sha1.Size]byte
 
-func (d *digest) append(dst []byte) []byte { return base64.StdEncoding.AppendEncode(dst, d[:]) }
+func (r *raw) append(dst []byte) []byte { return base64.StdEncoding.AppendEncode(dst, r[:]) }
 
-func (d *digest) String() string { return base64.StdEncoding.EncodeToString(d[:]) }
+func (r *raw) String() string { return base64.StdEncoding.EncodeToString(r[:]) }
 
 // hashBytes is the length of a hash.
 const hashBytes = 28
 
-// digests are the hashes of a node in both forms of numbers.
-type digests struct {
-	right digest
-	js    digest // only if they differ
+// A pair is the hash of a node in both forms of numbers.
+type pair struct {
+	right raw
+	js    raw // only if they differ
 	// differ says that some number in the node has two forms.
 	differ bool
 	// data says that there is a node.
@@ -83,7 +87,7 @@ type digests struct {
 }
 
 // sums returns the hashes as clients spell them.
-func (d *digests) sums() (right, js string) {
+func (d *pair) sums() (right, js string) {
 	switch {
 	case !d.data:
 		return "", ""

@@ -13,6 +13,7 @@ type walk struct {
 	shared int      // how many of its keys it has in common with the leaf before
 	index  int      // the range that it is in
 	post   []string // the keys of that range's post
+	common int      // how many keys the path and the post have in common
 	// hidden says that some object has a priority that is in no range.
 	hidden bool
 }
@@ -55,19 +56,46 @@ func (w *walk) node(n tree.Node) {
 	w.hidden = w.hidden || waits
 }
 
-func (w *walk) enter(key string) { w.path = append(w.path, key) }
+func (w *walk) enter(key string) {
+	w.path = append(w.path, key)
+	if n := len(w.path); w.common == n-1 && n <= len(w.post) && w.post[n-1] == key {
+		w.common = n
+	}
+}
 
 func (w *walk) leave() {
 	w.path = w.path[:len(w.path)-1]
 	w.shared = min(w.shared, len(w.path))
+	w.common = min(w.common, len(w.path))
 }
 
 // leaf finds the range of a leaf and visits it.
 func (w *walk) leaf(l leafAt) {
-	for w.index < len(w.compound.posts) && comparePaths(w.path, w.post) > 0 {
+	for w.index < len(w.compound.posts) && w.isBehindPost() {
 		w.index++
 		w.post = w.compound.post(w.post, w.index)
+		w.common = 0
+		for w.common < min(len(w.path), len(w.post)) && w.path[w.common] == w.post[w.common] {
+			w.common++
+		}
 	}
 	w.visit(w, l)
 	w.shared = len(w.path)
+}
+
+// isBehindPost reports whether the path is behind the post. It does not compare the keys
+// that they have in common again for every leaf: these may be long.
+func (w *walk) isBehindPost() bool {
+	switch w.common {
+	case len(w.path):
+		return false // at the post, or above it
+	case len(w.post):
+		return true // below it
+	}
+	return tree.CompareKeys(w.path[w.common], w.post[w.common]) > 0
+}
+
+// isAtPost reports whether the current leaf is the one that the post names.
+func (w *walk) isAtPost() bool {
+	return w.index < len(w.compound.posts) && w.common == len(w.path) && w.common == len(w.post)
 }

@@ -31,7 +31,7 @@ type Writer struct {
 	err    error
 	expect expectation
 	levels []level // one for each open object
-	root   digests
+	root   pair
 }
 
 // An expectation is what may come next.
@@ -50,8 +50,8 @@ const (
 type level struct {
 	role     role
 	key      []byte // of the child that is read
-	priority value
-	leaf     value
+	priority clientLeaf
+	leaf     clientLeaf
 	isLeaf   bool
 	members  int
 }
@@ -129,7 +129,7 @@ func (w *Writer) take(t token) error {
 	case w.expect == aValue && t.kind == '{':
 		return w.open()
 	case w.expect == aValue && t.kind == stringToken:
-		return w.leaf(value{kind: tree.String, text: borrow(t.text)})
+		return w.leaf(clientLeaf{kind: tree.String, text: borrow(t.text)})
 	case w.expect == aValue && t.kind == wordToken:
 		l, err := readWord(t.text)
 		if err != nil {
@@ -190,16 +190,16 @@ func (w *Writer) member(key []byte) error {
 }
 
 // leaf takes a value that is no object.
-func (w *Writer) leaf(l value) error {
+func (w *Writer) leaf(l clientLeaf) error {
 	if len(w.levels) == 0 {
-		w.finish(w.hasher.leaf(l, value{}))
+		w.finish(w.hasher.leaf(l, clientLeaf{}))
 		return nil
 	}
 	w.expect = aCommaOrEnd
 	o := w.top()
 	if o.role == child {
-		d := w.hasher.leaf(l, value{})
-		w.hasher.top().add(borrow(o.key), value{}, &d)
+		d := w.hasher.leaf(l, clientLeaf{})
+		w.hasher.top().add(borrow(o.key), clientLeaf{}, &d)
 		return nil
 	}
 	l.text = strings.Clone(l.text)
@@ -237,28 +237,28 @@ func (w *Writer) shut() {
 	w.hasher.top().add(key, o.priority, &d)
 }
 
-func (w *Writer) finish(d digests) {
+func (w *Writer) finish(d pair) {
 	w.root, w.expect = d, noMore
 	w.hasher.free()
 	w.hasher = nil
 }
 
 // readWord reads a number, true, false or null.
-func readWord(text []byte) (value, error) {
+func readWord(text []byte) (clientLeaf, error) {
 	switch string(text) {
 	case "null":
-		return value{}, nil
+		return clientLeaf{}, nil
 	case "true", "false":
-		return booleanValue(text[0] == 't'), nil
+		return booleanLeaf(text[0] == 't'), nil
 	}
 	number, ok := smallInteger(text)
 	if !ok {
 		var err error
 		if number, err = strconv.ParseFloat(borrow(text), 64); err != nil || math.IsNaN(number) {
-			return value{}, fmt.Errorf("%w: the number %.40q", errText, text)
+			return clientLeaf{}, fmt.Errorf("%w: the number %.40q", errText, text)
 		}
 	}
-	return value{kind: tree.Double, number: number + 0}, nil // + 0: there is no -0
+	return clientLeaf{kind: tree.Double, number: number + 0}, nil // + 0: there is no -0
 }
 
 // smallInteger reads an integer of up to 15 digits, which any double holds.
