@@ -42,6 +42,7 @@ var livetree = layout{
 		"internal/state",
 		"internal/watch",
 		"internal/engine",
+		"internal/audience",
 		"internal/catalog",
 		"internal/cluster",
 		"internal/exchange",

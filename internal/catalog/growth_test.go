@@ -244,9 +244,9 @@ func growResume(t *testing.T, n int) func() {
 			if !ok {
 				break
 			}
-			if e.Data != nil {
-				_ = e.Data.PrintTo(io.Discard)
-				_ = e.Data.Close()
+			if e.Content != nil {
+				_ = e.Content.PrintTo(io.Discard)
+				_ = e.Content.Close()
 			}
 		}
 		w.Close()

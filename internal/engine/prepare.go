@@ -57,7 +57,7 @@ func (w *writer) prepareAbove(task *task, minBytes int) (trace string, err error
 	}
 	p := &prepared{position: published.Position, settings: published.Settings}
 	p.restOn(task.request.Increments()...)
-	if task.request.IfMatch != "" {
+	if task.request.IfMatch != "" || task.request.IfHash != nil {
 		p.restOn(task.request.At)
 	}
 	t := view.Tree(w.db.source.ID).Until(task.gone)

@@ -38,6 +38,8 @@ type task struct {
 	// shared says that others may have the task: it is queued, or not done.
 	// When the client does not wait any longer, it is garbage.
 	shared bool
+	// submitted, if not nil, has the task answered there instead of by done.
+	submitted *Submitted
 
 	commit Commit
 	err    error
@@ -110,6 +112,10 @@ func (t *task) Visible() {
 	if t.revision.rows != nil {
 		// This is not left to the client that changed the settings: it may have gone.
 		t.database.indexer.start()
+	}
+	if t.submitted != nil {
+		t.submitted.end()
+		return
 	}
 	t.done <- struct{}{}
 }

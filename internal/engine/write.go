@@ -22,6 +22,8 @@ type Request struct {
 	Push bool
 	// IfMatch, if not empty, is the ETag that the node at At must have.
 	IfMatch string
+	// IfHash, if not nil, is the hash of package sdkhash that it must have.
+	IfHash *string
 	// Who asks.
 	Who auth.Identity
 
@@ -194,7 +196,7 @@ func (w *writer) enqueue(task *task) error {
 // do decides about a task and commits it. Whatever comes out is told when
 // what it was decided on is durable.
 func (w *writer) do(task *task) {
-	task.commit, task.err = w.decide(task)
+	task.commit, task.err = w.decideInChain(task)
 	if task.err == nil && (task.commit.Position > 0 || task.request.drop) {
 		err := w.apply(task)
 		if err == nil {
@@ -337,7 +339,7 @@ func (w *writer) judge(t store.Tree, settings *state.Settings, req Request, e st
 	if err != nil {
 		return j, err
 	}
-	if req.IfMatch == "" {
+	if req.IfMatch == "" && req.IfHash == nil {
 		return j, nil
 	}
 	// Whether an ETag matches tells about what is there. For those who may not read
@@ -350,11 +352,23 @@ func (w *writer) judge(t store.Tree, settings *state.Settings, req Request, e st
 	if err != nil {
 		return j, err
 	}
+	return j, w.match(t, req, e)
+}
+
+// match compares a node with what the client takes it for.
+func (w *writer) match(t store.Tree, req Request, e state.Effort) error {
+	if req.IfHash != nil {
+		ok, err := w.db.source.HasHash(t, req.At, *req.IfHash, e.Bytes)
+		if err == nil && !ok {
+			err = errMismatch
+		}
+		return err
+	}
 	tag, err := w.db.source.ETag(t, req.At, e.Bytes)
 	if err == nil && tag != req.IfMatch {
 		err = errMismatch
 	}
-	return j, err
+	return err
 }
 
 var errMismatch = fault.New(fault.Precondition, "the ETag does not match")

@@ -16,7 +16,13 @@ type OpenFunc func(*store.Store, store.ID, engine.Options) (*engine.Database, er
 
 // OpenTiny is engine.Open with limits so tiny that ordinary writes exceed them.
 func OpenTiny(s *store.Store, id store.ID, opts engine.Options) (*engine.Database, error) {
-	opts.Limits = &engine.Limits{
+	opts.Limits = TinyLimits()
+	return engine.Open(s, id, opts)
+}
+
+// TinyLimits returns limits so tiny that ordinary writes exceed them.
+func TinyLimits() *engine.Limits {
+	return &engine.Limits{
 		MaxQueued:     16,
 		HeavyBytes:    64,
 		HeavyPaths:    2,
@@ -37,7 +43,6 @@ func OpenTiny(s *store.Store, id store.ID, opts engine.Options) (*engine.Databas
 			Resume:          watch.ResumeBound{Rows: 8, Bytes: 2 << 10, Told: 4, Kept: 256},
 		},
 	}
-	return engine.Open(s, id, opts)
 }
 
 // WaitForIndexes returns when no index is being built or dropped.

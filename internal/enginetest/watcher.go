@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/livetree/livetree/internal/query"
+	"github.com/livetree/livetree/internal/tree"
 	"github.com/livetree/livetree/internal/watch"
 )
 
@@ -27,7 +28,7 @@ func (f *Fixture) Watch(req watch.Request) *Watcher {
 	f.T.Helper()
 	w := f.Begin(req)
 	e, ok := w.Next()
-	if !ok || e.Kind != watch.Put || e.Data == nil {
+	if !ok || e.Kind != watch.Put || e.Content == nil {
 		f.T.Fatalf("the first event of %s is %v", req.Path, Describe(f.T, e))
 	}
 	Describe(f.T, e) // closes it
@@ -71,21 +72,30 @@ func Filtered(t testing.TB, at, parameters string) watch.Request {
 	return req
 }
 
+// Text returns a change with its place, as streams tell it; nil for any other event.
+func Text(e *watch.Event) []byte {
+	if e.Kind > watch.Patch {
+		return nil
+	}
+	text := tree.AppendString([]byte(`{"path":`), e.Path.String())
+	return append(append(append(text, `,"data":`...), e.Value...), '}')
+}
+
 // Describe returns an event as text. It prints and closes its data.
 func Describe(t testing.TB, e *watch.Event) string {
 	t.Helper()
 	if e == nil {
 		return "none"
 	}
-	kind := [...]string{"put", "patch", "cancel", "auth_revoked", "end"}[e.Kind]
-	if e.Data == nil {
-		return strings.TrimSpace(kind + " " + string(e.Text))
+	kind := [...]string{"put", "patch", "ranges", "cancel", "auth_revoked", "end"}[e.Kind]
+	if e.Content == nil {
+		return strings.TrimSpace(kind + " " + string(Text(e)))
 	}
 	var data bytes.Buffer
-	if err := e.Data.PrintTo(&data); err != nil {
+	if err := e.Content.PrintTo(&data); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Data.Close(); err != nil {
+	if err := e.Content.Close(); err != nil {
 		t.Fatal(err)
 	}
 	return fmt.Sprintf(`first {"path":"/","data":%s}`, &data)

@@ -75,7 +75,7 @@ func (o *Operations) Record(op Operation) {
 		return
 	}
 	text := op.appendLog(nil)
-	e := &watch.Event{Kind: watch.Put, Text: text}
+	e := &watch.Event{Kind: watch.Put, Value: text}
 	e.Frame(func(*watch.Event) []byte { return text })
 	topic.Publish(hub.Message[*watch.Event]{Message: e, Bytes: len(text) + 100})
 	topic.Wake(nil)

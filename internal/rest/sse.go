@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/livetree/livetree/internal/tree"
 	"github.com/livetree/livetree/internal/watch"
 )
 
@@ -23,10 +24,12 @@ func encodeFrame(e *watch.Event) []byte {
 	if e.Kind == watch.Patch {
 		name = "patch"
 	}
-	frame := make([]byte, 0, len(e.Text)+24)
+	frame := make([]byte, 0, len(e.Value)+e.Path.Bytes()+48)
 	frame = append(append(frame, "event: "...), name...)
-	frame = append(append(frame, "\ndata: "...), e.Text...)
-	return append(frame, "\n\n"...)
+	frame = append(frame, "\ndata: {\"path\":"...)
+	frame = tree.AppendString(frame, e.Path.String())
+	frame = append(append(frame, `,"data":`...), e.Value...)
+	return append(frame, "}\n\n"...)
 }
 
 // appendID appends the field that names a position, which stands in front of the

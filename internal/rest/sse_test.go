@@ -7,7 +7,7 @@ import (
 	"github.com/livetree/livetree/internal/watch"
 )
 
-var frameEvent = watch.Event{Kind: watch.Put, Text: bytes.Repeat([]byte("x"), 200)}
+var frameEvent = watch.Event{Kind: watch.Put, Value: bytes.Repeat([]byte("x"), 200)}
 
 // TestFrameAllocatesOnce: it is made once for all streams that are told the same.
 func TestFrameAllocatesOnce(t *testing.T) {

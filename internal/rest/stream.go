@@ -233,12 +233,12 @@ func (s *stream) tell() (ended string) {
 // tellEvent sends an event behind what was gathered, or gathers it, too.
 func (s *stream) tellEvent(out []byte, e *watch.Event) (gathered []byte, ended string) {
 	s.streams.sent(e, s.now)
-	if e.Data != nil {
+	if e.Content != nil {
 		if len(out) > 0 {
 			ended = s.flush(out)
 		}
 		if ended != "" {
-			_ = e.Data.Close()
+			_ = e.Content.Close()
 			return nil, ended
 		}
 		s.begun = true
@@ -297,8 +297,8 @@ func (s *stream) print(e *watch.Event) (ended string) {
 		w.buf = appendID(w.buf, s.epoch, e.Position)
 	}
 	w.buf = append(w.buf, putHead...)
-	err := e.Data.PrintTo(w)
-	_ = e.Data.Close()
+	err := e.Content.PrintTo(w)
+	_ = e.Content.Close()
 	if errors.Is(err, state.ErrUnwanted) {
 		return endedByClient
 	}

@@ -9,6 +9,7 @@ import (
 	"hash"
 	"math"
 
+	"github.com/livetree/livetree/internal/sdkhash"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -84,4 +85,19 @@ func (w *hashWriter) tag() string {
 		return NullETag
 	}
 	return base64.RawURLEncoding.EncodeToString(w.hash.Sum(nil)[:20])
+}
+
+// HasHash reports whether a node has a hash of package sdkhash. It fails with ErrHeavy
+// when the node takes more than limit bytes.
+func (s *Source) HasHash(t store.Tree, p tree.Path, hash string, limit int) (bool, error) {
+	text := sdkhash.NewWriter(int64(limit))
+	err := t.Print(text, p, tree.Export)
+	if errors.Is(err, sdkhash.ErrTooLarge) {
+		return false, ErrHeavy
+	}
+	if err != nil {
+		return false, err
+	}
+	right, js, err := text.Sums()
+	return hash == right || hash == js, err
 }

@@ -47,11 +47,12 @@ type verdictKey struct {
 // judgeShared judges a watch on the view of a delivery, or says what was found for another
 // one like it. It fails with state.ErrHeavy if the dispatcher has not enough steps.
 func (d *dispatcher) judgeShared(watch *Watch, v *state.View) (rules.Decision, error) {
-	if watch.who.Admin {
+	who := *watch.who.Load()
+	if who.Admin {
 		return rules.Decision{}, v.Exists()
 	}
 	d.judging += rejudgeSteps
-	key := verdictKey{watch.place, watch.who.Auth}
+	key := verdictKey{watch.place, who.Auth}
 	if found, ok := d.verdicts[key]; ok {
 		return found.decision, found.err
 	}
@@ -60,7 +61,7 @@ func (d *dispatcher) judgeShared(watch *Watch, v *state.View) (rules.Decision, e
 		return rules.Decision{}, state.ErrHeavy
 	}
 	var found verdict
-	found.decision, found.err = v.JudgeRead(watch.who, watch.key.path, watch.key.filter(), steps)
+	found.decision, found.err = v.JudgeRead(who, watch.key.path, watch.key.filter(), steps)
 	d.judging += found.decision.Steps
 	if d.verdicts == nil {
 		d.verdicts = make(map[verdictKey]verdict)
@@ -210,13 +211,14 @@ func (b *RejudgeBound) atGate() pass { return pass{steps: b.Gate, gated: true} }
 // judge judges the read of a watch, or says what was found for another one like it in the
 // same state.
 func (p pass) judge(w *Watch, v *state.View) (rules.Decision, error) {
+	who := *w.who.Load()
 	if p.user == nil {
-		return v.JudgeRead(w.who, w.key.path, w.key.filter(), p.steps)
+		return v.JudgeRead(who, w.key.path, w.key.filter(), p.steps)
 	}
-	key, u := verdictKey{w.place, w.who.Auth}, p.user
+	key, u := verdictKey{w.place, who.Auth}, p.user
 	if u.key != key || u.state != v.Published || !u.last.stands() {
 		u.key, u.state = key, v.Published
-		u.last.decision, u.last.err = v.JudgeRead(w.who, w.key.path, w.key.filter(), p.steps)
+		u.last.decision, u.last.err = v.JudgeRead(who, w.key.path, w.key.filter(), p.steps)
 	}
 	return u.last.decision, u.last.err
 }
@@ -238,7 +240,7 @@ func (w *Watch) persist(try func(pass) (done bool, err error)) error {
 		done, err := try(p)
 		switch {
 		case p.user == nil && errors.Is(err, state.ErrHeavy):
-			if p.user, err = w.set.aside.enter(w.who, w.done); err != nil {
+			if p.user, err = w.set.aside.enter(*w.who.Load(), w.done); err != nil {
 				return err
 			}
 			defer w.set.aside.leave(p.user)

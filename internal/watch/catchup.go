@@ -179,11 +179,11 @@ func (b *backlog) add(c tree.Change) {
 	}
 	b.behind = c.Position
 	form := b.watch.key.form
-	fragments, _ := unobserved(c).cut(b.watch.key.path, form) // follows has seen to the rest
+	fragments, _ := unobserved(c).cutFor(b.watch.key) // follows has seen to the rest
 	for i := range fragments {
 		f := &fragments[i]
-		text, _ := f.encode(form, 1<<30) // what is in the log is small
-		e := &Event{Kind: f.kind(), Text: text, Position: c.Position, Last: i == len(fragments)-1}
+		value, _ := f.encode(form, 1<<30) // what is in the log is small
+		e := &Event{Kind: f.kind(), Path: f.path, Value: value, Position: c.Position, Last: i == len(fragments)-1}
 		b.events = append(b.events, e)
 		b.room -= e.bytes()
 	}

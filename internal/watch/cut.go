@@ -155,16 +155,13 @@ func (c *cutter) ordered() []fragment {
 	return append(append(ordered, deletes...), c.priorities...)
 }
 
-// encode returns the text of the event; false if it is longer than limit.
+// encode returns the value of the event; false if it is longer than limit.
 func (f *fragment) encode(form tree.Form, limit int) (text []byte, ok bool) {
-	text = tree.AppendString([]byte(`{"path":`), f.path.String())
-	text = append(text, `,"data":`...)
 	switch {
 	case f.priority:
-		return f.appendPriority(text, form), true
+		return f.appendPriority(nil, form), true
 	case !f.patch:
-		text, ok = appendWithin(text, f.node, form, limit)
-		return append(text, '}'), ok
+		return appendWithin(nil, f.node, form, limit)
 	}
 	text = append(text, '{')
 	for i, m := range f.members {
@@ -176,16 +173,16 @@ func (f *fragment) encode(form tree.Form, limit int) (text []byte, ok bool) {
 			return nil, false
 		}
 	}
-	return append(text, "}}"...), true
+	return append(text, '}'), true
 }
 
 // appendPriority appends the data of a patch of a priority. The plain form shows no
 // priorities: there, the patch names nothing, and says only where it was.
 func (f *fragment) appendPriority(text []byte, form tree.Form) []byte {
 	if form != tree.Export {
-		return append(text, "{}}"...)
+		return append(text, "{}"...)
 	}
-	return append(tree.AppendLeaf(append(text, `{".priority":`...), f.node.Leaf()), "}}"...)
+	return append(tree.AppendLeaf(append(text, `{".priority":`...), f.node.Leaf()), '}')
 }
 
 // appendWithin appends a node unless the whole text would be longer than limit.

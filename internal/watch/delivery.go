@@ -69,14 +69,17 @@ func (q *queue) opened() *delivery {
 // visible adds a commit. When the newest of its group was added, the dispatcher has
 // something to do.
 func (q *queue) visible(c tree.Change, e *Effect, next *state.Published) {
+	published := q.set.database.Published()
+	whole := next == published
+	if !q.set.Any() && whole {
+		defer q.set.order.Load().reach(published.Position) // nobody is to be told
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
 		q.forget(e)
 		return
 	}
-	published := q.set.database.Published()
-	whole := next == published
 	if q.set.Any() {
 		q.add(c, e)
 	} else {

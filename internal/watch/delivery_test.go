@@ -137,14 +137,14 @@ func (w *deliveryWatch) take() error {
 		if e.Kind > watch.Patch {
 			return fmt.Errorf("it has ended: %s", describe(w.f.T, e))
 		}
-		if e.Data == nil {
-			if err := w.cache.apply(e.Kind == watch.Patch, e.Text); err != nil {
+		if e.Content == nil {
+			if err := w.cache.apply(e.Kind == watch.Patch, enginetest.Text(e)); err != nil {
 				return err
 			}
 			continue
 		}
 		var text bytes.Buffer
-		if err := errors.Join(e.Data.PrintTo(&text), e.Data.Close()); err != nil {
+		if err := errors.Join(e.Content.PrintTo(&text), e.Content.Close()); err != nil {
 			return err
 		}
 		value, err := parseJSON(text.Bytes())

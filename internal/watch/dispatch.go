@@ -43,8 +43,10 @@ func (d *dispatcher) run() {
 
 // dispatch takes a delivery and hands it on.
 func (d *dispatcher) dispatch(del *delivery) {
+	d.set.order.Load().hand()
 	d.set.take(del)
 	d.handOn(del)
+	d.set.order.Load().reach(del.published.Position)
 }
 
 // handOn ends the watches that may not see a delivery, and then publishes its events.
@@ -111,6 +113,7 @@ func (w *Set) concerned(del *delivery) map[*place][]*Effect {
 
 // tell publishes what changes are at a place.
 func (d *dispatcher) tell(at *place, effects []*Effect, del *delivery) {
+	at.touched.Store(del.published.Position)
 	switch {
 	case at.priority && at.filtered: // a priority has no children to select
 		return
@@ -123,7 +126,7 @@ func (d *dispatcher) tell(at *place, effects []*Effect, del *delivery) {
 	}
 	messages := d.messages[:0]
 	for _, e := range effects {
-		fragments, ok := e.cut(at.path, at.form)
+		fragments, ok := e.cutFor(at.placeKey)
 		if ok {
 			messages, ok = d.appendEvents(messages, fragments, at.form, moment{position: e.Position, millis: e.Millis})
 		}
@@ -143,8 +146,10 @@ type moment struct {
 }
 
 // message returns an event to be published.
-func (when moment) message(kind EventKind, text []byte, last bool) hub.Message[*Event] {
-	e := &Event{Kind: kind, Text: text, Position: when.position, Last: last, Millis: when.millis, from: when.from, to: when.to}
+func (when moment) message(kind EventKind, at tree.Path, value []byte, last bool) hub.Message[*Event] {
+	e := &Event{
+		Kind: kind, Path: at, Value: value, Position: when.position, Last: last, Millis: when.millis, from: when.from, to: when.to,
+	}
 	return hub.Message[*Event]{Message: e, Bytes: e.bytes()}
 }
 
@@ -154,11 +159,11 @@ func (d *dispatcher) appendEvents(messages []hub.Message[*Event], fragments []fr
 	limit := int(d.set.budget.Limit() / 2)
 	for i := range fragments {
 		f := &fragments[i]
-		text, ok := f.encode(form, limit)
+		value, ok := f.encode(form, limit)
 		if !ok {
 			return nil, false
 		}
-		messages = append(messages, when.message(f.kind(), text, i == len(fragments)-1))
+		messages = append(messages, when.message(f.kind(), f.path, value, i == len(fragments)-1))
 	}
 	return messages, true
 }
@@ -188,8 +193,7 @@ func (d *dispatcher) tellPriority(at *place, del *delivery) {
 		return
 	}
 	at.window.priority = priority
-	text := append(tree.AppendLeaf([]byte(`{"path":"/","data":`), priority), '}')
-	d.publish(at, append(messages, when.message(Put, text, true)))
+	d.publish(at, append(messages, when.message(Put, tree.Path{}, tree.AppendLeaf(nil, priority), true)))
 }
 
 // appendSilent adds an event that makes watches look again that began in the
@@ -200,12 +204,13 @@ func (d *dispatcher) appendSilent(messages []hub.Message[*Event], at *place, whe
 		return messages
 	}
 	when.to = when.position
-	return append(messages, when.message(silent, nil, true))
+	return append(messages, when.message(silent, tree.Path{}, nil, true))
 }
 
 // renew has all watches of a place read it again, as of a delivery or later. If the
 // window is large, one of them is to measure it.
 func (d *dispatcher) renew(at *place, del *delivery) {
+	at.touched.Store(del.published.Position)
 	if d.set.isWanted(at) {
 		at.topic.Skip()
 		return

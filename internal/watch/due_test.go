@@ -89,7 +89,7 @@ func (v *viewer) claim(e *watch.Event) {
 	case e.Kind == watch.Cancel:
 		v.claims = append(v.claims, claim{v.begun + 1, v.position(), true, "cancelled"})
 	case e.Kind > watch.Patch:
-	case e.Data != nil:
+	case e.Content != nil:
 		if !v.saw {
 			v.begun = e.Position
 		}

@@ -3,6 +3,9 @@ package watch
 import (
 	"io"
 	"sync/atomic"
+
+	"github.com/livetree/livetree/internal/sdkhash"
+	"github.com/livetree/livetree/internal/tree"
 )
 
 // An EventKind is what an event says.
@@ -13,6 +16,9 @@ const (
 	Put EventKind = iota
 	// Patch: replace those children of what is at the path that are named.
 	Patch
+	// Ranges: replace those ranges of what is at the place that are named. It is the first
+	// event of a watch whose client knows something already.
+	Ranges
 	// Cancel: the rules no longer allow the watch. It is over.
 	Cancel
 	// Revoked: the credential is no longer good. It is over.
@@ -28,11 +34,15 @@ const (
 // An Event is what a watch is told. Events are shared and must not be changed.
 type Event struct {
 	Kind EventKind
-	// Text is {"path":…,"data":…}, of a Put or a Patch.
-	Text []byte
-	// Data, if not nil, prints the data of a Put at / in place of Text. It must be
+	// Path is where the change is, as seen from the place that is watched, and Value what
+	// is there now, as JSON, of a Put or a Patch.
+	Path  tree.Path
+	Value []byte
+	// Content, if not nil, prints the value of a Put at the place itself. It must be
 	// closed.
-	Data Content
+	Content Content
+	// Merges are those of Ranges.
+	Merges []sdkhash.Merge
 	// Position is that of the commit. Last says that no further event of it comes.
 	Position uint64
 	Last     bool
@@ -66,7 +76,7 @@ func (e *Event) Frame(encode func(*Event) []byte) []byte {
 // bytes returns about how much memory the event takes, when it was framed.
 func (e *Event) bytes() int {
 	const eventBytes = 160
-	return eventBytes + 2*len(e.Text)
+	return eventBytes + 2*len(e.Value) + e.Path.Bytes()
 }
 
 // A text is content in memory.

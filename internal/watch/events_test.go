@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 	"github.com/livetree/livetree/internal/watch"
@@ -281,7 +282,7 @@ func TestWindowOfAPriority(t *testing.T) {
 func TestPositions(t *testing.T) {
 	f := open(t, store.Options{})
 	w := f.Begin(whole(t, "/"))
-	if e, _ := w.Next(); e.Position != 0 || !e.Last || e.Data.Close() != nil {
+	if e, _ := w.Next(); e.Position != 0 || !e.Last || e.Content.Close() != nil {
 		t.Errorf("the first event is of %d", e.Position)
 	}
 	one := f.Do(`PATCH / {"a/b":1,"c/d":2}`)
@@ -300,7 +301,7 @@ func TestFramesAreShared(t *testing.T) {
 	f.Do(`PUT /x 1`)
 	f.WaitForWatches()
 	calls := 0
-	encode := func(e *watch.Event) []byte { calls++; return e.Text }
+	encode := func(e *watch.Event) []byte { calls++; return enginetest.Text(e) }
 	first, _ := a.Next()
 	second, _ := b.Next()
 	if first != second || &first.Frame(encode)[0] != &second.Frame(encode)[0] || calls != 1 {

@@ -88,7 +88,7 @@ func (r *reader) try(behind uint64) (resumed bool) {
 			return resumed
 		}
 		told := describe(r.T, e)
-		if e.Data != nil {
+		if e.Content != nil {
 			resumed = false
 		} else if !r.could[e.Position] {
 			r.T.Errorf("after %d the reader is told of %d, which it could not have read then: %s", behind, e.Position, told)

@@ -21,7 +21,7 @@ type permission struct {
 // judge judges whether the watch may go on in the state that a view shows. Under
 // settings that may be new to the watch, its credential is judged too.
 func (w *Watch) judge(v *state.View, settings bool, p pass) (allowed permission, trace string, err error) {
-	if settings && !w.set.source.Holds(w.who, v.Published) {
+	if settings && !w.set.source.Holds(*w.who.Load(), v.Published) {
 		return permission{}, "", errRevoked
 	}
 	decision, err := p.judge(w, v)
@@ -125,7 +125,7 @@ func (d *dispatcher) rejudge(watch *Watch, del *delivery, settings bool) {
 	v := d.set.source.View(del.after, del.published)
 	var decision rules.Decision
 	err := errRevoked
-	if !settings || d.set.source.Holds(watch.who, v.Published) {
+	if !settings || d.set.source.Holds(*watch.who.Load(), v.Published) {
 		decision, err = d.judgeShared(watch, v)
 	}
 	if errors.Is(err, state.ErrHeavy) {

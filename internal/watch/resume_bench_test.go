@@ -31,8 +31,8 @@ func BenchmarkResume(b *testing.B) {
 						if !ok {
 							break
 						}
-						if e.Data != nil {
-							_ = e.Data.Close()
+						if e.Content != nil {
+							_ = e.Content.Close()
 						}
 					}
 					w.Close()

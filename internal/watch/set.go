@@ -37,6 +37,7 @@ type Set struct {
 	done     sync.WaitGroup
 
 	queue queue
+	order atomic.Pointer[Order] // nil while there was no Party
 
 	// gate is held while a delivery is taken, and by a watch that could not begin, or
 	// go on, between two deliveries. line is held by a watch that wants it.
@@ -62,6 +63,7 @@ type placeKey struct {
 	path     tree.Path
 	form     tree.Form
 	priority bool
+	whole    bool // one event for each change
 	filtered bool
 	query    query.Query
 }
@@ -75,6 +77,9 @@ type place struct {
 	// unknown because it could not be read.
 	window  window
 	unknown bool
+	// touched is the position of the last delivery that changed something here.
+	touched atomic.Uint64
+	hashes  atomic.Pointer[hashes] // nil until somebody asks
 	// wanted says that the window is to be measured by a watch, measuring that one
 	// does, and offer is what it found. They are guarded by the lock of watches, as
 	// unsettled is.

@@ -81,8 +81,8 @@ func storm(t *testing.T) {
 				}
 				opened.Add(1)
 				for range k % 10 {
-					if e, ok := w.Next(); ok && e.Data != nil {
-						if err := e.Data.Close(); err != nil {
+					if e, ok := w.Next(); ok && e.Content != nil {
+						if err := e.Content.Close(); err != nil {
 							t.Error(err)
 						}
 					}

@@ -3,7 +3,6 @@ package watch
 import (
 	"bytes"
 	"errors"
-	"maps"
 	"slices"
 
 	"github.com/livetree/livetree/internal/hub"
@@ -73,7 +72,11 @@ func (d *dispatcher) tellWindow(at *place, effects []*Effect, del *delivery) {
 		return
 	}
 	when := moment{position: del.published.Position, from: max(del.from(), at.since), to: del.published.Position}
-	messages, ok := d.windowEvents(at, after, effects, m, when)
+	tell := d.windowEvents
+	if at.whole {
+		tell = d.windowEvent
+	}
+	messages, ok := tell(at, after, effects, m, when)
 	if !ok {
 		at.topic.Skip()
 		return
@@ -84,7 +87,6 @@ func (d *dispatcher) tellWindow(at *place, effects []*Effect, del *delivery) {
 // tellWhole publishes the whole window, as a node that was replaced has it.
 func (d *dispatcher) tellWhole(at *place, after *state.View, del *delivery) {
 	text := &limitedBuffer{left: int(d.set.budget.Limit() / 2)}
-	text.WriteString(`{"path":"/","data":`)
 	window, err := at.newWindow(after, d.set.limits.MaxCounted)
 	if err == nil {
 		err = at.print(text, after)
@@ -98,9 +100,8 @@ func (d *dispatcher) tellWhole(at *place, after *state.View, del *delivery) {
 		return
 	}
 	at.window = window
-	text.WriteByte('}')
 	when := moment{position: del.published.Position}
-	d.publish(at, append(d.messages[:0], when.message(Put, text.Bytes(), true)))
+	d.publish(at, append(d.messages[:0], when.message(Put, tree.Path{}, text.Bytes(), true)))
 }
 
 // print prints what the window shows in a view.
@@ -117,20 +118,18 @@ func (k placeKey) print(text *limitedBuffer, v *state.View) error {
 // stayed. It reports false if they are too large to be kept.
 func (d *dispatcher) windowEvents(at *place, after *state.View, effects []*Effect, m moves, when moment) ([]hub.Message[*Event], bool) {
 	messages := d.messages[:0]
-	if text, err := d.moveText(at, after, m); err != nil {
+	text := newPatchText(d.set.budget)
+	if err := text.addMoves(at, after, m, entered); err != nil {
 		return nil, false
-	} else if text != nil {
-		messages = append(messages, when.message(Patch, text, false))
 	}
-	stays := func(key string) bool {
-		became, ok := m[key]
-		return ok && became == stayed
+	if value := text.end(); value != nil {
+		messages = append(messages, when.message(Patch, tree.Path{}, value, false))
 	}
 	for _, e := range effects {
 		fragments, ok := e.cut(at.path, at.form)
 		when.position, when.millis = e.Position, e.Millis
 		if ok {
-			messages, ok = d.appendEvents(messages, only(fragments, stays), at.form, when)
+			messages, ok = d.appendEvents(messages, only(fragments, m.stays), at.form, when)
 		}
 		if !ok {
 			return nil, false
@@ -141,38 +140,6 @@ func (d *dispatcher) windowEvents(at *place, after *state.View, effects []*Effec
 		m.Message.Last = i == len(messages)-1
 	}
 	return messages, true
-}
-
-// moveText returns the event of the children that left and entered; nil if there
-// are none.
-func (d *dispatcher) moveText(at *place, after *state.View, m moves) ([]byte, error) {
-	text := &limitedBuffer{left: int(d.set.budget.Limit() / 2)}
-	text.WriteString(`{"path":"/","data":`)
-	comma := byte('{')
-	for _, key := range slices.SortedFunc(maps.Keys(m), tree.CompareKeys) {
-		if m[key] != entered && m[key] != left {
-			continue
-		}
-		text.WriteByte(comma)
-		comma = ','
-		text.WriteString(string(append(tree.AppendString(nil, key), ':')))
-		if m[key] == left {
-			text.WriteString("null")
-			continue
-		}
-		printer, err := after.Printer(at.path.Child(key), at.form)
-		if err != nil {
-			return nil, err
-		}
-		if err := errors.Join(printer.PrintTo(text), printer.Close()); err != nil {
-			return nil, err
-		}
-	}
-	if comma == '{' {
-		return nil, nil
-	}
-	text.WriteString("}}")
-	return text.Bytes(), nil
 }
 
 // only returns the fragments about children that are in a window.

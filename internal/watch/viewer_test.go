@@ -7,6 +7,7 @@ import (
 	mathrand "math/rand/v2"
 	"reflect"
 
+	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/tree"
@@ -164,10 +165,10 @@ func (v *viewer) step() bool {
 // misuse hands an event on, perhaps wrongly.
 func (v *viewer) misuse(e *watch.Event) {
 	v.behind++
-	if e.Data != nil {
+	if e.Content != nil {
 		v.behind = 0
 	}
-	now := v.rng.IntN(20) == 0 && e.Data == nil && !v.req.Priority
+	now := v.rng.IntN(20) == 0 && e.Content == nil && !v.req.Priority
 	switch {
 	case v.bug == dropOne && now:
 		return
@@ -204,7 +205,7 @@ func (v *viewer) order(e *watch.Event) {
 		return
 	}
 	switch {
-	case e.Data != nil:
+	case e.Content != nil:
 		if e.Position < v.told {
 			v.failf("told anew as of %d behind %d", e.Position, v.told)
 		}
@@ -219,20 +220,20 @@ func (v *viewer) order(e *watch.Event) {
 	if e.Last {
 		v.told, v.within = e.Position, 0
 	}
-	v.fresh = v.fresh || e.Data != nil
+	v.fresh = v.fresh || e.Content != nil
 }
 
 func (v *viewer) apply(e *watch.Event) error {
-	if e.Data != nil {
+	if e.Content != nil {
 		var text bytes.Buffer
-		if err := errors.Join(e.Data.PrintTo(&text), e.Data.Close()); err != nil {
+		if err := errors.Join(e.Content.PrintTo(&text), e.Content.Close()); err != nil {
 			return err
 		}
 		value, err := parseJSON(text.Bytes())
 		v.cache.put("/", value)
 		return err
 	}
-	text := e.Text
+	text := enginetest.Text(e)
 	if v.bug == keepLeft {
 		text = bytes.ReplaceAll(text, []byte(`":null`), []byte(`":"still here"`))
 	}

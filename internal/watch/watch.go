@@ -20,10 +20,15 @@ type Request struct {
 	Priority bool
 	// Query, if not nil, selects among the children.
 	Query *query.Query
+	// Whole asks for each change as one event. A patch may then have paths as keys.
+	Whole bool
 	Who   auth.Identity
 	// Resume asks for what came behind a position, instead of all that is there.
 	Resume bool
 	Behind uint64
+	// Known, if not nil, is what the client has already: if that is what is there, there
+	// is no first event.
+	Known *Known
 	// Wake is called when Next may have something. It must not block.
 	Wake func()
 	// Done, if not nil, is closed when nobody waits for events any more.
@@ -44,7 +49,7 @@ const maxTries = 4
 type Watch struct {
 	set  *Set
 	key  placeKey
-	who  auth.Identity
+	who  atomic.Pointer[auth.Identity] // see Identify
 	wake func()
 	done <-chan struct{}
 
@@ -67,8 +72,10 @@ type Watch struct {
 // Open begins to watch. What is there is the first event. It fails as a read does; the
 // trace is for an identity that debugs.
 func (s *Set) Open(req Request) (w *Watch, trace string, err error) {
-	w = &Watch{set: s, who: req.Who, wake: req.Wake, done: req.Done,
-		key: placeKey{path: req.Path.Clone(), form: req.Form, priority: req.Priority}}
+	w = &Watch{set: s, wake: req.Wake, done: req.Done,
+		key: placeKey{path: req.Path.Clone(), form: req.Form, priority: req.Priority, whole: req.Whole}}
+	who := req.Who // the request need not be kept
+	w.who.Store(&who)
 	if req.Query != nil { // as the path, it is a part of a request that need not be kept
 		w.key.filtered = true
 		w.key.query, _ = req.Query.Clone()
@@ -93,8 +100,8 @@ func (s *Set) Open(req Request) (w *Watch, trace string, err error) {
 		s.count.Add(-1)
 		return nil, trace, err
 	}
-	if !w.who.Expires.IsZero() {
-		w.expiry = time.AfterFunc(time.Until(w.who.Expires), w.revoke)
+	if !req.Who.Expires.IsZero() {
+		w.expiry = time.AfterFunc(time.Until(req.Who.Expires), w.revoke)
 	}
 	return w, trace, nil
 }
@@ -143,6 +150,12 @@ func (w *Watch) begin(v *state.View, allowed permission, req Request) (err error
 	if req.Resume {
 		resumed, err = w.resumeBy(v, allowed)
 	}
+	if err == nil && !resumed && req.Known != nil {
+		w.since = v.Position
+		if resumed, err = w.knows(v, req.Known); !resumed && err == nil {
+			resumed, err = w.differs(v, req.Known)
+		}
+	}
 	if !resumed && err == nil {
 		err = w.renew(v)
 	}
@@ -156,25 +169,26 @@ func (w *Watch) begin(v *state.View, allowed permission, req Request) (err error
 // renew makes what a view shows the next event.
 func (w *Watch) renew(v *state.View) error {
 	w.since = v.Position
-	var data Content
-	var err error
-	switch {
-	case w.key.priority && w.key.filtered:
-		data = text("null") // a leaf, or nothing, has no children to select
-	case w.key.priority:
-		var priority tree.Leaf
-		priority, err = v.Priority(w.key.path)
-		data = text(tree.AppendLeaf(nil, priority))
-	case w.key.filtered:
-		data, err = v.Select(w.key.path, w.key.query, w.key.form)
-	default:
-		data, err = v.Printer(w.key.path, w.key.form)
-	}
+	data, err := w.content(v)
 	if err != nil {
 		return err
 	}
-	w.opening = &Event{Kind: Put, Data: data, Position: v.Position, Last: true}
+	w.opening = &Event{Kind: Put, Content: data, Position: v.Position, Last: true}
 	return nil
+}
+
+// content returns what a view shows to the watch. It must be closed.
+func (w *Watch) content(v *state.View) (Content, error) {
+	switch {
+	case w.key.priority && w.key.filtered:
+		return text("null"), nil // a leaf, or nothing, has no children to select
+	case w.key.priority:
+		priority, err := v.Priority(w.key.path)
+		return text(tree.AppendLeaf(nil, priority)), err
+	case w.key.filtered:
+		return v.Select(w.key.path, w.key.query, w.key.form)
+	}
+	return v.Printer(w.key.path, w.key.form)
 }
 
 // Next returns the next event; false if there is none now, or the last one was
@@ -233,7 +247,7 @@ func (w *Watch) told(e *Event) {
 // expired reports whether the identity is not good any more. The time of commits
 // does not tell: where the machine's clock was set back, it is ahead of that for a
 // while.
-func (w *Watch) expired() bool { return w.set.source.Verifier.Expired(w.who) }
+func (w *Watch) expired() bool { return w.set.source.Verifier.Expired(*w.who.Load()) }
 
 // revoke ends the watch because its credential is not good any more.
 func (w *Watch) revoke() { w.subscription.Cut(&Event{Kind: Revoked}) }
@@ -259,7 +273,9 @@ func (w *Watch) Close() {
 // drop gives up what was to be told next.
 func (w *Watch) drop() {
 	if w.opening != nil {
-		_ = w.opening.Data.Close()
+		if w.opening.Content != nil {
+			_ = w.opening.Content.Close()
+		}
 		w.opening = nil
 	}
 	w.backlog, w.behind, w.until = nil, 0, 0

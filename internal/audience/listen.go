@@ -1,0 +1,182 @@
+package audience
+
+import (
+	"sync"
+	"time"
+
+	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/query"
+	"github.com/livetree/livetree/internal/tree"
+	"github.com/livetree/livetree/internal/watch"
+)
+
+// A ListenRequest says what a client wants to be told of.
+type ListenRequest struct {
+	Path  tree.Path
+	Query *query.Query // nil for all that is there
+	Known *watch.Known // nil if the client says nothing
+	// Cookie is given back with the listen.
+	Cookie any
+}
+
+// A Listen is what a client is told of. There is one for a path and a query.
+type Listen struct {
+	Path   tree.Path
+	Cookie any
+
+	key listenKey
+	// mu is held by who takes events of the watch, or ends it.
+	mu    sync.Mutex
+	watch *watch.Watch
+	who   auth.Identity // whom it is for
+
+	// The rest is guarded by the lock of the audience.
+
+	opened  bool         // there is a watch
+	over    bool         // nothing more is told
+	woken   bool         // it is in the list
+	begun   bool         // it was told something
+	head    *watch.Event // the next event, if it is known
+	renewal bool         // that tells anew what is there
+	index   int          // in heads
+}
+
+type listenKey struct {
+	path     tree.Path
+	filtered bool
+	query    query.Query
+}
+
+func keyOf(p tree.Path, q *query.Query) listenKey {
+	key := listenKey{path: p.Clone()}
+	if q != nil {
+		key.filtered = true
+		key.query, _ = q.Clone()
+	}
+	return key
+}
+
+// Listen begins to tell the client of a location. The answer comes behind the first
+// event. A listen that is there already is replaced.
+func (a *Audience) Listen(id int64, req ListenRequest) {
+	a.request(id, func() *Answer {
+		key := keyOf(req.Path, req.Query)
+		if old := a.find(key); old != nil {
+			a.end(old)
+		}
+		l := &Listen{Path: key.path, Cookie: req.Cookie, key: key}
+		if err := a.keep(l); err != nil {
+			return a.failed(err)
+		}
+		w, _, err := a.set.Open(watch.Request{
+			Path: key.path, Form: tree.Export, Query: req.Query, Whole: true, Known: req.Known,
+			Who: lasting(a.who), Wake: func() { a.wake(l) }, Done: a.opts.Done,
+		})
+		if err != nil {
+			a.forget(l)
+			return a.failed(err)
+		}
+		answer := &Answer{position: w.Position()}
+		a.open(l, w)
+		return answer
+	})
+}
+
+// lasting returns an identity for a watch. That it ends is the business of the audience.
+func lasting(who auth.Identity) auth.Identity {
+	who.Expires = time.Time{}
+	return who
+}
+
+// keep makes room for a listen.
+func (a *Audience) keep(l *Listen) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.listens) >= a.opts.Limits.Listens {
+		return fault.New(fault.Unavailable, "there are %d listens, which is as many as a client is allowed to have", len(a.listens))
+	}
+	if a.listens == nil {
+		a.listens = make(map[listenKey]*Listen)
+	}
+	a.listens[l.key] = l
+	return nil
+}
+
+// open has the events of a watch told.
+func (a *Audience) open(l *Listen, w *watch.Watch) {
+	l.mu.Lock()
+	l.watch, l.who = w, a.who
+	l.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l.opened = true
+	a.sequence.wake(l)
+}
+
+// wake is called when the watch of a listen may have something.
+func (a *Audience) wake(l *Listen) {
+	a.mu.Lock()
+	first := len(a.sequence.woken) == 0
+	a.sequence.wake(l)
+	a.mu.Unlock()
+	if first {
+		a.order.WakeLater(a)
+	}
+}
+
+// next takes an event of the watch, and returns whom it is for.
+func (l *Listen) next() (e *watch.Event, who auth.Identity, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, ok = l.watch.Next()
+	return e, l.who, ok
+}
+
+// find returns a listen, nil if there is none.
+func (a *Audience) find(key listenKey) *Listen {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.listens[key]
+}
+
+// forget takes a listen out, of which nothing more is told.
+func (a *Audience) forget(l *Listen) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l.over = true
+	if a.listens[l.key] == l {
+		delete(a.listens, l.key)
+	}
+	a.sequence.drop(l)
+}
+
+// end ends a listen.
+func (a *Audience) end(l *Listen) {
+	a.forget(l)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.watch != nil {
+		l.watch.Close()
+	}
+}
+
+// Unlisten ends a listen, if there is one. Nothing comes for it behind the answer.
+func (a *Audience) Unlisten(id int64, p tree.Path, q *query.Query) {
+	a.request(id, func() *Answer {
+		if l := a.find(keyOf(p, q)); l != nil {
+			a.end(l)
+		}
+		return &Answer{}
+	})
+}
+
+// Over ends a listen that was told its last event, by who takes the events.
+func (a *Audience) Over(l *Listen) { a.end(l) }
+
+// Listens returns how many there are.
+func (a *Audience) Listens() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.listens)
+}

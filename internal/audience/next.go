@@ -1,0 +1,117 @@
+package audience
+
+import (
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/watch"
+)
+
+// An Item is what the client is told next: an event of a listen, or an answer, or that
+// its identity has ended.
+type Item struct {
+	Listen *Listen
+	Event  *watch.Event
+	Answer *Answer
+	// Logout, if not nil, is why the identity is not good any more. The client is nobody
+	// now.
+	Logout error
+}
+
+// An Answer is that to a request.
+type Answer struct {
+	ID     int64
+	Err    error
+	Commit engine.Commit
+	// Unindexed says that a listen lacks its index.
+	Unindexed bool
+	// Content is what a Get has found. It must be closed.
+	Content watch.Content
+	// Note is what Reply was given.
+	Note any
+
+	position uint64 // of what it was judged on
+	placed   bool   // position is that up to which all listens are told before it
+	bytes    int    // of the request
+}
+
+// drop lets go of an answer that nobody takes.
+func (a *Answer) drop() {
+	if a.Content != nil {
+		_ = a.Content.Close()
+	}
+}
+
+// Next returns what the client is told next; false if there is nothing now.
+func (a *Audience) Next() (Item, bool) {
+	for !a.ended.Load() {
+		told := a.order.Told()
+		a.look()
+		item, position, found := a.choose(told)
+		switch {
+		case found:
+			return item, true
+		case position == 0 || !a.order.ToldTo(position, a):
+			return Item{}, false
+		}
+	}
+	return Item{}, false
+}
+
+// look takes the next event of all listens that may have one. What was told so far
+// was woken for before.
+func (a *Audience) look() {
+	for {
+		a.mu.Lock()
+		l := a.sequence.takeWoken()
+		a.mu.Unlock()
+		if l == nil {
+			return
+		}
+		e, who, ok := l.next()
+		if ok && e.Kind == watch.Revoked {
+			a.logOut(who, errRevoked)
+			e = &watch.Event{Kind: watch.Cancel}
+		}
+		a.mu.Lock()
+		if ok && !l.over {
+			a.sequence.put(l, e)
+			ok = false
+		}
+		a.mu.Unlock()
+		if ok && e.Content != nil {
+			_ = e.Content.Close()
+		}
+	}
+}
+
+// choose returns what is next in the order. If that has to wait for a position, it returns
+// this; 0 if there is nothing.
+func (a *Audience) choose(told uint64) (item Item, position uint64, found bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := &a.sequence
+	if why := a.logout; why != nil {
+		a.logout = nil
+		return Item{Logout: why}, 0, true
+	}
+	answer := s.nextAnswer(told)
+	switch l := s.nextListen(); {
+	case l != nil && (answer == nil || s.renewals > 0 || l.head.Position <= answer.position):
+		if l.head.Position > told {
+			return Item{}, l.head.Position, false
+		}
+		item = Item{Listen: l, Event: l.head}
+		s.take(l)
+		s.wake(l)
+		return item, 0, true
+	case answer != nil && answer.position > told:
+		return Item{}, answer.position, false
+	case answer != nil:
+		s.answers[0] = nil
+		s.answers = s.answers[1:]
+		a.waiting--
+		a.bytes -= answer.bytes
+		a.room.Broadcast()
+		return Item{Answer: answer}, 0, true
+	}
+	return Item{}, 0, false
+}

@@ -1,0 +1,199 @@
+package audience_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/livetree/livetree/internal/audience"
+	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/enginetest"
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/sdkhash"
+	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// TestOrder has a client with overlapping listens write while others do, too. Whatever
+// the client is told, and whenever: the events of a commit come before its answer, an
+// update is never shown by half, the order of commits is kept, and in the end every cache
+// is what is there.
+func TestOrder(t *testing.T) {
+	for name, open := range map[string]func(testing.TB) *enginetest.Fixture{
+		"usual": func(t testing.TB) *enginetest.Fixture { return enginetest.Open(t, store.Options{}) },
+		"tiny":  openTiny,
+	} {
+		t.Run(name, func(t *testing.T) { testOrder(t, open(t), rand.Uint64()) })
+	}
+}
+
+func testOrder(t *testing.T, f *enginetest.Fixture, seed uint64) {
+	t.Logf("seed %d", seed)
+	f.Rule(`{"rules":{".read":true,".write":true,"list":{".indexOn":["n"]}}}`)
+	if err := enginetest.WaitForIndexes(t.Context(), f.Database); err != nil {
+		t.Fatal(err)
+	}
+	c := newClient(t, f.Database, audience.Limits{})
+	watched := []struct{ at, parameters string }{
+		{"/", ""}, {"/own", ""}, {"/pair", ""}, {"/list", `orderBy="$key"&limitToLast=3`}, {"/list", `orderBy="n"&limitToFirst=2`},
+		{"/mine", `orderBy="$key"&limitToLast=2`},
+	}
+	for i, w := range watched {
+		if answer := c.listen(int64(i), w.at, w.parameters); answer.Err != nil {
+			t.Fatal(answer.Err)
+		}
+	}
+	written := map[int64]int{}
+	c.mu.Lock()
+	c.looks = append(c.looks, func(item audience.Item) {
+		root := c.cached("/")
+		if a, b := root.At(enginetest.Path(t, "/pair/a")), root.At(enginetest.Path(t, "/pair/b/c")); !tree.Equal(a, b) {
+			t.Errorf("half an update is shown: %v and %v", a.Leaf(), b.Leaf())
+		}
+		if item.Answer == nil || item.Answer.Err != nil || item.Answer.ID < 1000 {
+			return
+		}
+		key := strconv.Itoa(int(item.Answer.ID))
+		if root.Child("own").Child(key).IsNull() || c.cached("/own").Child(key).IsNull() {
+			t.Errorf("the answer of %s came before its event", key)
+		}
+		newest := ""
+		for mine := range c.cached(`/mine?orderBy="$key"&limitToLast=2`).Children() {
+			newest = mine
+		}
+		if newest < "k"+key {
+			t.Errorf("the answer of %s came when the window was at %s", key, newest)
+		}
+	})
+	c.mu.Unlock()
+	var others sync.WaitGroup
+	for i := range 3 {
+		random := rand.New(rand.NewPCG(seed, uint64(i)))
+		others.Go(func() {
+			for n := range 150 {
+				f.Do(otherWrite(random, n))
+			}
+		})
+	}
+	random := rand.New(rand.NewPCG(seed, 99))
+	for n := range 300 {
+		id := int64(1000 + n)
+		written[id] = n
+		value := strconv.Itoa(n)
+		if random.IntN(10) == 0 {
+			value = `"` + strings.Repeat("x", random.IntN(200)) + `"`
+		}
+		c.write(id, fmt.Sprintf(`PATCH / {"own/%d":%s,"mine/k%d":0,"list/k%03d/n":%d}`, id, value, id, random.IntN(40), random.IntN(20)))
+	}
+	others.Wait()
+	for id := range written {
+		if answer := c.await(id); answer.Err != nil && fault.KindOf(answer.Err) != fault.Unavailable {
+			t.Errorf("%d: %v", id, answer.Err)
+		}
+	}
+	f.WaitForWatches()
+	for _, w := range watched {
+		req := c.listenRequest(w.at, w.parameters)
+		want := expected(t, f, w.at, req.Query)
+		c.eventually("the cache of "+w.at+" "+w.parameters, func() bool { return tree.Equal(c.cached(req.Cookie.(string)), want) })
+	}
+}
+
+func otherWrite(random *rand.Rand, n int) string {
+	switch random.IntN(6) {
+	case 0:
+		return fmt.Sprintf(`PATCH / {"pair/a":%d,"pair/b/c":%d}`, n, n)
+	case 1:
+		return fmt.Sprintf(`PUT /list/k%03d {"n":%d}`, random.IntN(40), random.IntN(20))
+	case 2:
+		return fmt.Sprintf(`DELETE /list/k%03d`, random.IntN(40))
+	case 3:
+		return fmt.Sprintf(`PUT /deep/%d/%d {".value":%d,".priority":%d}`, random.IntN(3), random.IntN(3), n, random.IntN(3))
+	case 4:
+		return fmt.Sprintf(`PATCH /list {"k%03d/n":%d,"k%03d":null,"k%03d/x/y":%d}`, random.IntN(10), n, 10+random.IntN(10), 20+random.IntN(10), n)
+	}
+	return fmt.Sprintf(`PUT /list/k%03d/.priority %d`, random.IntN(40), random.IntN(3))
+}
+
+// TestChain: writes take effect in the order in which they were sent, also where some
+// must be prepared, and answers come in that order.
+func TestChain(t *testing.T) {
+	f := openTiny(t)
+	f.Rule(`{"rules":{".read":true,".write":true}}`)
+	c := newClient(t, f.Database, audience.Limits{Unanswered: 32, Bytes: 1 << 20, Listens: 10})
+	var order []int64
+	last := 0
+	c.mu.Lock()
+	c.looks = append(c.looks, func(item audience.Item) {
+		if item.Answer != nil {
+			order = append(order, item.Answer.ID)
+			return
+		}
+		if now := int(c.cached("/").Child("n").Leaf().Int()); now < last {
+			t.Errorf("%d came behind %d", now, last)
+		} else {
+			last = now
+		}
+	})
+	c.mu.Unlock()
+	c.listen(1, "/", "")
+	const writes = 300
+	for n := range int64(writes) {
+		padding := ""
+		if n%7 == 0 { // heavy
+			padding = `,"pad":"` + strings.Repeat("x", 100) + `"`
+		}
+		c.write(10+n, fmt.Sprintf(`PATCH / {"n":%d%s}`, n, padding))
+	}
+	c.Get(10+writes, tree.Path{}, nil)
+	c.await(10 + writes)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, id := range order[1:] {
+		if id != int64(10+i) {
+			t.Fatalf("the answers came as %v", order)
+		}
+		if err := c.answers[id].Err; err != nil {
+			t.Errorf("write %d: %v", id, err)
+		}
+	}
+	if last != writes-1 {
+		t.Errorf("the last value is %d", last)
+	}
+}
+
+// TestChainBreaks: a write that turns out to be heavy at its turn is made before those
+// behind it. Each of them would make its condition false.
+func TestChainBreaks(t *testing.T) {
+	f := openTiny(t)
+	c := newClient(t, f.Database, audience.Limits{})
+	c.Identify(auth.Identity{Admin: true})
+	large := `{"pad":"` + strings.Repeat("x", 100) + `"}`
+	n, err := tree.Decode(strings.NewReader(large), tree.DecodeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := sdkhash.Of(n)
+	const rounds = 50
+	for i := range int64(rounds) {
+		c.write(3*i, `PUT /big `+large)
+		req, err := enginetest.ParseRequest(`PUT /big 1`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.IfHash = &hash
+		if i%2 == 0 {
+			c.await(3 * i) // so that it is submitted
+		}
+		c.Write(3*i+1, req)
+		c.write(3*i+2, `PUT /big 2`)
+	}
+	for id := range int64(3 * rounds) {
+		if answer := c.await(id); answer.Err != nil {
+			t.Errorf("write %d: %v", id, answer.Err)
+		}
+	}
+}

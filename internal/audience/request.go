@@ -1,0 +1,159 @@
+package audience
+
+import (
+	"time"
+
+	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/query"
+	"github.com/livetree/livetree/internal/tree"
+	"github.com/livetree/livetree/internal/watch"
+)
+
+// request does what is not a write: when all writes before it are visible or refused.
+func (a *Audience) request(id int64, do func() *Answer) {
+	if !a.admit(requestBytes) {
+		return
+	}
+	a.Settle()
+	a.requests.Lock()
+	var answer *Answer
+	if a.ended.Load() {
+		answer = &Answer{}
+	} else {
+		answer = do()
+	}
+	a.requests.Unlock()
+	answer.ID, answer.bytes = id, requestBytes
+	a.reply(answer)
+}
+
+// requestBytes is what a request that is not a write counts for.
+const requestBytes = 256
+
+// failed returns the answer to what was refused, behind all that it may have been judged
+// on.
+func (a *Audience) failed(err error) *Answer {
+	return &Answer{Err: err, position: a.db.Published().Position}
+}
+
+// Reply queues an answer that the front has made itself.
+func (a *Audience) Reply(id int64, note any, err error) {
+	a.request(id, func() *Answer { return &Answer{Note: note, Err: err} })
+}
+
+// Get reads what is at a location. Without its index, a query is refused.
+func (a *Audience) Get(id int64, p tree.Path, q *query.Query) {
+	a.request(id, func() *Answer {
+		v := a.db.View()
+		defer v.Close()
+		v.Until(a.opts.Done)
+		if _, err := v.AllowRead(a.who, p, q); err != nil {
+			return a.failed(err)
+		}
+		var found watch.Content
+		var err error
+		if q == nil {
+			found, err = v.Printer(p, tree.Export)
+		} else {
+			found, err = v.Select(p, *q, tree.Export)
+		}
+		if err != nil {
+			return a.failed(err)
+		}
+		return &Answer{Content: found, position: v.Position}
+	})
+}
+
+// Identify makes somebody else the client: from the next request on, and for all
+// listens. Those that they may not have are cancelled.
+func (a *Audience) Identify(who auth.Identity) {
+	a.Settle()
+	a.requests.Lock()
+	defer a.requests.Unlock()
+	a.become(who)
+}
+
+// become is Identify when nothing is under way.
+func (a *Audience) become(who auth.Identity) {
+	a.mu.Lock()
+	a.who = who
+	if a.expiry != nil {
+		a.expiry.Stop()
+		a.expiry = nil
+	}
+	if !who.Expires.IsZero() && !a.ended.Load() {
+		a.expiry = time.AfterFunc(who.Expires.Sub(a.opts.Now()), func() { a.logOut(who, errExpired) })
+	}
+	a.mu.Unlock()
+	for _, l := range a.all() {
+		a.identify(l, who)
+	}
+	a.goOn()
+}
+
+// identify makes somebody else the one whom a listen is for.
+func (a *Audience) identify(l *Listen, who auth.Identity) {
+	l.mu.Lock()
+	goesOn := l.watch.Identify(lasting(who))
+	l.who = who
+	l.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !goesOn {
+		a.sequence.drop(l)
+	}
+	a.sequence.wake(l)
+}
+
+// logOut has the client be nobody because its identity is not good any more, unless it
+// is somebody else by now. The client is told why.
+func (a *Audience) logOut(who auth.Identity, why error) {
+	a.mu.Lock()
+	if a.ended.Load() || a.sequence.paused || !same(a.who, who) {
+		a.mu.Unlock()
+		return
+	}
+	a.sequence.paused, a.logout = true, why
+	a.mu.Unlock()
+	a.Wake()
+	go func() {
+		a.requests.Lock()
+		defer a.requests.Unlock()
+		if !a.ended.Load() && same(a.who, who) {
+			a.become(auth.Identity{})
+		} else {
+			a.goOn()
+		}
+	}()
+}
+
+// goOn has events told again.
+func (a *Audience) goOn() {
+	a.mu.Lock()
+	a.sequence.paused = false
+	a.mu.Unlock()
+	a.Wake()
+}
+
+var (
+	errExpired = fault.New(fault.Unauthenticated, "Auth token is expired.")
+	errRevoked = fault.New(fault.Unauthenticated, "credential is no longer valid")
+)
+
+// same reports whether two identities come from one credential.
+func same(a, b auth.Identity) bool {
+	return a.Admin == b.Admin && a.Basis == b.Basis && a.Expires.Equal(b.Expires) && tree.Equal(a.Auth, b.Auth)
+}
+
+// Check looks whether permissions that rest on the time still hold, and whether the
+// identity does. It is called now and then by who takes the events.
+func (a *Audience) Check() {
+	for _, l := range a.all() {
+		l.mu.Lock()
+		if l.watch != nil {
+			l.watch.Recheck()
+		}
+		l.mu.Unlock()
+	}
+}

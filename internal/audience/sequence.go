@@ -1,0 +1,126 @@
+package audience
+
+import (
+	"container/heap"
+
+	"github.com/livetree/livetree/internal/watch"
+)
+
+// A sequence is what a client is told next, as far as that is known. The lock of the
+// audience guards it.
+type sequence struct {
+	woken []*Listen // that may have events
+	heads heads     // those whose next event is known
+	// renewals is how many of these tell a listen anew what is there. They may stand for
+	// any commit, so no answer goes out before them.
+	renewals int
+	answers  []*Answer // not taken, in order
+	// paused says that no events are told, because it is being worked out which listens
+	// go on.
+	paused bool
+}
+
+// wake has a listen looked at.
+func (s *sequence) wake(l *Listen) {
+	if !l.woken {
+		l.woken = true
+		s.woken = append(s.woken, l)
+	}
+}
+
+// takeWoken returns a listen that may have an event and whose next event is not known; nil
+// if there is none.
+func (s *sequence) takeWoken() *Listen {
+	if s.paused {
+		return nil
+	}
+	for n := len(s.woken); n > 0; n = len(s.woken) {
+		l := s.woken[n-1]
+		s.woken[n-1] = nil
+		s.woken = s.woken[:n-1]
+		if l.woken = false; l.opened && !l.over && l.head == nil {
+			return l
+		}
+	}
+	s.woken = nil
+	return nil
+}
+
+// nextAnswer returns the first answer, nil if there is none. The dispatcher tells several
+// commits at a time, and some events are of all of them together. So an answer whose
+// commit was told comes behind all that was told by then.
+func (s *sequence) nextAnswer(told uint64) *Answer {
+	if len(s.answers) == 0 {
+		return nil
+	}
+	answer := s.answers[0]
+	if !answer.placed && answer.position <= told {
+		answer.position, answer.placed = told, true
+	}
+	return answer
+}
+
+// nextListen returns the listen whose event is next, nil if there is none.
+func (s *sequence) nextListen() *Listen {
+	if len(s.heads) == 0 || s.paused {
+		return nil
+	}
+	return s.heads[0]
+}
+
+// put makes an event the next one of a listen.
+func (s *sequence) put(l *Listen, e *watch.Event) {
+	l.head, l.renewal = e, e.Content != nil && l.begun
+	l.begun = true
+	if l.renewal {
+		s.renewals++
+	}
+	heap.Push(&s.heads, l)
+}
+
+// take takes it out again.
+func (s *sequence) take(l *Listen) {
+	heap.Remove(&s.heads, l.index)
+	if l.renewal {
+		s.renewals--
+	}
+	l.head, l.renewal = nil, false
+}
+
+// drop gives up the next event of a listen, if it is known.
+func (s *sequence) drop(l *Listen) {
+	if l.head == nil {
+		return
+	}
+	if l.head.Content != nil {
+		_ = l.head.Content.Close()
+	}
+	s.take(l)
+}
+
+// heads are listens by the position of their next event.
+type heads []*Listen
+
+func (h heads) Len() int           { return len(h) }
+func (h heads) Less(i, j int) bool { return h[i].head.Position < h[j].head.Position }
+
+func (h heads) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (h *heads) Push(x any) {
+	l := x.(*Listen)
+	l.index = len(*h)
+	*h = append(*h, l)
+}
+
+// Pop implements heap.Interface.
+func (h *heads) Pop() any {
+	last := len(*h) - 1
+	l := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return l
+}

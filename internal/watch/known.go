@@ -1,0 +1,125 @@
+package watch
+
+import (
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/livetree/livetree/internal/sdkhash"
+	"github.com/livetree/livetree/internal/state"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// Known is what a client says that it has already of a place.
+type Known struct {
+	// Hash is that of package sdkhash, empty for nothing.
+	Hash string
+	// Compound, if not nil, tells more. Only the ranges that differ are then told.
+	Compound *sdkhash.Compound
+}
+
+// hashes are what a place had as its hash in a state. They are the same for all who come
+// back, so they are worked out once.
+type hashes struct {
+	mu        sync.Mutex // held by who works them out
+	position  uint64     // of the state; 0 if there is none
+	right, js string
+	long      bool // the place is too large to be hashed
+}
+
+// maxHashed is how much of a place is hashed. More is sent.
+const maxHashed = 16 << 20
+
+// knows reports whether a client has what a view shows already.
+func (w *Watch) knows(v *state.View, known *Known) (bool, error) {
+	h := w.place.known()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !w.place.stands(h.position, v.Position, w.set.order.Load()) {
+		if err := h.work(w, v); err != nil {
+			return false, err
+		}
+	}
+	return !h.long && (known.Hash == h.right || known.Hash == h.js), nil
+}
+
+// differs makes the ranges that a client lacks the first event. It reports false if it is to
+// be told everything.
+func (w *Watch) differs(v *state.View, known *Known) (bool, error) {
+	if known.Compound == nil || w.place.known().isLong() {
+		return false, nil
+	}
+	content, err := w.content(v)
+	if err != nil {
+		return false, err
+	}
+	text := &limitedBuffer{left: maxHashed}
+	err = errors.Join(content.PrintTo(text), content.Close())
+	if errors.Is(err, errLarge) {
+		return false, nil
+	}
+	if err != nil {
+		return false, state.Classify(err)
+	}
+	n, err := tree.DecodeBytes(text.Bytes(), tree.DecodeOptions{})
+	if err != nil {
+		return false, state.Classify(err)
+	}
+	merges, ok := known.Compound.Merges(n)
+	if ok {
+		w.opening = &Event{Kind: Ranges, Merges: merges, Position: v.Position, Last: true}
+	}
+	return ok, nil
+}
+
+// isLong reports whether the place is known to be too large.
+func (h *hashes) isLong() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.long
+}
+
+// work works the hashes out.
+func (h *hashes) work(w *Watch, v *state.View) error {
+	content, err := w.content(v)
+	if err != nil {
+		return err
+	}
+	text := sdkhash.NewWriter(maxHashed)
+	h.position, h.long = 0, false
+	err = errors.Join(content.PrintTo(onlyWriter{text}), content.Close())
+	if errors.Is(err, sdkhash.ErrTooLarge) {
+		h.position, h.long = v.Position, true
+		return nil
+	}
+	if err == nil {
+		h.right, h.js, err = text.Sums()
+	}
+	if err == nil {
+		h.position = v.Position
+	}
+	return state.Classify(err)
+}
+
+// onlyWriter hides everything but Write.
+type onlyWriter struct{ io.Writer }
+
+// known returns what is known of the hashes of a place.
+func (at *place) known() *hashes {
+	if at.hashes.Load() == nil {
+		at.hashes.CompareAndSwap(nil, &hashes{})
+	}
+	return at.hashes.Load()
+}
+
+// stands reports whether what was found out about a place at a position holds at another
+// one, because nothing changed in between.
+func (at *place) stands(found, position uint64, o *Order) bool {
+	switch {
+	case found == 0 || found > position:
+		return false
+	case found == position:
+		return true
+	}
+	return o != nil && position <= o.Told() && at.touched.Load() <= found
+}

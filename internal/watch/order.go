@@ -1,0 +1,88 @@
+package watch
+
+import "sync"
+
+// A Party is told of several watches in one order.
+type Party interface {
+	// Wake is called when there may be something to tell. It must not block.
+	Wake()
+}
+
+// An Order says how far the dispatcher is, for parties. The events of a delivery are
+// published place after place, so somebody who follows two places must not be told of
+// one of them before the other was published, too.
+type Order struct {
+	mu sync.Mutex
+	// told is the position up to which the events of all places were published.
+	told    uint64
+	handing bool    // a delivery is being handed on
+	late    []Party // to be woken when told has moved
+}
+
+// Order returns the order of the set. It is asked for before the first watch of a party is
+// opened.
+func (w *Set) Order() *Order {
+	if w.order.Load() == nil {
+		// What is published already concerns no watch that is opened from now on: it begins
+		// with a view that is no older.
+		w.order.CompareAndSwap(nil, &Order{told: w.database.Published().Position})
+	}
+	return w.order.Load()
+}
+
+// Told returns the position up to which everything that watches are to be told was
+// published. A watch that was woken for it was so before.
+func (o *Order) Told() uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.told
+}
+
+// WakeLater wakes a party that a watch of its was woken for: when the delivery that is
+// being handed on is through, if there is one.
+func (o *Order) WakeLater(p Party) {
+	o.mu.Lock()
+	if o.handing {
+		o.late = append(o.late, p)
+		o.mu.Unlock()
+		return
+	}
+	o.mu.Unlock()
+	p.Wake()
+}
+
+// ToldTo reports whether Told is at a position. If not, the party is woken when it may
+// be.
+func (o *Order) ToldTo(position uint64, p Party) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.told >= position {
+		return true
+	}
+	o.late = append(o.late, p)
+	return false
+}
+
+// hand says that a delivery is being handed on.
+func (o *Order) hand() {
+	if o != nil {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.handing = true
+	}
+}
+
+// reach says that all up to a position was published, and wakes who waits for that.
+func (o *Order) reach(position uint64) {
+	if o == nil {
+		return
+	}
+	o.mu.Lock()
+	o.told, o.handing = max(o.told, position), false
+	late := o.late
+	o.late = nil
+	o.mu.Unlock()
+	for _, p := range late {
+		p.Wake()
+	}
+}
