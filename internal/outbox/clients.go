@@ -108,10 +108,13 @@ type told struct {
 	lag    store.Durations
 }
 
+// maxSlots bounds the slots, of which there is one for each second.
+const maxSlots = 3600
+
 // New returns the clients of a server. They must be closed.
 func New(opts Options) *Clients {
 	opts.setDefaults()
-	slots := max(1, int(opts.KeepAlive/time.Second))
+	slots := min(max(1, int(opts.KeepAlive/time.Second)), maxSlots)
 	c := &Clients{
 		opts: opts, runners: newRunners(), tick: opts.KeepAlive / time.Duration(slots), slots: make([]map[*Client]struct{}, slots),
 		empty: make(chan struct{}), stop: make(chan struct{}),

@@ -57,6 +57,9 @@
 //   - Goroutines: one for each processor while clients take what they are sent, and one
 //     more for each client that is held up, that begins, or that has its own. So there
 //     are at most two for each client with a reader, else one.
+//   - Slots for keep-alives: with the seconds between two of them, up to an hour. Their
+//     maps stay as large as they once were, and so do two lists of the clients that a
+//     tick looks after.
 //   - The reasons that are counted: with the constants in reason.go.
 //
 // The package knows no protocol, no database and no identity.
