@@ -169,6 +169,7 @@ func TestCloseCuts(t *testing.T) {
 		stuck, late := newFake(t), newFake(t)
 		stuck.way.stuck = make(chan struct{})
 		stuck.join(c, Stream).tellOne()
+		synctest.Wait() // it is being told
 		if err := c.Admit(&late.client, Socket, late); err != nil {
 			t.Fatal(err)
 		}
