@@ -8,7 +8,7 @@ import (
 )
 
 // MaxPosts is the largest number of posts that a Compound has. Clients choose ranges of
-// ten times the square root of what they hold: 10,000 of them are 100 GB.
+// ten times the square root of what they hold: 10,000 of them are 10 GB.
 const MaxPosts = 10_000
 
 // A Compound is what a client says of its leaves, cut into ranges. The leaves are in the

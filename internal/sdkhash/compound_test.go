@@ -69,7 +69,7 @@ func TestMergesMakeTheSame(t *testing.T) {
 	t.Parallel()
 	g := newGenerator(t)
 	counts := map[string]int{}
-	for i := range 20_000 {
+	for i := range 8_000 {
 		if g.keys = keys; i%2 == 0 {
 			g.keys = []string{"1", "-a", "-b", "a", "b"} // so that changes meet
 		}
@@ -99,7 +99,7 @@ func TestMergesMakeTheSame(t *testing.T) {
 		counts[fmt.Sprintf("%d merges", min(len(merges), 3))]++
 	}
 	for _, want := range []string{"hidden", "0 merges", "1 merges", "2 merges", "3 merges"} {
-		if counts[want] < 100 {
+		if counts[want] < 15 {
 			t.Errorf("too few of one kind: %v", counts)
 		}
 	}
