@@ -46,6 +46,7 @@ var livetree = layout{
 		"internal/exchange",
 		"internal/rest",
 		"internal/google",
+		"internal/wire/message",
 		"internal/wire",
 		"internal/console",
 		"internal/backup",
