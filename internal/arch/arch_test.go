@@ -46,6 +46,7 @@ var livetree = layout{
 		"internal/exchange",
 		"internal/rest",
 		"internal/google",
+		"internal/wire/frame",
 		"internal/wire",
 		"internal/console",
 		"internal/backup",
@@ -64,6 +65,7 @@ var livetree = layout{
 		"internal/histories",
 		"internal/model",
 		"internal/proof",
+		"internal/wiretest",
 	},
 	fixtures: map[string]string{
 		"internal/enginetest": "internal/engine",
