@@ -22,6 +22,7 @@ type Frame struct {
 	Fragment bool // FIN is not set
 	Reserved byte // three bits
 	Masked   bool
+	Padded   bool // its length takes more bytes than it needs; only for frames that are read
 	Payload  []byte
 }
 
@@ -74,9 +75,11 @@ func ReadFrame(r io.Reader) (Frame, error) {
 	case 126:
 		_, err = io.ReadFull(r, head[:2])
 		length = uint64(binary.BigEndian.Uint16(head[:2]))
+		f.Padded = length < 126
 	case 127:
 		_, err = io.ReadFull(r, head[:8])
 		length = binary.BigEndian.Uint64(head[:8])
+		f.Padded = length < 1<<16
 	}
 	if err != nil {
 		return Frame{}, cutOff(err)
