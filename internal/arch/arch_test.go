@@ -48,6 +48,7 @@ var livetree = layout{
 		"internal/exchange",
 		"internal/rest",
 		"internal/google",
+		"internal/wire/frame",
 		"internal/wire/message",
 		"internal/wire",
 		"internal/console",
@@ -67,6 +68,7 @@ var livetree = layout{
 		"internal/histories",
 		"internal/model",
 		"internal/proof",
+		"internal/wiretest",
 	},
 	fixtures: map[string]string{
 		"internal/enginetest": "internal/engine",
