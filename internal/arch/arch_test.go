@@ -46,6 +46,7 @@ var livetree = layout{
 		"internal/catalog",
 		"internal/cluster",
 		"internal/exchange",
+		"internal/outbox",
 		"internal/rest",
 		"internal/google",
 		"internal/wire/frame",

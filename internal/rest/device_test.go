@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/rest"
 )
 
@@ -121,7 +122,7 @@ func TestDeviceThatIsDenied(t *testing.T) {
 // TestDeviceStream reads a stream as devices do: line by line, with the literal
 // names of events, and the text null for a sign of life.
 func TestDeviceStream(t *testing.T) {
-	s := serveOperations(t, rest.StreamOptions{KeepAlive: 30 * time.Millisecond})
+	s := serveOperations(t, outbox.Options{KeepAlive: 30 * time.Millisecond})
 	if _, err := s.database.SetRules(context.Background(), `{"rules":{".read":true,".write":true}}`); err != nil {
 		t.Fatal(err)
 	}

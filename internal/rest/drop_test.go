@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/livetree/livetree/internal/catalog"
+	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/rest"
 )
 
@@ -61,7 +62,7 @@ func TestRequestsOfADatabaseThatIsDropped(t *testing.T) {
 		{"PUT", "/.settings/dialect.json?auth=" + secret, `"firebase"`, ""},
 	} {
 		var databases *catalog.Catalog
-		streams := rest.NewStreams(rest.StreamOptions{})
+		streams := outbox.New(outbox.Options{})
 		s := serve(t, func(o *rest.Options) { databases, o.Streams = o.Catalog, streams })
 		r := httptest.NewRequest(c.method, "https://localhost"+c.target, strings.NewReader(c.body))
 		if name, value, ok := strings.Cut(c.header, ": "); ok {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/rest"
 )
 
@@ -102,7 +103,7 @@ func FuzzSSE(f *testing.F) {
 	f.Add("k", "text")
 	f.Add("\u2028", "a\nb\r\nc\rd\u2028e\x00f\ndata: x\n\n")
 	f.Add("é", "\\n\"</script>\ufeff")
-	streams := rest.NewStreams(rest.StreamOptions{})
+	streams := outbox.New(outbox.Options{})
 	f.Cleanup(func() {
 		ended, end := context.WithCancel(context.Background())
 		end()

@@ -25,8 +25,8 @@
 // A call has four parts, each with only what it needs: the question (what is asked),
 // the usage (memory that it takes of the budgets in budget.go), the body (read within
 // limits of size and speed), and the reply (given once, as content or as an error).
-// Streams outlive their call: Streams holds them, a few goroutines serve all of those
-// that are not over HTTP/2, and none of them can hold up another.
+// Streams outlive their call: package outbox holds them. A few goroutines serve all of
+// those that are not over HTTP/2, and none of them can hold up another.
 //
 // The package holds no rule of the database: what a write means is decided in tree,
 // whether it may be made in engine. errors.go decides which status a failure is
@@ -50,6 +50,7 @@ import (
 	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/hosts"
+	"github.com/livetree/livetree/internal/outbox"
 )
 
 // Options configure a Handler.
@@ -74,8 +75,8 @@ type Options struct {
 	// Dialect is that of databases that have none of their own; spec by default.
 	Dialect string
 	// Streams holds the open streams, Operations those who profile; both may be
-	// shared.
-	Streams    *Streams
+	// shared, and Streams with other fronts.
+	Streams    *outbox.Clients
 	Operations *Operations
 	// MaxBody is the largest body, MaxBodies what all bodies may take in memory
 	// at a time. Large answers may take half as much beside them.

@@ -11,6 +11,7 @@ import (
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/hub"
+	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/tree"
 	"github.com/livetree/livetree/internal/watch"
 )
@@ -134,11 +135,11 @@ func (c *call) profile() error {
 	if err := c.database.Standing(); err != nil {
 		return err
 	}
-	s := &stream{streams: c.opts.Streams, now: c.opts.Now, dialect: c.reply.dialect}
-	if err := s.streams.admit(s); err != nil {
+	s := &stream{logger: c.opts.Logger, dialect: c.reply.dialect}
+	if err := c.opts.Streams.Admit(&s.client, outbox.Stream, s); err != nil {
 		return err
 	}
-	s.watch = c.opts.Operations.watch(c.database, c.name, c.who, s.wake)
+	s.watch = c.opts.Operations.watch(c.database, c.name, c.who, s.client.Wake)
 	return c.open(s)
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/hosts"
+	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
@@ -28,7 +29,7 @@ type profiled struct {
 	operations *rest.Operations
 }
 
-func serveOperations(t *testing.T, opts rest.StreamOptions) *profiled {
+func serveOperations(t *testing.T, opts outbox.Options) *profiled {
 	t.Helper()
 	db, err := store.Open("data", store.Options{FS: vfs.NewMem()})
 	if err != nil {
@@ -49,10 +50,9 @@ func serveOperations(t *testing.T, opts rest.StreamOptions) *profiled {
 			t.Fatal(err)
 		}
 	}
-	opts.Logger = slog.New(slog.DiscardHandler)
 	beUnhurried(&opts)
-	s.streams = rest.NewStreams(opts)
-	s.secure = httptest.NewUnstartedServer(rest.New(rest.Options{Catalog: s.catalog, Logger: opts.Logger, Now: time.Now,
+	s.streams = outbox.New(opts)
+	s.secure = httptest.NewUnstartedServer(rest.New(rest.Options{Catalog: s.catalog, Logger: slog.New(slog.DiscardHandler), Now: time.Now,
 		Hosts: hosts.Hosts{DefaultDatabase: "default"}, MaxBody: 1 << 20, MaxBodies: 4 << 20, Streams: s.streams, Operations: s.operations}))
 	s.secure.EnableHTTP2 = true
 	s.secure.StartTLS()
@@ -91,7 +91,7 @@ func (c *listening) operation() operation {
 }
 
 func TestOperationFrame(t *testing.T) {
-	s := serveOperations(t, rest.StreamOptions{})
+	s := serveOperations(t, outbox.Options{})
 	start := time.UnixMilli(1_700_000_000_123)
 	for _, protocol := range []string{"http/1.1", "h2"} {
 		c := s.listen(protocol, profileTarget)
@@ -110,7 +110,7 @@ func TestOperationFrame(t *testing.T) {
 }
 
 func TestOperationsOfAnotherDatabaseAreNotTold(t *testing.T) {
-	s := serveOperations(t, rest.StreamOptions{})
+	s := serveOperations(t, outbox.Options{})
 	mine, also := s.listen("http/1.1", profileTarget), s.listen("h2", profileTarget)
 	other := s.listen("http/1.1", profileTarget+"&ns=other")
 	s.operations.Record(rest.Operation{Database: "other", Name: rest.OperationRead, Path: "/theirs.json"})
@@ -126,7 +126,7 @@ func TestOperationsOfAnotherDatabaseAreNotTold(t *testing.T) {
 // TestOperationsBehindADrop: who was the operator of a database is not told what is
 // done with another that gets its name.
 func TestOperationsBehindADrop(t *testing.T) {
-	s := serveOperations(t, rest.StreamOptions{})
+	s := serveOperations(t, outbox.Options{})
 	c := s.listen("http/1.1", profileTarget)
 	s.operations.Record(rest.Operation{Database: "default", Name: rest.OperationRead, Path: "/ours.json"})
 	c.operation()
@@ -142,7 +142,7 @@ func TestOperationsBehindADrop(t *testing.T) {
 }
 
 func TestOperationsAreForTheOperator(t *testing.T) {
-	s := serveOperations(t, rest.StreamOptions{Max: 1})
+	s := serveOperations(t, outbox.Options{MaxStreams: 1})
 	front := &server{s.secure, t}
 	const stream = "Accept: text/event-stream"
 	for _, c := range []struct{ line, want string }{
@@ -167,7 +167,7 @@ func TestOperationsAreForTheOperator(t *testing.T) {
 }
 
 func TestOperationsEndWithTheSecret(t *testing.T) {
-	s := serveOperations(t, rest.StreamOptions{KeepAlive: 20 * time.Millisecond})
+	s := serveOperations(t, outbox.Options{KeepAlive: 20 * time.Millisecond})
 	c := s.listen("http/1.1", profileTarget)
 	s.operations.Record(rest.Operation{Database: "default", Name: rest.OperationRead, Path: "/before.json"})
 	if err := s.database.SetSecrets(context.Background(), "another secret, which is long enough"); err != nil {
@@ -192,7 +192,7 @@ func TestOperationsEndWithTheSecret(t *testing.T) {
 
 // TestOperationsEndWithTheSecretUnasked: no operation has to come for it.
 func TestOperationsEndWithTheSecretUnasked(t *testing.T) {
-	s := serveOperations(t, rest.StreamOptions{KeepAlive: 20 * time.Millisecond})
+	s := serveOperations(t, outbox.Options{KeepAlive: 20 * time.Millisecond})
 	c := s.listen("h2", profileTarget)
 	if err := s.database.SetSecrets(t.Context(), "another secret, which is long enough"); err != nil {
 		t.Fatal(err)
@@ -212,7 +212,7 @@ func TestOperationsEndWithTheSecretUnasked(t *testing.T) {
 // TestOperationsAreBounded: a client that takes nothing misses some, and is told
 // again what comes when it does.
 func TestOperationsAreBounded(t *testing.T) {
-	s := serveOperations(t, rest.StreamOptions{})
+	s := serveOperations(t, outbox.Options{})
 	c := s.listen("http/1.1", profileTarget)
 	const count, size = 2000, 16 << 10 // 32 MiB, more than is kept and in the connection
 	long := strings.Repeat("x", size)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/livetree/livetree/internal/outbox"
 )
 
 // A stepClock is a clock that stands until it is moved.
@@ -55,12 +57,12 @@ func printPieces(count int, before func(piece int)) bodyOf {
 	}
 }
 
-// answerOf prints content to a client, and returns how it ended; errSlowReader if the
+// answerOf prints content to a client, and returns how it ended; outbox.ErrSlow if the
 // answer was cut off.
 func answerOf(h *Handler, w http.ResponseWriter, protocol int, body content) (err error) {
 	defer func() {
 		if recover() != nil {
-			err = errSlowReader
+			err = outbox.ErrSlow
 		}
 	}()
 	r := httptest.NewRequest(http.MethodGet, "/a.json", nil)
@@ -81,7 +83,7 @@ func TestSlowReaders(t *testing.T) {
 		wantsCompletion bool
 	}{
 		{"a fast client of a fast read", 0, 0, true},
-		{"a fast client of a slow read", 2 * rateWindow, 0, true},
+		{"a fast client of a slow read", 2 * outbox.RateWindow, 0, true},
 		{"a steady client", 0, time.Second, true},
 		{"a client that takes 1 KiB a second", 0, 32 * time.Second, false},
 		{"a slow client of a slow read", time.Minute, 32 * time.Second, false},
@@ -108,7 +110,7 @@ func TestWaitingForATurnIsNotSlow(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- answerOf(h, w, 1, printPieces(5, func(int) {})) }()
 		synctest.Wait()
-		clock.move(2 * rateWindow)
+		clock.move(2 * outbox.RateWindow)
 		h.longReads.end()
 		if err := <-ended; err != nil || w.Body.Len() != 5*32<<10 {
 			t.Errorf("after waiting for its turn, a client gets %d of %d bytes, %v", w.Body.Len(), 5*32<<10, err)

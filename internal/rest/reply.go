@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/exchange"
+	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/state"
 )
 
@@ -123,7 +124,7 @@ func (a *reply) print(status int, body content) error {
 		}
 		return err
 	}
-	if !isGone(a.r, err) && !errors.Is(err, errSlowReader) {
+	if !isGone(a.r, err) && !errors.Is(err, outbox.ErrSlow) {
 		a.logger.Error("an answer was cut off", "path", a.asked.path().String(), "error", err)
 	}
 	abort()
@@ -142,7 +143,7 @@ type output struct {
 	turn  turn        // to print, not to send
 	paced pacedWriter // what is printed to, if there is a turn
 	paces int         // how often between was called
-	rate  rate        // at which the client takes it
+	rate  outbox.Rate // at which the client takes it
 }
 
 // errGone is what a write to the client fails with. Its context may not have ended.
@@ -196,7 +197,7 @@ func (o *output) send(p []byte) error {
 		o.dropBody()
 		o.w.WriteHeader(o.status)
 	}
-	if err := o.rate.check(); err != nil {
+	if err := o.rate.Check(); err != nil {
 		return err
 	}
 	begun := o.now()
@@ -207,7 +208,7 @@ func (o *output) send(p []byte) error {
 	if _, err := o.w.Write(p); err != nil {
 		return fmt.Errorf("%w: %w", errGone, err)
 	}
-	o.rate.count(len(p), o.now().Sub(begun))
+	o.rate.Count(len(p), o.now().Sub(begun))
 	if o.usage.isMultiplexed() {
 		// At the deadline net/http would end the answer even if nothing is written then.
 		_ = o.control.SetWriteDeadline(time.Time{})

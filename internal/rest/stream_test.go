@@ -25,6 +25,7 @@ import (
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/hosts"
 	"github.com/livetree/livetree/internal/hub"
+	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
@@ -41,12 +42,12 @@ type streaming struct {
 	catalog  *catalog.Catalog
 	database *engine.Database
 	budget   *hub.Budget
-	streams  *rest.Streams
+	streams  *outbox.Clients
 }
 
 // serveStreams returns a server that is gone with all its goroutines when the
 // test ends.
-func serveStreams(t testing.TB, opts rest.StreamOptions) *streaming {
+func serveStreams(t testing.TB, opts outbox.Options) *streaming {
 	t.Helper()
 	ignore := goleak.IgnoreCurrent()
 	db, err := store.Open("data", store.Options{FS: vfs.NewMem()})
@@ -62,10 +63,9 @@ func serveStreams(t testing.TB, opts rest.StreamOptions) *streaming {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts.Logger = slog.New(slog.DiscardHandler)
 	beUnhurried(&opts)
-	s.streams = rest.NewStreams(opts)
-	handler := rest.New(rest.Options{Catalog: s.catalog, Logger: opts.Logger, Now: time.Now,
+	s.streams = outbox.New(opts)
+	handler := rest.New(rest.Options{Catalog: s.catalog, Logger: slog.New(slog.DiscardHandler), Now: time.Now,
 		Hosts: hosts.Hosts{DefaultDatabase: "default"}, MaxBody: 1 << 20, MaxBodies: 4 << 20, Streams: s.streams})
 	s.secure, s.plain = httptest.NewUnstartedServer(handler), httptest.NewUnstartedServer(handler)
 	s.secure.EnableHTTP2 = true
@@ -89,7 +89,7 @@ func serveStreams(t testing.TB, opts rest.StreamOptions) *streaming {
 
 // beUnhurried fills in what is not said: a client that reads is not slow because the
 // machine is, and nobody is told anything because a test takes long.
-func beUnhurried(opts *rest.StreamOptions) {
+func beUnhurried(opts *outbox.Options) {
 	if opts.Blocked == 0 {
 		opts.Blocked = patience
 	}
@@ -287,14 +287,14 @@ func await(t testing.TB, what string, holds func() bool) {
 
 func (s *streaming) awaitOpen(n int) {
 	s.t.Helper()
-	await(s.t, fmt.Sprintf("%d streams to be open", n), func() bool { return s.streams.Stats().Open == n })
+	await(s.t, fmt.Sprintf("%d streams to be open", n), func() bool { return s.streams.Stats(outbox.Stream).Open == n })
 }
 
 // Clients of devices read the head byte by byte: no chunks, no length, and the
 // connection ends with the stream.
 func TestStreamHead(t *testing.T) {
 	for _, protocol := range []string{"http/1.1", "plain"} {
-		s := serveStreams(t, rest.StreamOptions{})
+		s := serveStreams(t, outbox.Options{})
 		s.write("a", `{"b":[1,2]}`)
 		c := s.listen(protocol, "/a.json")
 		got := regexp.MustCompile(`Date: \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT`).ReplaceAllString(c.head, "Date: D")
@@ -313,7 +313,7 @@ func TestStreamHead(t *testing.T) {
 }
 
 func TestStreamOverHTTP2(t *testing.T) {
-	s := serveStreams(t, rest.StreamOptions{})
+	s := serveStreams(t, outbox.Options{})
 	header := s.listen("h2", "/a.json").reply.Header
 	for name, want := range map[string]string{"Content-Type": "text/event-stream; charset=utf-8",
 		"Cache-Control": "no-cache", "Connection": "", "Content-Length": "", "Content-Encoding": ""} {
@@ -324,7 +324,7 @@ func TestStreamOverHTTP2(t *testing.T) {
 }
 
 func TestStreamTellsEveryProtocolTheSame(t *testing.T) {
-	s := serveStreams(t, rest.StreamOptions{})
+	s := serveStreams(t, outbox.Options{})
 	for _, protocol := range protocols {
 		s.write("", "null")
 		c := s.listen(protocol, "/a.json")
@@ -342,7 +342,7 @@ func TestStreamKeepAlive(t *testing.T) {
 	// A busy machine needs some of the time for a write; the stream is told of two and
 	// more of them.
 	const blocked, keepAlive = 3 * time.Second, 250 * time.Millisecond
-	s := serveStreams(t, rest.StreamOptions{KeepAlive: keepAlive, Blocked: blocked})
+	s := serveStreams(t, outbox.Options{KeepAlive: keepAlive, Blocked: blocked})
 	var clients []*listening
 	for _, protocol := range protocols {
 		clients = append(clients, s.listen(protocol, "/a.json"))
@@ -369,7 +369,7 @@ func TestStreamKeepAlive(t *testing.T) {
 
 func TestStreamWhoseClientLeaves(t *testing.T) {
 	for _, protocol := range protocols {
-		s := serveStreams(t, rest.StreamOptions{KeepAlive: 50 * time.Millisecond})
+		s := serveStreams(t, outbox.Options{KeepAlive: 50 * time.Millisecond})
 		var clients []*listening
 		for range 5 {
 			clients = append(clients, s.listen(protocol, "/a.json"))
@@ -379,7 +379,7 @@ func TestStreamWhoseClientLeaves(t *testing.T) {
 			c.close()
 		}
 		s.awaitOpen(2)
-		if n := s.streams.Stats().Closed["client"]; n != 3 {
+		if n := s.streams.Stats(outbox.Stream).Closed["client"]; n != 3 {
 			t.Errorf("%s: %d streams were ended by their clients, want 3", protocol, n)
 		}
 		for _, c := range clients[:2] {
@@ -393,7 +393,7 @@ func TestStreamWhoseClientLeaves(t *testing.T) {
 }
 
 func TestStreamsAreBounded(t *testing.T) {
-	s := serveStreams(t, rest.StreamOptions{Max: 2, KeepAlive: 50 * time.Millisecond})
+	s := serveStreams(t, outbox.Options{MaxStreams: 2, KeepAlive: 50 * time.Millisecond})
 	one := s.listen("http/1.1", "/a.json")
 	s.listen("h2", "/a.json")
 	for _, protocol := range []string{"http/1.1", "plain"} {
@@ -417,7 +417,7 @@ func TestStreamsAreBounded(t *testing.T) {
 
 func TestStreamOfADatabaseThatIsDropped(t *testing.T) {
 	for _, protocol := range protocols {
-		s := serveStreams(t, rest.StreamOptions{})
+		s := serveStreams(t, outbox.Options{})
 		c := s.listen(protocol, "/a.json")
 		c.want(put("/", "null"))
 		if err := s.catalog.Drop("default"); err != nil {
@@ -434,7 +434,7 @@ func TestStreamOfADatabaseThatIsDropped(t *testing.T) {
 // nothing is kept for them.
 func TestStreamStorm(t *testing.T) {
 	const clients, rounds = 24, 8
-	s := serveStreams(t, rest.StreamOptions{KeepAlive: 20 * time.Millisecond})
+	s := serveStreams(t, outbox.Options{KeepAlive: 20 * time.Millisecond})
 	var all, writer sync.WaitGroup
 	stop := make(chan struct{})
 	writer.Go(func() {

@@ -36,6 +36,7 @@ import (
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/hosts"
+	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
@@ -237,7 +238,7 @@ func liveTreePeer(t *testing.T) (peerAnswer, map[string]peerFunc) {
 		t.Fatal(err)
 	}
 	// No keep-alives: the bare server has none.
-	streams := rest.NewStreams(rest.StreamOptions{KeepAlive: time.Hour, Logger: slog.New(slog.DiscardHandler)})
+	streams := outbox.New(outbox.Options{KeepAlive: time.Hour})
 	handler := rest.New(rest.Options{Catalog: c, Logger: slog.New(slog.DiscardHandler), Now: time.Now,
 		Hosts: hosts.Hosts{DefaultDatabase: "default"}, MaxBody: 1 << 20, MaxBodies: 4 << 20, Streams: streams})
 	write := func(args []string) (peerAnswer, error) {

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/outbox"
 )
 
 func TestStreamsAreClosed(t *testing.T) {
-	s := serveStreams(t, rest.StreamOptions{Spread: 50 * time.Millisecond})
+	s := serveStreams(t, outbox.Options{Spread: 50 * time.Millisecond})
 	var clients []*listening
 	for i := range 30 {
 		clients = append(clients, s.listen(protocols[i%3], "/a.json"))
@@ -22,7 +22,7 @@ func TestStreamsAreClosed(t *testing.T) {
 	for _, c := range clients {
 		c.wantEnd()
 	}
-	stats := s.streams.Stats()
+	stats := s.streams.Stats(outbox.Stream)
 	if stats.Open != 0 || stats.Closed["draining"] != 30 {
 		t.Errorf("after Close there are %+v, want 30 that were drained", stats)
 	}
@@ -33,7 +33,7 @@ func TestStreamsAreClosed(t *testing.T) {
 
 // Their clients would come back all at once.
 func TestStreamsAreClosedOneByOne(t *testing.T) {
-	s := serveStreams(t, rest.StreamOptions{Spread: 24 * time.Hour})
+	s := serveStreams(t, outbox.Options{Spread: 24 * time.Hour})
 	var clients []*listening
 	for i := range 9 {
 		clients = append(clients, s.listen(protocols[i%3], "/a.json"))
@@ -56,7 +56,7 @@ func TestStreamsAreClosedOneByOne(t *testing.T) {
 			t.Errorf("behind the start of Close a stream has %q, %v, want the write or the end", got, err)
 		}
 	}
-	if told != 8 || s.streams.Stats().Open != 8 {
+	if told != 8 || s.streams.Stats(outbox.Stream).Open != 8 {
 		t.Errorf("%d streams of 9 go on, want 8 until it is their time", told)
 	}
 	cancel()
@@ -69,7 +69,7 @@ func TestStreamsAreClosedOneByOne(t *testing.T) {
 // A stream that is opened while others are closed is answered.
 func TestStreamsOpenedDuringClose(t *testing.T) {
 	for range 20 {
-		s := serveStreams(t, rest.StreamOptions{Spread: time.Nanosecond})
+		s := serveStreams(t, outbox.Options{Spread: time.Nanosecond})
 		answers := make(chan error)
 		for i := range 6 {
 			go func() {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/state"
 )
 
@@ -48,7 +48,7 @@ func splitID(t testing.TB, frame string) (id, rest string) {
 // TestResumeInAnotherDatabase: positions of one database mean nothing in another,
 // least of all in one that was made under the name of one that was dropped.
 func TestResumeInAnotherDatabase(t *testing.T) {
-	s := serveStreams(t, rest.StreamOptions{})
+	s := serveStreams(t, outbox.Options{})
 	s.write("/a", `{"old":1}`)
 	frame, err := s.resume("/a.json", "").frame()
 	if err != nil {
@@ -81,7 +81,7 @@ func TestResumeInAnotherDatabase(t *testing.T) {
 // TestForgedResume: a client that makes up an id is not told what was overwritten
 // before the time opened the location for it.
 func TestForgedResume(t *testing.T) {
-	s := serveStreams(t, rest.StreamOptions{})
+	s := serveStreams(t, outbox.Options{})
 	opens := time.Now().Add(time.Second).UnixMilli()
 	document := fmt.Sprintf(`{"rules": {".write": true, "open": {".read": true}, "a": {".read": "now > %d"}}}`, opens)
 	if _, err := s.database.SetRules(t.Context(), document); err != nil {

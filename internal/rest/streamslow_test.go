@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/outbox"
 )
 
 // Clients that never read cost what they may, and nobody else notices.
 func TestStreamsOfClientsThatTakeNothing(t *testing.T) {
-	s := serveStreams(t, rest.StreamOptions{Blocked: 5 * time.Second})
+	s := serveStreams(t, outbox.Options{Blocked: 5 * time.Second})
 	for _, protocol := range protocols {
 		s.listen(protocol, "/a.json")
 	}
@@ -37,7 +37,7 @@ func TestStreamsOfClientsThatTakeNothing(t *testing.T) {
 		}
 	}
 	s.awaitOpen(6)
-	stats := s.streams.Stats()
+	stats := s.streams.Stats(outbox.Stream)
 	if stats.Closed["slow"]+stats.Closed["behind"] != int64(len(protocols)) {
 		t.Errorf("the streams were ended by %v, want slow or behind", stats.Closed)
 	}
@@ -46,7 +46,7 @@ func TestStreamsOfClientsThatTakeNothing(t *testing.T) {
 // Many clients that take nothing hold up nobody, be it at their first event or at
 // a later one.
 func TestStreamsOfManyClientsThatTakeNothing(t *testing.T) {
-	s := serveStreams(t, rest.StreamOptions{Blocked: time.Hour})
+	s := serveStreams(t, outbox.Options{Blocked: time.Hour})
 	other := s.listen("http/1.1", "/a/b.json")
 	other.want(put("/", "null"))
 	for range 50 {
@@ -60,7 +60,7 @@ func TestStreamsOfManyClientsThatTakeNothing(t *testing.T) {
 	}
 	s.write("a/b", "2")
 	other.want(put("/", "2"))
-	if n := s.streams.Stats().Open; n != 101 {
+	if n := s.streams.Stats(outbox.Stream).Open; n != 101 {
 		t.Errorf("%d streams are open, want all 101", n)
 	}
 }
@@ -68,7 +68,7 @@ func TestStreamsOfManyClientsThatTakeNothing(t *testing.T) {
 // A first event is sent as it is read from the store, as fast as the client takes
 // it; what is not taken is not in memory.
 func TestStreamOfMuchData(t *testing.T) {
-	s := serveStreams(t, rest.StreamOptions{})
+	s := serveStreams(t, outbox.Options{})
 	want := len(put("/", "{}")) - 1 + len("\n\n")
 	text := strings.Repeat("x", 10_000)
 	for i := range 30 { // of a megabyte
@@ -111,7 +111,7 @@ func heapBytes() int64 {
 // takes longer than the time in which it must take something.
 func TestStreamOfASteadyClient(t *testing.T) {
 	const blocked = 5 * time.Second // some of which a busy machine needs for itself
-	s := serveStreams(t, rest.StreamOptions{Blocked: blocked})
+	s := serveStreams(t, outbox.Options{Blocked: blocked})
 	var clients []*listening
 	for i, protocol := range protocols {
 		clients = append(clients, s.listen(protocol, "/a.json"))
@@ -143,7 +143,7 @@ func TestStreamOfASteadyClient(t *testing.T) {
 // dropped, nor the server from stopping.
 func TestStreamThatIsStuck(t *testing.T) {
 	for _, protocol := range protocols {
-		s := serveStreams(t, rest.StreamOptions{Blocked: time.Hour})
+		s := serveStreams(t, outbox.Options{Blocked: time.Hour})
 		s.write("a", `"`+strings.Repeat("x", 1<<20)+`"`)
 		s.listen(protocol, "/a.json")
 		if err := s.catalog.Drop("default"); err != nil {
@@ -152,7 +152,7 @@ func TestStreamThatIsStuck(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		s.streams.Close(ctx)
-		if n := s.streams.Stats().Open; n != 0 {
+		if n := s.streams.Stats(outbox.Stream).Open; n != 0 {
 			t.Errorf("%s: %d streams are open after Close", protocol, n)
 		}
 	}

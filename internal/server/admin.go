@@ -18,6 +18,7 @@ import (
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/hub"
 	"github.com/livetree/livetree/internal/loopback"
+	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/wholefile"
@@ -199,7 +200,7 @@ func (a *adminSide) sources(parts adminParts, dir string) admin.Sources {
 
 // streamStats are what the streams count.
 func (a *adminSide) streamStats(p adminParts) admin.StreamStats {
-	stats := p.streams.Stats()
+	stats := p.clients.Stats(outbox.Stream)
 	closed := make(map[string]uint64, len(stats.Closed))
 	for reason, n := range stats.Closed {
 		closed[reason] = uint64(n)

@@ -31,6 +31,7 @@ import (
 	"github.com/livetree/livetree/internal/google"
 	"github.com/livetree/livetree/internal/hosts"
 	"github.com/livetree/livetree/internal/loopback"
+	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/owneronly"
 	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/state"
@@ -116,7 +117,7 @@ type Config struct {
 	Disturb func(*store.Options)
 
 	bodyBytes *atomic.Int64 // for the operator
-	streams   *rest.Streams
+	clients   *outbox.Clients
 	// operations are told to those who profile a database.
 	operations *rest.Operations
 }
@@ -262,8 +263,8 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	if err != nil {
 		return err
 	}
-	c.streams = rest.NewStreams(rest.StreamOptions{Max: c.MaxStreams, KeepAlive: c.KeepAlive, Logger: c.Logger})
-	defer c.streams.Close(ended()) // does nothing after a drain
+	c.clients = outbox.New(outbox.Options{MaxStreams: c.MaxStreams, KeepAlive: c.KeepAlive})
+	defer c.clients.Close(ended()) // does nothing after a drain
 	rates := newRateLimiter(c.RateLimit, time.Now)
 	serving := newServing(servingOptions{
 		secure:  rates.wrap(newHandler(c, f)),
@@ -275,7 +276,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 		observe: c.observing(),
 		noLane:  c.NoLane,
 
-		closeStreams: c.streams.Close,
+		closeStreams: c.clients.Close,
 	})
 	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, streamBudget}); err != nil {
 		return err
@@ -367,7 +368,7 @@ func newHandler(c Config, f *founder) http.Handler {
 		MaxBody:    c.MaxBody,
 		MaxBodies:  c.MaxBodies,
 		BodyBytes:  c.bodyBytes,
-		Streams:    c.streams,
+		Streams:    c.clients,
 		Operations: c.operations,
 		Dialect:    c.Dialect,
 	}

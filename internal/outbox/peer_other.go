@@ -1,6 +1,6 @@
 //go:build !linux
 
-package rest
+package outbox
 
 func (p peer) watch() {}
 

@@ -1,4 +1,4 @@
-package rest
+package outbox
 
 import (
 	"golang.org/x/sys/unix"

@@ -1,4 +1,4 @@
-package rest
+package outbox
 
 import (
 	"runtime"
@@ -6,19 +6,20 @@ import (
 	"time"
 )
 
-// runners are the goroutines that streams run on. An event for 10,000 streams is
-// told by a few of them one after the other: each stream with a goroutine of its
+// runners are the goroutines that clients run on. An event for 10,000 clients is
+// told by a few of them one after the other: each client with a goroutine of its
 // own would have to grow its stack first, which takes as long as the encryption.
 //
 // A client that takes nothing holds its runner up. So there are more of them as
 // soon as little is taken from the queue for a moment; nobody waits for slow
-// clients longer than that. First events, which may be large, do not come here.
+// clients longer than that. What a client is told when it begins, which may be
+// large, does not come here.
 type runners struct {
 	most int // as long as none is held up
 	all  sync.WaitGroup
 
 	mu      sync.Mutex
-	queue   []*stream // that wait for a runner, from next on
+	queue   []*Client // that wait for a runner, from next on
 	next    int
 	running int
 	seen    uint64 // what taken was at the last look
@@ -26,7 +27,7 @@ type runners struct {
 	looking bool   // there will be another look
 }
 
-// Runners are held up if less than few streams are taken from the queue in the
+// Runners are held up if less than few clients are taken from the queue in the
 // time between two looks. A runner that is not takes a hundred.
 const (
 	betweenLooks = 2 * time.Millisecond
@@ -35,14 +36,14 @@ const (
 
 func newRunners() *runners { return &runners{most: runtime.GOMAXPROCS(0)} }
 
-// runFirst has a stream run for the first time.
-func (r *runners) runFirst(s *stream) { r.all.Go(func() { s.run() }) }
+// runFirst has a client run for the first time.
+func (r *runners) runFirst(c *Client) { r.all.Go(func() { c.run() }) }
 
-// run has a stream run soon.
-func (r *runners) run(s *stream) {
+// run has a client run soon.
+func (r *runners) run(c *Client) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.queue = append(r.queue, s)
+	r.queue = append(r.queue, c)
 	if r.running < r.most {
 		r.add(1)
 	} else if !r.looking {
@@ -61,20 +62,20 @@ func (r *runners) add(n int) {
 
 // loop runs what is in the queue, and ends.
 func (r *runners) loop() {
-	for s := r.take(); s != nil; s = r.take() {
-		s.run()
+	for c := r.take(); c != nil; c = r.take() {
+		c.run()
 	}
 }
 
-// take returns the next stream; nil if there is none, and the runner is to end.
-func (r *runners) take() *stream {
+// take returns the next client; nil if there is none, and the runner is to end.
+func (r *runners) take() *Client {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.next == len(r.queue) {
 		r.running--
 		return nil
 	}
-	s := r.queue[r.next]
+	c := r.queue[r.next]
 	r.queue[r.next] = nil
 	r.next++
 	r.taken++
@@ -84,7 +85,7 @@ func (r *runners) take() *stream {
 	case r.next == len(r.queue):
 		r.queue, r.next = nil, 0
 	}
-	return s
+	return c
 }
 
 // keptQueue is how long a queue is kept to be used again.
@@ -106,6 +107,6 @@ func (r *runners) look() {
 	time.AfterFunc(betweenLooks, r.look)
 }
 
-// wait returns when no runner is left. Streams that still want to run must be
+// wait returns when no runner is left. Clients that still want to run must be
 // gone.
 func (r *runners) wait() { r.all.Wait() }
