@@ -15,6 +15,10 @@ import (
 // talk is a server of one answer: to any request it says that all is well. It closes as its client
 // does, or with the code of what it cannot read.
 func talk(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/.ws" {
+		http.NotFound(w, r)
+		return
+	}
 	conn, buffered, err := frame.Upgrade(w, r, time.Time{})
 	if err != nil {
 		return
@@ -72,8 +76,8 @@ func TestClientOfWiretest(t *testing.T) {
 	c.ExpectClose(1003)
 
 	var refused *wiretest.Refused
-	_, err := wiretest.Try(t, wiretest.Dialing{Address: address, Header: http.Header{"Content-Length": {"2"}}})
-	if !errors.As(err, &refused) || refused.Status != 400 {
-		t.Errorf("a request with a body: %v, want status 400", err)
+	_, err := wiretest.Try(t, wiretest.Dialing{Address: address, Target: "/"})
+	if !errors.As(err, &refused) || refused.Status != 404 {
+		t.Errorf("another address: %v, want status 404", err)
 	}
 }
