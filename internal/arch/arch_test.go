@@ -49,6 +49,7 @@ var livetree = layout{
 		"internal/outbox",
 		"internal/rest",
 		"internal/google",
+		"internal/wire/message",
 		"internal/wire",
 		"internal/console",
 		"internal/backup",

@@ -281,6 +281,9 @@ func refusal(cause error) error {
 	}
 }
 
+// IsExpired reports whether an error of Verify says that the credential was good once.
+func IsExpired(err error) bool { return errors.Is(err, errExpired) }
+
 // findSecret returns the secret that a credential is. It looks at all of them,
 // as hashes and in constant time (CouchDB's CVE-2010-0009 is what happens else).
 func findSecret(credential string, secrets []string) (string, bool) {

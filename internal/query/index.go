@@ -22,6 +22,9 @@ const (
 // ErrInvalidIndex says that a text does not name an index.
 var ErrInvalidIndex = errors.New("invalid index")
 
+// ErrNoIndex is the cause of the fault that a query without its index is refused with.
+var ErrNoIndex = errors.New("no index")
+
 // ParseIndex reads an index as .indexOn spells it: a path below each child,
 // .value or .priority. The error wraps ErrInvalidIndex.
 func ParseIndex(text string) (Index, error) {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/fault"
-	"github.com/livetree/livetree/internal/tree"
 )
 
 // A refusal is an error of HTTP itself, which other fronts do not know.
@@ -106,28 +105,4 @@ func answer(err error) (int, string) {
 // RefusePlainHTTP answers every request as plain HTTP is answered.
 func RefusePlainHTTP(w http.ResponseWriter, _ *http.Request) {
 	exchange.Fail(w, errPlainHTTP.status, errPlainHTTP.text)
-}
-
-// bodyError gives an error from reading a body its kind and text.
-func bodyError(err error, v verb) error {
-	at := ""
-	if d, ok := errors.AsType[*tree.DecodeError](err); ok {
-		at = strconv.Itoa(d.Line) + ":" + strconv.Itoa(d.Column)
-	}
-	switch {
-	case fault.KindOf(err) != fault.Internal:
-		return err
-	case errors.Is(err, tree.ErrNoData):
-		return fault.New(fault.Invalid, "Error: No data supplied.")
-	case errors.Is(err, tree.ErrInvalidKey):
-		return fault.Wrap(fault.Invalid, err,
-			"Invalid data; couldn't parse key beginning at %s. Key value can't be empty or contain $ # [ ] / or . (%v)", at, err)
-	case at != "" && v == patch:
-		return fault.Wrap(fault.Invalid, err,
-			"Invalid data; couldn't parse JSON object. Are you sending a JSON object with valid key names? (%v)", err)
-	case at != "":
-		return fault.Wrap(fault.Invalid, err,
-			"Invalid data; couldn't parse JSON object, array, or value. (%v)", err)
-	}
-	return err
 }

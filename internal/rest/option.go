@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -71,7 +72,7 @@ func (c *call) putOption() error {
 	}
 	n, err := tree.Decode(io.LimitReader(&c.body, maxOption), opts)
 	if err != nil {
-		return bodyError(err, c.verb)
+		return state.DecodeError(err, c.verb == patch)
 	}
 	allowed := options[c.target.option].allowed
 	if n.IsObject() || !slices.Contains(allowed, n.Leaf()) {

@@ -47,7 +47,7 @@ func (c *call) putRules() error {
 	document, err := io.ReadAll(io.LimitReader(&c.body, maxRules+1))
 	switch {
 	case err != nil:
-		return bodyError(err, c.verb)
+		return state.DecodeError(err, c.verb == patch)
 	case len(document) == 0:
 		return fault.New(fault.Invalid, "Error: No data supplied.")
 	case len(document) > maxRules:

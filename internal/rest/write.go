@@ -115,7 +115,7 @@ func (c *call) decode() (tree.Write, error) {
 		w = tree.Put(c.path(), n)
 	}
 	if err != nil {
-		return tree.Write{}, bodyError(err, c.verb)
+		return tree.Write{}, state.DecodeError(err, c.verb == patch)
 	}
 	return w, nil
 }

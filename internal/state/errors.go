@@ -2,10 +2,12 @@ package state
 
 import (
 	"errors"
+	"strconv"
 
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/rules"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/tree"
 )
 
 // ErrUnwanted is why a read ends that nobody waits for: see View.Until.
@@ -54,3 +56,28 @@ func Classify(err error) error {
 // PrintError gives its kind to an error that printing ended with. Printers and
 // selections are the store's, and so are their errors.
 func PrintError(err error) error { return Classify(err) }
+
+// DecodeError gives its kind and public text to an error from decoding what a client
+// writes. The text of a patch is told apart, as RTDB does.
+func DecodeError(err error, patch bool) error {
+	at := ""
+	if d, ok := errors.AsType[*tree.DecodeError](err); ok {
+		at = strconv.Itoa(d.Line) + ":" + strconv.Itoa(d.Column)
+	}
+	switch {
+	case fault.KindOf(err) != fault.Internal:
+		return err
+	case errors.Is(err, tree.ErrNoData):
+		return fault.New(fault.Invalid, "Error: No data supplied.")
+	case errors.Is(err, tree.ErrInvalidKey):
+		return fault.Wrap(fault.Invalid, err,
+			"Invalid data; couldn't parse key beginning at %s. Key value can't be empty or contain $ # [ ] / or . (%v)", at, err)
+	case at != "" && patch:
+		return fault.Wrap(fault.Invalid, err,
+			"Invalid data; couldn't parse JSON object. Are you sending a JSON object with valid key names? (%v)", err)
+	case at != "":
+		return fault.Wrap(fault.Invalid, err,
+			"Invalid data; couldn't parse JSON object, array, or value. (%v)", err)
+	}
+	return err
+}

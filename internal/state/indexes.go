@@ -209,5 +209,5 @@ func (s *Settings) IndexFor(q query.Query, at tree.Path) (*store.Index, error) {
 			return nil, nil
 		}
 	}
-	return nil, fault.New(fault.Invalid, `Index not defined, add ".indexOn": %q, for path %q, to the rules`, index.String(), at.String())
+	return nil, fault.Wrap(fault.Invalid, query.ErrNoIndex, `Index not defined, add ".indexOn": %q, for path %q, to the rules`, index.String(), at.String())
 }
