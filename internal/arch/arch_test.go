@@ -31,6 +31,8 @@ var livetree = layout{
 		"internal/rules/expr",
 		"internal/rules",
 		"internal/auth",
+		"internal/hosts",
+		"internal/dev",
 		"internal/hub",
 		"internal/store/layout",
 		"internal/store/damage",

@@ -30,13 +30,14 @@ import (
 
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/exchange"
+	"github.com/livetree/livetree/internal/hosts"
 	"github.com/livetree/livetree/internal/rest"
 )
 
 // Options configure Endpoints. All must be set.
 type Options struct {
 	Catalog *catalog.Catalog
-	Hosts   rest.Hosts
+	Hosts   hosts.Hosts
 	// Creates says that a database which is written to is made.
 	Creates bool
 	Logger  *slog.Logger

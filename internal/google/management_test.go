@@ -4,11 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/hosts"
 )
 
 func TestManagement(t *testing.T) {
-	s, id := accounted(t, rest.Hosts{})
+	s, id := accounted(t, hosts.Hosts{})
 	bearer := "\nAuthorization: Bearer " + s.access(id, "default")
 	bySecret := "\nAuthorization: Bearer " + secret
 	described := `{"name":"projects/p/locations/us-central1/instances/default","project":"projects/p","databaseUrl":"` + s.URL +
@@ -38,7 +38,7 @@ func TestManagement(t *testing.T) {
 }
 
 func TestManagementNamesDatabasesByHost(t *testing.T) {
-	s := serve(t, rest.Hosts{Domain: "db.example.org"}, true)
+	s := serve(t, hosts.Hosts{Domain: "db.example.org"}, true)
 	port := s.URL[strings.LastIndexByte(s.URL, ':'):]
 	owner := "\nAuthorization: Bearer owner"
 	got, _ := s.do(`GET /v1beta/projects/demo/locations/-/instances`, "Authorization: Bearer owner")
@@ -52,7 +52,7 @@ func TestManagementNamesDatabasesByHost(t *testing.T) {
 		`200 {"name":"projects/demo/locations/us-central1/instances/closed","project":"projects/demo","databaseUrl":"https://closed.db.example.org`+port+`","type":"USER_DATABASE","state":"ACTIVE"}`,
 		`GET /v1beta1/projects/demo`+owner, `200 {"displayName":"demo","name":"projects/demo","projectId":"demo","projectNumber":"1","resources":{"realtimeDatabaseInstance":"default"},"state":"ACTIVE"}`,
 	)
-	nameless := serve(t, rest.Hosts{}, true)
+	nameless := serve(t, hosts.Hosts{}, true)
 	got, _ = nameless.do(`GET /v1beta/projects/demo/locations/-/instances/closed`, "Authorization: Bearer owner")
 	if !strings.HasPrefix(got, "400 ") || !strings.Contains(got, "--domain") {
 		t.Errorf("a database that firebase-tools would miss is answered %s", got)

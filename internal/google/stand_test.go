@@ -17,6 +17,7 @@ import (
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/google"
+	"github.com/livetree/livetree/internal/hosts"
 	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
@@ -33,7 +34,7 @@ type server struct {
 }
 
 // serve starts a server that is called by hosts, or runs for trying out.
-func serve(t testing.TB, hosts rest.Hosts, dev bool) *server {
+func serve(t testing.TB, hosts hosts.Hosts, dev bool) *server {
 	t.Helper()
 	s, err := store.Open("data", store.Options{FS: vfs.NewMem()})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/dev"
 	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/loopback"
@@ -81,7 +82,7 @@ func (t *tokenRequest) grant() (string, error) {
 		// What firebase-tools asks for with the token of a login. Anywhere else it
 		// takes the refusal as a hint that its token is an access token already.
 		if t.OwnerAllowed() {
-			return rest.Owner, nil
+			return dev.Owner, nil
 		}
 	}
 	return "", &oauthError{http.StatusBadRequest, "unsupported_grant_type", "grant_type must be " + jwtBearer}

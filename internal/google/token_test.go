@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/auth"
-	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/hosts"
 )
 
 const (
@@ -37,7 +37,7 @@ var accountKey = sync.OnceValue(func() *rsa.PrivateKey {
 
 // accounted serves databases of which default and closed have the account sdk,
 // and returns its key's id.
-func accounted(t testing.TB, hosts rest.Hosts) (*server, string) {
+func accounted(t testing.TB, hosts hosts.Hosts) (*server, string) {
 	t.Helper()
 	s := serve(t, hosts, false)
 	var id string
@@ -108,7 +108,7 @@ func (s *server) access(keyID, database string) string {
 }
 
 func TestAccessTokensOpenTheirDatabaseAlone(t *testing.T) {
-	s, id := accounted(t, rest.Hosts{})
+	s, id := accounted(t, hosts.Hosts{})
 	token := s.access(id, "closed")
 	bearer := "\nAuthorization: Bearer " + token
 	unparsed := "401 " + errorBody("Could not parse auth token.")
@@ -141,7 +141,7 @@ func TestAccessTokensOpenTheirDatabaseAlone(t *testing.T) {
 }
 
 func TestTokenEndpointRefuses(t *testing.T) {
-	s, id := accounted(t, rest.Hosts{})
+	s, id := accounted(t, hosts.Hosts{})
 	good := func() string { return assert(t, id, "default", fileURI) }
 	none := strings.Split(good(), ".")
 	none[0] = base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","kid":"` + id + `"}`))
@@ -203,7 +203,7 @@ func TestTokenEndpointRefuses(t *testing.T) {
 
 // TestAudiences asks with assertions whose audience is not in the key file.
 func TestAudiences(t *testing.T) {
-	s, id := accounted(t, rest.Hosts{Domain: "db.example.org", HostMap: map[string]string{"shop.example.com": "default"}})
+	s, id := accounted(t, hosts.Hosts{Domain: "db.example.org", HostMap: map[string]string{"shop.example.com": "default"}})
 	for _, test := range []struct {
 		host, audience string
 		good           bool
@@ -260,7 +260,7 @@ func multipartForm(t testing.TB, pairs ...string) (body, header string) {
 }
 
 func TestRefreshTokensInDev(t *testing.T) {
-	s := serve(t, rest.Hosts{}, true)
+	s := serve(t, hosts.Hosts{}, true)
 	body, header := multipartForm(t, "grant_type", "refresh_token", "refresh_token", "x", "scope", "")
 	const granted = `200 {"access_token":"owner","token_type":"Bearer","expires_in":3600}`
 	if got, _ := s.do("POST /oauth2/v3/token "+body, header); got != granted {

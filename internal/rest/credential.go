@@ -5,12 +5,10 @@ import (
 	"strings"
 
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/dev"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/tree"
 )
-
-// Owner is the credential that SDKs in emulator mode send.
-const Owner = "owner"
 
 var errCredential = fault.New(fault.Unauthenticated, "Could not parse auth token.")
 
@@ -20,8 +18,8 @@ func (c *call) identify(values values) error {
 	if err != nil || credential == "" {
 		return err
 	}
-	if credential == Owner && !byAuth && c.ownerAllowed() {
-		c.who = auth.Identity{Admin: true, Operator: true}
+	if credential == dev.Owner && !byAuth && c.guard.AllowsOwner(c.r.Header) {
+		c.who = dev.OwnerIdentity()
 		noteIdentified(c.w)
 		return nil
 	}
@@ -79,20 +77,6 @@ func credentialOf(header http.Header, values values) (credential string, byAuth 
 		return "", false, err
 	}
 	return credential, len(values["auth"]) > 0, nil
-}
-
-// ownerAllowed reports whether `owner` is an administrator: under --dev, for a
-// client on this machine and not for one behind a proxy.
-func (c *call) ownerAllowed() bool {
-	if !c.opts.Dev {
-		return false
-	}
-	for name := range c.r.Header {
-		if name == "Forwarded" || strings.HasPrefix(name, "X-Forwarded-") {
-			return false
-		}
-	}
-	return true
 }
 
 // overrideIdentity lets an administrator ask as somebody else.

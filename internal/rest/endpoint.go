@@ -60,8 +60,8 @@ func (q *Request) Identify(name string) (*engine.Database, auth.Identity, error)
 	return c.database, c.who, err
 }
 
-// OwnerAllowed reports whether the credential Owner is an administrator's.
-func (q *Request) OwnerAllowed() bool { return q.call.ownerAllowed() }
+// OwnerAllowed reports whether the credential dev.Owner is an administrator's.
+func (q *Request) OwnerAllowed() bool { return q.call.guard.AllowsOwner(q.R.Header) }
 
 // Body reads the body of the request, within the limits of all bodies. It returns no
 // more than most bytes, and one if there are more.

@@ -6,10 +6,10 @@
 // takes from top to bottom. The first thing that is wrong is answered, so that a
 // stranger learns as little as possible, in this order:
 //
-//  1. with --dev, whether a stranger's web page may have sent it (devguard.go);
+//  1. with --dev, whether a stranger's web page may have sent it (package dev);
 //  2. the method, the query string, a method override and the path, all by their
 //     text alone (question.go, target.go);
-//  3. the database, by the parameter ns or the host (hosts.go);
+//  3. the database, by the parameter ns or the host (package hosts);
 //  4. the credential, and so who asks (credential.go);
 //  5. the parameters, of which the dialect of the database allows more or fewer
 //     (params.go, dialect.go), and whether the identity may be overridden;
@@ -45,9 +45,11 @@ import (
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/catalog"
+	"github.com/livetree/livetree/internal/dev"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/hosts"
 	"github.com/livetree/livetree/internal/outbox"
 )
 
@@ -58,7 +60,7 @@ type Options struct {
 	Now     func() time.Time
 
 	// Hosts name the database of a request that does not name it itself.
-	Hosts
+	hosts.Hosts
 	// Endpoint, if set, answers requests that are not for data.
 	Endpoint Endpoint
 
@@ -87,6 +89,7 @@ type Options struct {
 // A Handler serves the databases of a catalog.
 type Handler struct {
 	opts    Options
+	guard   dev.Guard
 	dialect *dialect // of databases that have none of their own
 	bodies  *budget  // of writes
 	answers *budget  // to reads
@@ -105,6 +108,7 @@ func New(opts Options) *Handler {
 	}
 	return &Handler{
 		opts:    opts,
+		guard:   dev.Guard{On: opts.Dev, Hosts: opts.Hosts, Names: opts.DevHosts, Origins: opts.DevOrigins},
 		dialect: d,
 		bodies:  newBudget(opts.MaxBodies, writeCopies, opts.BodyBytes),
 		answers: newBudget(opts.MaxBodies/2, 1, opts.BodyBytes),
@@ -145,7 +149,7 @@ func (h *Handler) newCall(w http.ResponseWriter, r *http.Request) *call {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if err := h.guardDev(r); err != nil {
+	if err := h.guard.Check(r); err != nil {
 		exchange.Fail(w, http.StatusForbidden, err.Error()) // no page may read it
 		return
 	}
@@ -218,11 +222,12 @@ func (c *call) serveData() error {
 
 // findDatabase sets the database of the call.
 func (c *call) findDatabase(values values) error {
-	name, err := c.opts.databaseName(values["ns"], c.r.Host)
-	if err != nil {
-		return err
+	name, ok := c.opts.DatabaseOf(values["ns"], c.r.Host)
+	if !ok {
+		return errNoDatabase
 	}
 	c.name, c.usage.database = name, name
+	var err error
 	c.database, err = c.opts.Catalog.Database(name)
 	if c.opts.Create != nil && (fault.KindOf(err) == fault.NotFound || err == nil && c.database.Published().Position == 0) {
 		// A read shows no data, a write makes it; or goes on with making it, if a kill came

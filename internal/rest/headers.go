@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/livetree/livetree/internal/exchange"
+	"github.com/livetree/livetree/internal/hosts"
 )
 
 const (
@@ -30,7 +31,7 @@ func (h *Handler) setHeaders(header http.Header, r *http.Request) {
 	header["Access-Control-Allow-Origin"] = anyOrigin
 	header["Access-Control-Expose-Headers"] = exposedHeaders
 	header["X-Content-Type-Options"] = noSniffing
-	if r.TLS != nil && !h.opts.Dev && isRealName(hostname(r.Host)) {
+	if r.TLS != nil && !h.opts.Dev && isRealName(hosts.Name(r.Host)) {
 		header["Strict-Transport-Security"] = transportSecurity
 	}
 }
@@ -38,7 +39,7 @@ func (h *Handler) setHeaders(header http.Header, r *http.Request) {
 // isRealName reports whether a browser may remember a host for HTTPS: not an
 // address and not the machine itself, which others use for other things.
 func isRealName(host string) bool {
-	return host != "" && net.ParseIP(host) == nil && !isLocalhost(host)
+	return host != "" && net.ParseIP(host) == nil && !hosts.IsLocal(host)
 }
 
 // preflight answers a browser that asks what it may send.

@@ -16,6 +16,7 @@ import (
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/hosts"
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/state"
@@ -52,7 +53,7 @@ func serveOperations(t *testing.T, opts outbox.Options) *profiled {
 	beUnhurried(&opts)
 	s.streams = outbox.New(opts)
 	s.secure = httptest.NewUnstartedServer(rest.New(rest.Options{Catalog: s.catalog, Logger: slog.New(slog.DiscardHandler), Now: time.Now,
-		Hosts: rest.Hosts{DefaultDatabase: "default"}, MaxBody: 1 << 20, MaxBodies: 4 << 20, Streams: s.streams, Operations: s.operations}))
+		Hosts: hosts.Hosts{DefaultDatabase: "default"}, MaxBody: 1 << 20, MaxBodies: 4 << 20, Streams: s.streams, Operations: s.operations}))
 	s.secure.EnableHTTP2 = true
 	s.secure.StartTLS()
 	t.Cleanup(func() {

@@ -18,6 +18,7 @@ import (
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/hosts"
 	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
@@ -59,7 +60,7 @@ func serve(t testing.TB, change func(*rest.Options)) *server {
 	}
 	opts := rest.Options{
 		Catalog: c, Logger: slog.New(slog.DiscardHandler), Now: time.Now,
-		Hosts: rest.Hosts{DefaultDatabase: "default"}, MaxBody: 1 << 20, MaxBodies: 4 << 20,
+		Hosts: hosts.Hosts{DefaultDatabase: "default"}, MaxBody: 1 << 20, MaxBodies: 4 << 20,
 	}
 	if change != nil {
 		change(&opts)

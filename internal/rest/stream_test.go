@@ -23,6 +23,7 @@ import (
 
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/hosts"
 	"github.com/livetree/livetree/internal/hub"
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/rest"
@@ -65,7 +66,7 @@ func serveStreams(t testing.TB, opts outbox.Options) *streaming {
 	beUnhurried(&opts)
 	s.streams = outbox.New(opts)
 	handler := rest.New(rest.Options{Catalog: s.catalog, Logger: slog.New(slog.DiscardHandler), Now: time.Now,
-		Hosts: rest.Hosts{DefaultDatabase: "default"}, MaxBody: 1 << 20, MaxBodies: 4 << 20, Streams: s.streams})
+		Hosts: hosts.Hosts{DefaultDatabase: "default"}, MaxBody: 1 << 20, MaxBodies: 4 << 20, Streams: s.streams})
 	s.secure, s.plain = httptest.NewUnstartedServer(handler), httptest.NewUnstartedServer(handler)
 	s.secure.EnableHTTP2 = true
 	for _, server := range []*httptest.Server{s.secure, s.plain} {

@@ -35,6 +35,7 @@ import (
 
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/hosts"
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/state"
@@ -239,7 +240,7 @@ func liveTreePeer(t *testing.T) (peerAnswer, map[string]peerFunc) {
 	// No keep-alives: the bare server has none.
 	streams := outbox.New(outbox.Options{KeepAlive: time.Hour})
 	handler := rest.New(rest.Options{Catalog: c, Logger: slog.New(slog.DiscardHandler), Now: time.Now,
-		Hosts: rest.Hosts{DefaultDatabase: "default"}, MaxBody: 1 << 20, MaxBodies: 4 << 20, Streams: streams})
+		Hosts: hosts.Hosts{DefaultDatabase: "default"}, MaxBody: 1 << 20, MaxBodies: 4 << 20, Streams: streams})
 	write := func(args []string) (peerAnswer, error) {
 		at, err := tree.ParsePath(args[0])
 		if err != nil {

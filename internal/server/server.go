@@ -29,6 +29,7 @@ import (
 	"github.com/livetree/livetree/internal/clientaddr"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/google"
+	"github.com/livetree/livetree/internal/hosts"
 	"github.com/livetree/livetree/internal/loopback"
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/owneronly"
@@ -352,14 +353,14 @@ func (f *founder) checkSecret(c Config) error {
 }
 
 func newHandler(c Config, f *founder) http.Handler {
-	hosts := rest.Hosts{DefaultDatabase: c.DefaultDatabase, Domain: c.Domain, HostMap: c.HostMap}
+	names := hosts.Hosts{DefaultDatabase: c.DefaultDatabase, Domain: c.Domain, HostMap: c.HostMap}
 	opts := rest.Options{
 		Catalog: f.Catalog,
 		Logger:  c.Logger,
 		Now:     time.Now,
-		Hosts:   hosts,
+		Hosts:   names,
 		Endpoint: google.New(google.Options{
-			Catalog: f.Catalog, Hosts: hosts, Creates: c.Dev, Logger: c.Logger, Now: time.Now,
+			Catalog: f.Catalog, Hosts: names, Creates: c.Dev, Logger: c.Logger, Now: time.Now,
 		}),
 		Dev:        c.Dev,
 		DevHosts:   c.DevHosts,

@@ -1,4 +1,6 @@
-package rest
+// Package hosts says which database the name of a host leads to. All fronts ask it, so
+// that a client finds the same database whichever way it comes.
+package hosts
 
 import (
 	"net/url"
@@ -18,7 +20,7 @@ type Hosts struct {
 // Database returns the database that a host, with or without a port, leads to; false
 // if it leads to none.
 func (h *Hosts) Database(host string) (name string, ok bool) {
-	host = strings.TrimSuffix(strings.ToLower(hostname(host)), ".")
+	host = strings.TrimSuffix(strings.ToLower(Name(host)), ".")
 	if name, ok := h.HostMap[host]; ok {
 		return name, true
 	}
@@ -31,17 +33,13 @@ func (h *Hosts) Database(host string) (name string, ok bool) {
 	return h.DefaultDatabase, h.DefaultDatabase != ""
 }
 
-// databaseName returns the name of the database that a request is for: by the
-// parameter ns, by its host, or by default.
-func (h *Hosts) databaseName(ns []string, host string) (string, error) {
+// DatabaseOf returns the database that a request is for: by its parameters ns, by its
+// host, or by default. It is false if there is none.
+func (h *Hosts) DatabaseOf(ns []string, host string) (name string, ok bool) {
 	if len(ns) > 0 { // an empty one is no name, and not none
-		return ns[0], nil
+		return ns[0], true
 	}
-	name, ok := h.Database(host)
-	if !ok {
-		return "", errNoDatabase
-	}
-	return name, nil
+	return h.Database(host)
 }
 
 // Include reports whether the operator has given the server a name, in lower case.
@@ -53,6 +51,10 @@ func (h *Hosts) Include(name string) bool {
 	return domain != "" && (name == domain || strings.HasSuffix(name, "."+domain))
 }
 
-// hostname returns a host without its port, and an IPv6 address without its
-// brackets.
-func hostname(host string) string { return (&url.URL{Host: host}).Hostname() }
+// Name returns a host without its port, and an IPv6 address without its brackets.
+func Name(host string) string { return (&url.URL{Host: host}).Hostname() }
+
+// IsLocal reports whether a name, in lower case, is one of this machine.
+func IsLocal(name string) bool {
+	return name == "localhost" || strings.HasSuffix(name, ".localhost")
+}
