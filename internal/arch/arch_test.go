@@ -51,6 +51,7 @@ var livetree = layout{
 		"internal/google",
 		"internal/wire/frame",
 		"internal/wire/message",
+		"internal/wire/poll",
 		"internal/wire",
 		"internal/console",
 		"internal/backup",
