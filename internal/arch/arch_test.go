@@ -51,7 +51,9 @@ var livetree = layout{
 		"internal/outbox",
 		"internal/rest",
 		"internal/google",
+		"internal/wire/frame",
 		"internal/wire/message",
+		"internal/wire/poll",
 		"internal/wire",
 		"internal/console",
 		"internal/backup",
@@ -70,6 +72,7 @@ var livetree = layout{
 		"internal/histories",
 		"internal/model",
 		"internal/proof",
+		"internal/wiretest",
 	},
 	fixtures: map[string]string{
 		"internal/enginetest": "internal/engine",
