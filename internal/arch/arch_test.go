@@ -53,6 +53,7 @@ var livetree = layout{
 		"internal/google",
 		"internal/wire/frame",
 		"internal/wire/message",
+		"internal/wire/poll",
 		"internal/wire",
 		"internal/console",
 		"internal/backup",

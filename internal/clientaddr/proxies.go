@@ -1,6 +1,7 @@
 package clientaddr
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/netip"
@@ -9,6 +10,9 @@ import (
 
 // forwardedFor is where a proxy appends the address that it got a request from.
 const forwardedFor = "X-Forwarded-For"
+
+// forwardedHost is where a proxy says by which name the client has come.
+const forwardedHost = "X-Forwarded-Host"
 
 // Proxies are the networks of proxies that are believed about who their clients are.
 type Proxies []netip.Prefix
@@ -46,13 +50,37 @@ func (p Proxies) Wrap(next http.Handler) http.Handler {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if lines := r.Header[forwardedFor]; len(lines) > 0 {
+		lines, names := r.Header[forwardedFor], r.Header[forwardedHost]
+		if len(lines)+len(names) > 0 {
 			if remote := Of(r); remote.IsValid() && p.Contain(remote.Addr()) {
-				r.RemoteAddr = netip.AddrPortFrom(p.client(remote.Addr(), lines), remote.Port()).String()
+				r = withHost(r, names)
+				if len(lines) > 0 {
+					r.RemoteAddr = netip.AddrPortFrom(p.client(remote.Addr(), lines), remote.Port()).String()
+				}
 			}
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// hostKey is the key of the host by which a client has come to a proxy.
+type hostKey struct{}
+
+// withHost returns a request with the host that the lines of X-Forwarded-Host name last:
+// each proxy appends one, or replaces what was there.
+func withHost(r *http.Request, lines []string) *http.Request {
+	if len(lines) == 0 {
+		return r
+	}
+	_, host, _ := cutLast(lines[len(lines)-1])
+	return r.WithContext(context.WithValue(r.Context(), hostKey{}, strings.Trim(host, " \t")))
+}
+
+// ForwardedHost returns the host by which a client has come to a trusted proxy, as the
+// proxy says; empty if there is none, or if it does not say.
+func ForwardedHost(r *http.Request) string {
+	host, _ := r.Context().Value(hostKey{}).(string)
+	return host
 }
 
 // client returns the address of the client for which a proxy sent a request with these

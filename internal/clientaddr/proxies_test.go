@@ -73,6 +73,27 @@ func TestClientBehindProxies(t *testing.T) {
 	}
 }
 
+func TestForwardedHost(t *testing.T) {
+	p := proxies(t, "10.1.0.0/16")
+	for _, test := range []struct {
+		remote string
+		lines  []string
+		want   string
+	}{
+		{"10.1.0.1:80", []string{"db.example.org"}, "db.example.org"},
+		{"10.1.0.1:80", []string{"made.up", "also.made.up, db.example.org:8443"}, "db.example.org:8443"},
+		{"10.1.0.1:80", nil, ""},
+		{"198.51.100.7:80", []string{"made.up"}, ""},
+	} {
+		r := &http.Request{RemoteAddr: test.remote, Header: http.Header{"X-Forwarded-Host": test.lines}}
+		got := "not called"
+		p.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = clientaddr.ForwardedHost(r) })).ServeHTTP(nil, r)
+		if got != test.want {
+			t.Errorf("X-Forwarded-Host %q from %s is the host %q, want %q", test.lines, test.remote, got, test.want)
+		}
+	}
+}
+
 func TestParseProxy(t *testing.T) {
 	for text, want := range map[string]string{
 		"10.1.2.3":        "10.1.2.3/32",

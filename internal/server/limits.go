@@ -11,6 +11,7 @@ import (
 const (
 	DefaultMaxConnections = 25_000 // the streams below, and room for requests
 	DefaultMaxStreams     = 20_000
+	DefaultMaxClients     = 20_000
 	DefaultKeepAlive      = 30 * time.Second
 	DefaultHeadTimeout    = 10 * time.Second
 	DefaultIdleTimeout    = 2 * time.Minute
@@ -35,6 +36,9 @@ type Limits struct {
 	// between two signs of life of a stream.
 	MaxStreams int
 	KeepAlive  time.Duration
+	// MaxClients is how many clients of the SDKs are connected at a time; a quarter of
+	// them may be such as have neither logged in nor listen to anything.
+	MaxClients int
 	// RateLimit is what each client may ask for; by default it is off.
 	RateLimit RateLimit
 
@@ -56,6 +60,7 @@ type Limits struct {
 func (l *Limits) check() error {
 	setDefault(&l.MaxConnections, DefaultMaxConnections)
 	setDefault(&l.MaxStreams, DefaultMaxStreams)
+	setDefault(&l.MaxClients, DefaultMaxClients)
 	setDefault(&l.KeepAlive, DefaultKeepAlive)
 	setDefault(&l.HeadTimeout, DefaultHeadTimeout)
 	setDefault(&l.IdleTimeout, DefaultIdleTimeout)
@@ -63,7 +68,7 @@ func (l *Limits) check() error {
 	setDefault(&l.DrainRequests, DefaultDrainRequests)
 	setDefault(&l.LogKeep.Age, DefaultLogAge)
 	setDefault(&l.LogKeep.DatabaseBytes, DefaultLogBytes)
-	if min(l.MaxConnections, l.MaxConnectionsPerAddress, l.MaxStreams, l.RateLimit.Burst) < 0 || l.RateLimit.PerSecond < 0 ||
+	if min(l.MaxConnections, l.MaxConnectionsPerAddress, l.MaxStreams, l.MaxClients, l.RateLimit.Burst) < 0 || l.RateLimit.PerSecond < 0 ||
 		min(l.KeepAlive, l.HeadTimeout, l.IdleTimeout, l.DrainAccept, l.DrainRequests, l.LogKeep.Age) < 0 ||
 		min(l.MemoryLimit, l.LogKeep.DatabaseBytes, l.LogKeep.StoreBytes) < 0 {
 		return errors.New("a limit cannot be negative")

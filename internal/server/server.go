@@ -27,6 +27,7 @@ import (
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/clientaddr"
+	"github.com/livetree/livetree/internal/dev"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/google"
 	"github.com/livetree/livetree/internal/hosts"
@@ -37,6 +38,7 @@ import (
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/watch"
+	"github.com/livetree/livetree/internal/wire"
 )
 
 // Defaults of a Config.
@@ -118,6 +120,7 @@ type Config struct {
 
 	bodyBytes *atomic.Int64 // for the operator
 	clients   *outbox.Clients
+	sdks      *wire.Front
 	// operations are told to those who profile a database.
 	operations *rest.Operations
 }
@@ -263,8 +266,9 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	if err != nil {
 		return err
 	}
-	c.clients = outbox.New(outbox.Options{MaxStreams: c.MaxStreams, KeepAlive: c.KeepAlive})
+	c.clients = outbox.New(outbox.Options{MaxStreams: c.MaxStreams, MaxSockets: c.MaxClients, KeepAlive: c.KeepAlive})
 	defer c.clients.Close(ended()) // does nothing after a drain
+	c.sdks = newSDKFront(c, f)
 	rates := newRateLimiter(c.RateLimit, time.Now)
 	serving := newServing(servingOptions{
 		secure:  rates.wrap(newHandler(c, f)),
@@ -352,8 +356,32 @@ func (f *founder) checkSecret(c Config) error {
 	return fmt.Errorf("LIVETREE_SECRET is %w; leave it out to have one drawn", err)
 }
 
+// hosts returns what the names of hosts lead to.
+func (c *Config) hosts() hosts.Hosts {
+	return hosts.Hosts{DefaultDatabase: c.DefaultDatabase, Domain: c.Domain, HostMap: c.HostMap}
+}
+
+// newSDKFront returns the front of the SDKs. There is one for HTTPS and plain HTTP: a
+// client may come back by the other.
+func newSDKFront(c Config, f *founder) *wire.Front {
+	opts := wire.Options{
+		Catalog: f.Catalog,
+		Logger:  c.Logger,
+		Now:     time.Now,
+		Hosts:   c.hosts(),
+		Dev:     dev.Guard{On: c.Dev, Hosts: c.hosts(), Names: c.DevHosts, Origins: c.DevOrigins},
+		Clients: c.clients,
+		MaxBody: c.MaxBody,
+	}
+	if c.Dev {
+		opts.Create = f.create
+	}
+	return wire.New(opts)
+}
+
+// newHandler returns the handler of both fronts.
 func newHandler(c Config, f *founder) http.Handler {
-	names := hosts.Hosts{DefaultDatabase: c.DefaultDatabase, Domain: c.Domain, HostMap: c.HostMap}
+	names := c.hosts()
 	opts := rest.Options{
 		Catalog: f.Catalog,
 		Logger:  c.Logger,
@@ -375,7 +403,7 @@ func newHandler(c Config, f *founder) http.Handler {
 	if c.Dev {
 		opts.Create = f.create
 	}
-	return rest.New(opts)
+	return c.sdks.Handler(rest.New(opts))
 }
 
 // plainHandler returns the handler for plain HTTP, which is refused unless the

@@ -142,7 +142,7 @@ func TestListens(t *testing.T) {
 		t.Errorf("a query is read as %+v", q)
 	}
 	for _, body := range []string{
-		`{"p":"/a","q":{"l":0},"t":1}`, `{"p":"/a","q":{"l":1},"t":-1}`, `{"p":"/a","q":{"l":1},"t":"1"}`, `{"p":"/a","q":7,"t":1}`,
+		`{"p":"/a","q":{"l":0},"t":1}`, `{"p":"/a","q":{"l":1},"t":-1}`, `{"p":"/a","q":{"l":1},"t":"1"}`, `{"p":"/a","q":{"l":1},"t":9007199254740993}`, `{"p":"/a","q":7,"t":1}`,
 		`{"p":"/a","h":7}`, `{"p":"/a","h":{}}`, `{"p":"/a","h":"\udc00"}`,
 	} {
 		if q := request(t, "q", body); fault.KindOf(q.Err) != fault.Invalid {

@@ -125,7 +125,7 @@ func AppendPushTail(dst []byte, l Tagged) []byte {
 }
 
 // TagUnits is the most that the end of a push with a tag takes, in UTF-16 units.
-const TagUnits = len(`,"t":9223372036854775807}}}`)
+const TagUnits = len(`,"t":9007199254740992}}}`)
 
 // A Tagged is how a client tells its listens apart: by the path alone, or for a query
 // also by a tag. QueryText is nil without a query.
@@ -146,15 +146,12 @@ func AppendCancel(dst []byte, p tree.Path, l Tagged) []byte {
 	return append(dst, pushTail...)
 }
 
-// AppendRevoked appends that the login is over: by its time, or because what it rests on
+// AppendRevoked appends that the login is over, and why: its time, or what it rests on
 // was taken away.
-func AppendRevoked(dst []byte, expired bool) []byte {
-	status, text := statusInvalidToken, "credential is no longer valid"
-	if expired {
-		status, text = statusExpiredToken, expiredText
-	}
+func AppendRevoked(dst []byte, why error) []byte {
+	status, text := Status(why)
 	dst = append(append(dst, `{"t":"d","d":{"a":"ac","b":{"s":"`...), status...)
-	dst = append(append(append(dst, `","d":"`...), text...), '"')
+	dst = tree.AppendString(append(dst, `","d":`...), text)
 	return append(dst, pushTail...)
 }
 

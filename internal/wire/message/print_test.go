@@ -14,6 +14,11 @@ import (
 	"github.com/livetree/livetree/internal/wire/message"
 )
 
+var (
+	expiredLogin = fault.New(fault.Unauthenticated, "Auth token is expired.")
+	revokedLogin = fault.New(fault.Unauthenticated, "credential is no longer valid")
+)
+
 var denied = fault.New(fault.Denied, "Permission denied")
 
 func path(t testing.TB, text string) tree.Path {
@@ -56,8 +61,8 @@ func TestPrint(t *testing.T) {
 		`{"t":"d","d":{"a":"m","b":{"p":"a","d":{"x/y":1},"t":17}}}`:                             push(message.Update, "/a", `{"x/y":1}`, filtered),
 		`{"t":"d","d":{"a":"c","b":{"p":"a"}}}`:                                                  message.AppendCancel(nil, path(t, "/a"), plain),
 		`{"t":"d","d":{"a":"c","b":{"p":"a","q":[{"l":1}]}}}`:                                    message.AppendCancel(nil, path(t, "/a"), filtered),
-		`{"t":"d","d":{"a":"ac","b":{"s":"expired_token","d":"Auth token is expired."}}}`:        message.AppendRevoked(nil, true),
-		`{"t":"d","d":{"a":"ac","b":{"s":"invalid_token","d":"credential is no longer valid"}}}`: message.AppendRevoked(nil, false),
+		`{"t":"d","d":{"a":"ac","b":{"s":"expired_token","d":"Auth token is expired."}}}`:        message.AppendRevoked(nil, expiredLogin),
+		`{"t":"d","d":{"a":"ac","b":{"s":"invalid_token","d":"credential is no longer valid"}}}`: message.AppendRevoked(nil, revokedLogin),
 		`{"t":"d","d":{"a":"sd","b":{"msg":"line\nline"}}}`:                                      message.AppendDebug(nil, "line\nline"),
 		`{"t":"d","d":{"r":5,"b":{"s":"permission_denied","d":"Permission denied"}}}`:            message.AppendFailure(nil, 5, denied),
 	} {
@@ -69,7 +74,7 @@ func TestPrint(t *testing.T) {
 
 func TestTagUnits(t *testing.T) {
 	t.Parallel()
-	tail := message.AppendPushTail(nil, message.Tagged{Tag: 1<<63 - 1, QueryText: []byte("{}")})
+	tail := message.AppendPushTail(nil, message.Tagged{Tag: 1 << 53, QueryText: []byte("{}")})
 	if len(tail) != message.TagUnits {
 		t.Errorf("the longest tail is %s, %d units, want %d", tail, len(tail), message.TagUnits)
 	}

@@ -83,7 +83,7 @@ type Request struct {
 var (
 	errAction = fault.New(fault.Invalid, "unknown action")
 	errBody   = fault.New(fault.Invalid, "a request needs a body, which is an object")
-	errTag    = fault.New(fault.Invalid, "the tag of a query must be an integer from 0 on")
+	errTag    = fault.New(fault.Invalid, "the tag of a query must be an integer from 0 to 2^53")
 	errHash   = fault.New(fault.Invalid, "a hash must be a string")
 	errLogin  = fault.New(fault.Unauthenticated, "Could not parse auth token.")
 )
@@ -227,7 +227,7 @@ func (q *Request) parseListen(b *body) error {
 		return nil
 	}
 	var ok bool
-	if q.Tag, ok = plainInteger(b.tag); !ok {
+	if q.Tag, ok = plainInteger(b.tag); !ok || q.Tag > maxTag {
 		return errTag
 	}
 	found, _, err := query.ParseObject(b.query)
@@ -236,6 +236,9 @@ func (q *Request) parseListen(b *body) error {
 	}
 	return err
 }
+
+// maxTag is the largest tag: the largest integer that every SDK can hold.
+const maxTag = 1 << 53
 
 // isEmptyObject reports whether a JSON value is {}.
 func isEmptyObject(value []byte) bool {

@@ -49,7 +49,7 @@ func Status(err error) (status, text string) {
 		status = statusFailure
 	case status == statusStale:
 		text = "Transaction hash does not match"
-	case status == statusInvalidToken && auth.IsExpired(err):
+	case status == statusInvalidToken && (text == expiredText || auth.IsExpired(err)):
 		status, text = statusExpiredToken, expiredText
 	}
 	return status, text

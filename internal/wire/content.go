@@ -1,0 +1,130 @@
+package wire
+
+import (
+	"errors"
+
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/watch"
+	"github.com/livetree/livetree/internal/wire/frame"
+	"github.com/livetree/livetree/internal/wire/message"
+)
+
+const (
+	// gatherBytes is how much of a message is held in memory. A longer one is printed
+	// twice: the number of its segments comes first.
+	gatherBytes = 1 << 20
+	// maxHeld is how much is held of what can be printed only once.
+	maxHeld = 16 << 20
+	// maxContent is the most that a client is sent in one message.
+	maxContent = 256 << 20
+)
+
+// A repeatable is a content that can be printed again. Again is called before it is
+// printed, and returns another content that prints the same.
+type repeatable interface {
+	Again() (watch.Content, error)
+}
+
+var errTooBig = fault.New(fault.TooLarge, "Data requested exceeds the maximum size that can be accessed with a single request")
+
+// errLong ends the printing of what is too long to be sent.
+var errLong = errors.New("the content is too long")
+
+// A gathering holds the text of a message up to a limit, and counts the rest.
+type gathering struct {
+	text    []byte
+	most    int // of text
+	bytes   int64
+	counter frame.Counter
+	over    bool // text is not all
+}
+
+// Write implements io.Writer.
+func (g *gathering) Write(p []byte) (int, error) {
+	g.bytes += int64(len(p))
+	if g.bytes > maxContent {
+		return 0, errLong
+	}
+	if _, err := g.counter.Write(p); err != nil {
+		return 0, err
+	}
+	if g.counter.Units > frame.MaxUnits {
+		return 0, errLong
+	}
+	if g.over = g.over || len(g.text)+len(p) > g.most; g.over {
+		g.text = nil
+		return len(p), nil
+	}
+	g.text = append(g.text, p...)
+	return len(p), nil
+}
+
+// A printing is a message whose content is read from the store. It is either whole, as
+// text, or has to be printed again.
+type printing struct {
+	text  []byte
+	units int           // of the message that is printed again
+	again watch.Content // nil if the text is whole
+}
+
+// gather prints a message for the first time. Its error is errTooBig if the message is
+// too long to be sent.
+func gather(say *saying) (p printing, err error) {
+	g := &gathering{most: maxHeld}
+	if r, ok := say.content.(repeatable); ok {
+		if p.again, err = r.Again(); err != nil {
+			return printing{}, errors.Join(err, say.content.Close())
+		}
+		g.most = gatherBytes
+	}
+	_, _ = g.Write(say.head) // to memory
+	if err = say.content.PrintTo(g); err == nil {
+		_, err = g.Write(say.tail)
+	}
+	_ = say.content.Close()
+	switch {
+	case errors.Is(err, errLong), err == nil && g.over && p.again == nil:
+		err = errTooBig
+	case err == nil && g.over:
+		p.units = g.counter.Units
+		return p, nil
+	}
+	if p.again != nil {
+		_ = p.again.Close()
+		p.again = nil
+	}
+	p.text = g.text
+	return p, err
+}
+
+// send prints the message again, to a stream of its frames.
+func (p *printing) send(say *saying, s *frame.Stream) error {
+	defer func() { _ = p.again.Close() }()
+	if _, err := s.Write(say.head); err != nil {
+		return err
+	}
+	if err := p.again.PrintTo(s); err != nil {
+		return err
+	}
+	if _, err := s.Write(say.tail); err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+// message returns the whole text of a saying that is not an ending, for a transport
+// that has no frames of its own. Its error is errTooBig if that is more than may be held.
+func (say *saying) message() ([]byte, error) {
+	switch {
+	case say.event != nil:
+		text := appendPush(nil, say.listen, say.event)
+		return message.AppendPushTail(text, cookie(say.listen).Tagged), nil
+	case say.content != nil:
+		p, err := gather(&saying{content: onceOnly{say.content}, head: say.head, tail: say.tail})
+		return p.text, err
+	}
+	return say.text, nil
+}
+
+// onceOnly hides that a content can be printed again.
+type onceOnly struct{ watch.Content }

@@ -1,0 +1,153 @@
+package wire
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/livetree/livetree/internal/catalog"
+	"github.com/livetree/livetree/internal/dev"
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/hosts"
+	"github.com/livetree/livetree/internal/outbox"
+	"github.com/livetree/livetree/internal/wire/frame"
+)
+
+// Options configure a Front.
+type Options struct {
+	Catalog *catalog.Catalog
+	Logger  *slog.Logger
+	Now     func() time.Time
+	// Hosts name the database of a client that does not name it itself.
+	Hosts hosts.Hosts
+	// Dev is what --dev changes. Create, if set, makes a database that a client wants and
+	// that is not there.
+	Dev    dev.Guard
+	Create func(ctx context.Context, name string) (*engine.Database, error)
+	// Clients holds the open sessions; it may be shared with other fronts.
+	Clients *outbox.Clients
+	// MaxBody is the most bytes of data in one write.
+	MaxBody int64
+	// Messages bounds the memory of messages that are being read; nil for no bound.
+	Messages frame.Budget
+}
+
+// A Front is all sessions of a server.
+type Front struct {
+	opts Options
+	sdks sdkCounts
+
+	mu       sync.Mutex
+	sessions map[string]*session // by id
+}
+
+// New returns a front without sessions.
+func New(opts Options) *Front {
+	return &Front{opts: opts, sessions: map[string]*session{}}
+}
+
+// Path is where websockets are opened.
+const Path = "/.ws"
+
+// Handler returns a handler that answers requests for Path, and calls next for all
+// others.
+func (f *Front) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == Path {
+			f.serveSocket(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// newID draws the id of a session: 32 letters and digits that nobody can guess.
+func newID() string {
+	const length = 32
+	var id strings.Builder
+	for id.Len() < length {
+		text := rand.Text() // of A to Z and 2 to 7, with 130 bits
+		id.WriteString(text[:min(len(text), length-id.Len())])
+	}
+	return id.String()
+}
+
+// add makes a session known by its id.
+func (f *Front) add(s *session) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sessions[s.id] = s
+}
+
+// remove forgets a session.
+func (f *Front) remove(s *session) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.sessions, s.id)
+}
+
+// find returns the session of a database with an id; nil if there is none.
+func (f *Front) find(db *engine.Database, id string) *session {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s := f.sessions[id]; s != nil && s.db == db {
+		return s
+	}
+	return nil
+}
+
+// endWait is how long a client that comes back waits for the end of its old session.
+const endWait = 5 * time.Second
+
+// endOld ends the session that a client had before, and returns when it is over.
+// Otherwise the end of the old one could undo what the new one does.
+func (f *Front) endOld(db *engine.Database, id string) {
+	old := f.find(db, id)
+	if id == "" || old == nil {
+		return
+	}
+	old.close(frame.CodeNormal, outbox.ByClient, "the client came back")
+	timer := time.NewTimer(endWait)
+	defer timer.Stop()
+	select {
+	case <-old.over:
+	case <-timer.C:
+		f.opts.Logger.Warn("a session does not end though its client came back")
+	}
+}
+
+// sdkCounts counts clients by the SDK that they say they are.
+type sdkCounts struct {
+	mu     sync.Mutex
+	counts map[string]uint64
+}
+
+// otherSDK counts what is beyond maxSDKs names, which clients make up.
+const (
+	otherSDK = "other"
+	maxSDKs  = 32
+)
+
+func (c *sdkCounts) count(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.counts == nil {
+		c.counts = map[string]uint64{}
+	}
+	if c.counts[name] == 0 && len(c.counts) >= maxSDKs {
+		name = otherSDK
+	}
+	c.counts[name]++
+}
+
+// SDKs returns how many clients said which SDK they are.
+func (f *Front) SDKs() map[string]uint64 {
+	f.sdks.mu.Lock()
+	defer f.sdks.mu.Unlock()
+	return maps.Clone(f.sdks.counts)
+}

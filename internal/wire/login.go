@@ -1,0 +1,55 @@
+package wire
+
+import (
+	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/dev"
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/tree"
+	"github.com/livetree/livetree/internal/wire/message"
+)
+
+// login makes somebody else the client. A login that is refused changes nothing.
+func (s *session) login(q *message.Request) {
+	who, err := s.identify(q.Credential)
+	if err == nil {
+		who, err = override(who, q)
+	}
+	if err != nil {
+		s.audience.Reply(q.ID, nil, err)
+		return
+	}
+	s.audience.Identify(who)
+	s.audience.Reply(q.ID, loggedIn(who), nil)
+}
+
+// loggedIn is the note of an answer to a login.
+type loggedIn auth.Identity
+
+// identify returns who brings a credential.
+func (s *session) identify(credential string) (auth.Identity, error) {
+	switch {
+	case s.allowsOwner && credential == dev.Owner:
+		return dev.OwnerIdentity(), nil
+	case s.allowsOwner && auth.IsUnsigned(credential):
+		return auth.Unsigned(credential)
+	}
+	return s.db.Identify(s.ctx, credential)
+}
+
+// override lets an administrator ask as somebody else.
+func override(who auth.Identity, q *message.Request) (auth.Identity, error) {
+	if !q.AsNobody && q.Variable == nil {
+		return who, nil
+	}
+	if !who.Admin {
+		return auth.Identity{}, fault.New(fault.Denied, "authvar and noauth need an administrator's credential")
+	}
+	if q.AsNobody {
+		return who.As(tree.Node{}), nil
+	}
+	variable, err := tree.DecodeClaims(q.Variable)
+	if err != nil {
+		return auth.Identity{}, fault.Wrap(fault.Invalid, err, "authvar must be a JSON value: %v", err)
+	}
+	return who.As(variable), nil
+}

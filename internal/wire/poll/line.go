@@ -1,0 +1,238 @@
+package poll
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/livetree/livetree/internal/outbox"
+	"github.com/livetree/livetree/internal/wire/frame"
+	"github.com/livetree/livetree/internal/wire/message"
+)
+
+const (
+	// goneAfter is how long a client may be without a poll. It starts one every 25
+	// seconds. A line that has ended is remembered for as long, to say so.
+	goneAfter = 60 * time.Second
+	// held is how long a poll is held.
+	held = 20 * time.Second
+	// blocked is how long a Send waits for a client to take what there is for it.
+	blocked = 10 * time.Second
+)
+
+// errCut is what Send returns when nothing can be sent any more.
+var errCut = errors.New("the client has gone")
+
+// A Line is the connection of one client by polls, or that by which it has been
+// replaced. It is the outbox.Way to the client.
+type Line struct {
+	lines        *Lines
+	id, password string
+	database     string
+	split        frame.Splitter // of Send
+	done         chan struct{}  // closed when nothing is sent or received any more
+	// Each has room for one signal: a segment has come, there is room for Send, there is
+	// more for the poll that is being filled.
+	arrived, roomAgain, more chan struct{}
+	timer                    *time.Timer // until the client counts as gone
+
+	mu      sync.Mutex
+	up      up
+	down    down
+	polls   int      // that are open
+	waiting *waiting // the one that is held
+	filling bool     // a poll is being filled
+	said    bool     // nothing more goes into down
+	broken  bool     // an answer was not completed, or what was in down is lost
+	sending bool     // Send is at work
+	err     error    // why it is done
+
+	takeOver takeOver
+}
+
+func newLine(lines *Lines, database string) *Line {
+	l := &Line{
+		lines: lines, id: newSecret(), password: newSecret(), database: database,
+		done: make(chan struct{}), arrived: make(chan struct{}, 1), roomAgain: make(chan struct{}, 1), more: make(chan struct{}, 1),
+		takeOver: newTakeOver(),
+	}
+	l.up.budget = lines.opts.Budget
+	l.timer = time.AfterFunc(goneAfter, l.silent)
+	return l
+}
+
+var _ outbox.Way = (*Line)(nil)
+
+// signal lets a goroutine look again, without waiting for it.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// take adds what a poll brings.
+func (l *Line) take(segments []segment) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range segments {
+		if l.err != nil {
+			return
+		}
+		if err := l.up.add(s); err != nil {
+			l.finish(err)
+		}
+	}
+	signal(l.arrived)
+}
+
+// Next returns the next message of the client, by whatever it came. It may be used until
+// the next call, by one goroutine at a time. After io.EOF the client has gone; a
+// frame.Error says with which code it is to be closed.
+func (l *Line) Next() ([]byte, error) {
+	l.giveBack()
+	for {
+		l.mu.Lock()
+		text, err := l.up.take(), l.err
+		l.mu.Unlock()
+		switch {
+		case err != nil:
+			return nil, err
+		case text != nil && !l.movesAt(text):
+			return text, nil
+		case text != nil:
+			continue
+		}
+		select {
+		case <-l.arrived:
+		case text := <-l.takeOver.messages:
+			l.takeOver.lent = true
+			return text, nil
+		case <-l.done:
+		}
+	}
+}
+
+// movesAt reports whether a message is the last one by poll. If so, the rest comes and
+// goes by the websocket.
+func (l *Line) movesAt(text []byte) bool {
+	// What cannot be read is the session's to refuse.
+	if m, err := message.Parse(text); err != nil || m.Control != message.LastByOld {
+		return false
+	}
+	l.move()
+	return true
+}
+
+// Send implements outbox.Way: it takes frames. It waits while too much is kept for the
+// client.
+func (l *Line) Send(p []byte) error {
+	l.mu.Lock()
+	l.sending = true
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.sending = false
+		l.moveIfBetween()
+	}()
+	for len(p) > 0 {
+		socket, err := l.room()
+		if err != nil {
+			return err
+		}
+		if socket != nil {
+			return socket.Send(p)
+		}
+		n, part := l.split.Next(p)
+		p = p[n:]
+		l.mu.Lock()
+		if part.Text != nil && !l.said {
+			l.down.add(part.Text, part.Last)
+			l.nudge()
+		}
+		l.moveIfBetween()
+		l.mu.Unlock()
+	}
+	return nil
+}
+
+// room waits until something can be sent: by the websocket that is returned, or by polls.
+func (l *Line) room() (Socket, error) {
+	var timeout <-chan time.Time
+	for {
+		l.mu.Lock()
+		socket, err, full := l.takeOver.moved, l.err, l.down.isFull()
+		l.mu.Unlock()
+		switch {
+		case socket != nil:
+			return socket, nil // it may still be told why it ends
+		case err != nil:
+			return nil, errCut
+		case !full:
+			return nil, nil
+		case timeout == nil:
+			timer := time.NewTimer(blocked)
+			defer timer.Stop()
+			timeout = timer.C
+		}
+		select {
+		case <-l.roomAgain:
+		case <-l.done:
+		case <-timeout:
+			return nil, os.ErrDeadlineExceeded
+		}
+	}
+}
+
+// Gone implements outbox.Way.
+func (l *Line) Gone() bool {
+	l.mu.Lock()
+	socket, err := l.takeOver.moved, l.err
+	l.mu.Unlock()
+	return err != nil || socket != nil && socket.Gone()
+}
+
+// Close implements outbox.Way. What was sent is still told to the next polls, and that
+// this is the end.
+func (l *Line) Close() { l.end(false, Socket.Close) }
+
+// Cut implements outbox.Way.
+func (l *Line) Cut() { l.end(true, Socket.Cut) }
+
+// leave is called when the client has said that it leaves.
+func (l *Line) leave() {
+	l.Cut()
+	l.timer.Stop()
+	l.lines.remove(l)
+}
+
+// end ends the line, and the websockets that go with it. What no poll has taken may be
+// lost.
+func (l *Line) end(lost bool, endSocket func(Socket)) {
+	l.mu.Lock()
+	l.finish(io.EOF)
+	if lost && !l.down.isEmpty() {
+		l.broken = true
+		l.down.parts, l.down.bytes = nil, 0
+	}
+	sockets := l.takeOver.sockets()
+	l.mu.Unlock()
+	for _, socket := range sockets {
+		endSocket(socket)
+	}
+}
+
+// finish notes that nothing is sent or received any more, with the lock held.
+func (l *Line) finish(err error) {
+	if l.err != nil {
+		return
+	}
+	l.err = err
+	l.said = true
+	l.up.drop()
+	close(l.done)
+	l.nudge()
+}

@@ -1,0 +1,114 @@
+package wire
+
+import (
+	"bytes"
+
+	"github.com/livetree/livetree/internal/audience"
+	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/state"
+	"github.com/livetree/livetree/internal/tree"
+	"github.com/livetree/livetree/internal/watch"
+	"github.com/livetree/livetree/internal/wire/message"
+)
+
+// receive takes a message of the client. It waits while too much is not answered. The
+// text may be changed when it has returned. Its error is message.ErrUnreadable.
+func (s *session) receive(text []byte) error {
+	m, err := message.Parse(text)
+	switch {
+	case err != nil:
+		return err
+	case m.Control == message.Ping:
+		s.pong()
+	case m.Control == message.NoControl:
+		s.serve(&m.Request)
+	}
+	return nil
+}
+
+// maxPongs bounds the pings that are not answered: the answer to one is as good as that
+// to another.
+const maxPongs = 16
+
+// pong has a ping answered.
+func (s *session) pong() {
+	s.mu.Lock()
+	s.pongs = min(s.pongs+1, maxPongs)
+	s.mu.Unlock()
+	s.wake()
+}
+
+// serve has a request done.
+func (s *session) serve(q *message.Request) {
+	a := asked{action: q.Action}
+	if q.Action == message.Listen {
+		a.listen = &listen{Tagged: message.Tagged{Tag: q.Tag, QueryText: bytes.Clone(q.QueryText)}}
+	}
+	if !s.ask(a) {
+		return // the client will ask again, elsewhere
+	}
+	if q.Err != nil {
+		s.audience.Reply(q.ID, nil, q.Err)
+		return
+	}
+	switch q.Action {
+	case message.Listen:
+		s.listen(q, a.listen)
+	case message.Unlisten:
+		s.audience.Unlisten(q.ID, q.Path, q.Query)
+	case message.Get:
+		s.audience.Get(q.ID, q.Path, q.Query)
+	case message.Put, message.Merge:
+		s.write(q)
+	case message.OnDisconnectPut, message.OnDisconnectMerge, message.OnDisconnectCancel:
+		s.audience.Reply(q.ID, nil, errOnDisconnect)
+	case message.Login:
+		s.login(q)
+	case message.Logout:
+		s.audience.Identify(auth.Identity{})
+		s.audience.Reply(q.ID, message.LoggedOut, nil)
+	case message.Stats:
+		for _, name := range q.SDKs() {
+			s.front.sdks.count(name)
+		}
+		s.audience.Reply(q.ID, message.NoData, nil)
+	default: // App Check is accepted, and not checked
+		s.audience.Reply(q.ID, message.NoData, nil)
+	}
+}
+
+var errOnDisconnect = fault.New(fault.Unavailable, "onDisconnect is not available")
+
+// listen begins to tell the client of a location.
+func (s *session) listen(q *message.Request, l *listen) {
+	req := audience.ListenRequest{Path: q.Path, Query: q.Query, Cookie: l}
+	if q.Hash != nil {
+		req.Known = &watch.Known{Hash: *q.Hash}
+	}
+	s.audience.Listen(q.ID, req)
+}
+
+// write has data written.
+func (s *session) write(q *message.Request) {
+	w, err := s.decode(q)
+	if err != nil {
+		s.audience.Reply(q.ID, nil, err)
+		return
+	}
+	s.audience.Write(q.ID, engine.Request{Write: w, IfHash: q.Hash})
+}
+
+// decode reads the data of a write, within the limits of all writes.
+func (s *session) decode(q *message.Request) (tree.Write, error) {
+	if most := s.front.opts.MaxBody; int64(len(q.Data)) > most {
+		return tree.Write{}, fault.New(fault.TooLarge,
+			"Data to write exceeds the maximum size that can be modified with a single request: %d bytes", most)
+	}
+	w, err := q.Decode(nil)
+	if err != nil {
+		return tree.Write{}, state.DecodeError(err, q.Action.Merges())
+	}
+	return w, nil
+}

@@ -1,0 +1,105 @@
+package wire
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/exchange"
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/outbox"
+	"github.com/livetree/livetree/internal/wire/frame"
+	"github.com/livetree/livetree/internal/wire/message"
+)
+
+// retryAfterSeconds is the advice to a client that is refused for the moment.
+const retryAfterSeconds = 1
+
+// upgradeTime is how long the answer to an upgrade may take to be sent.
+const upgradeTime = partTime
+
+// serveSocket opens a websocket.
+func (f *Front) serveSocket(w http.ResponseWriter, r *http.Request) {
+	if err := f.opts.Dev.Check(r); err != nil {
+		exchange.Fail(w, http.StatusForbidden, err.Error())
+		return
+	}
+	query := r.URL.Query()
+	db, name, err := f.database(r, query["ns"])
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	note(w, name)
+	s := &socket{session: f.newSession(db, r.Header), now: f.opts.Now}
+	if err := f.opts.Clients.Admit(&s.client, outbox.Socket, s); err != nil {
+		s.session.release()
+		refuse(w, err)
+		return
+	}
+	if !s.open(w, r) {
+		s.client.Abandon()
+		s.session.release()
+		return
+	}
+	f.endOld(db, query.Get("ls"))
+	s.session.begin(s, hostOf(r))
+	s.client.Go(s.read)
+	s.client.Begin(f.opts.Clients.NewConn(s.conn, outbox.ConnOptions{Heard: true}))
+}
+
+// open takes the connection over. It reports false if there is no websocket; the client
+// was told then, if it could be.
+func (s *socket) open(w http.ResponseWriter, r *http.Request) bool {
+	conn, buffered, err := frame.Upgrade(w, r, s.now().Add(upgradeTime))
+	if err != nil {
+		return false
+	}
+	s.conn = conn
+	s.touch()
+	s.reader = frame.NewReader(listening{s}, frame.ReaderOptions{
+		Buffered: buffered, Budget: s.session.front.opts.Messages, Ping: s.ping,
+	})
+	return true
+}
+
+// database returns the database that a request is for, and its name.
+func (f *Front) database(r *http.Request, ns []string) (*engine.Database, string, error) {
+	name, ok := f.opts.Hosts.DatabaseOf(ns, r.Host)
+	if !ok {
+		return nil, "", fault.New(fault.NotFound, "the request names no database: use the parameter ns or a host name of its own")
+	}
+	db, err := f.opts.Catalog.Database(name)
+	if f.opts.Create != nil && fault.KindOf(err) == fault.NotFound {
+		db, err = f.opts.Create(r.Context(), name)
+	}
+	return db, name, err
+}
+
+// refuse answers a request that opens nothing.
+func refuse(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	switch fault.KindOf(err) {
+	case fault.NotFound:
+		status = http.StatusNotFound
+	case fault.Invalid:
+		status = http.StatusBadRequest
+	case fault.Unavailable, fault.ReadOnly:
+		status = http.StatusServiceUnavailable
+		w.Header().Set("Retry-After", strconv.Itoa(retryAfterSeconds))
+	}
+	exchange.Fail(w, status, fault.Public(err))
+}
+
+// RouteSocket is the route of requests that open websockets.
+const RouteSocket = "socket"
+
+// note says what a request turned out to be, for those who observe it.
+func note(w http.ResponseWriter, database string) {
+	if x := exchange.Of(w); x != nil {
+		x.Note(RouteSocket, database)
+	}
+}
+
+// isUnreadable reports whether an error is that of a message that cannot be read.
+func isUnreadable(err error) bool { return err == message.ErrUnreadable } //nolint:errorlint // it is never wrapped

@@ -1,0 +1,150 @@
+package wire
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"github.com/livetree/livetree/internal/audience"
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/outbox"
+	"github.com/livetree/livetree/internal/wire/message"
+)
+
+// A transport is how messages come and go.
+type transport interface {
+	// wake is called when session.next may have something. It must not block.
+	wake()
+	// close ends the transport soon, and then releases the session. It must not block.
+	close(code int, reason outbox.Reason, text string)
+	// meet says that the client is no stranger any more.
+	meet()
+}
+
+// A session is one client of one database, for as long as it is connected.
+//
+// Receive belongs to one goroutine at a time, the one that reads from the client; next
+// and check to another, the one that writes to it.
+type session struct {
+	front *Front
+	id    string
+	db    *engine.Database
+	// audience orders all that the client is told.
+	audience *audience.Audience
+	// allowsOwner says that what only --dev accepts may log in.
+	allowsOwner bool
+	// ctx ends with the session.
+	ctx    context.Context
+	cancel context.CancelFunc
+	// over is closed when the session has ended and nothing of it is left.
+	over chan struct{}
+
+	mu        sync.Mutex
+	transport transport
+	// asked are the requests that were not answered, in order: answers come in the same.
+	asked   []asked
+	stopped bool // no further requests are taken
+	pongs   int  // to be sent
+
+	queued []byte // a message that comes next; of next
+}
+
+// An asked is a request that was not answered.
+type asked struct {
+	action message.Action
+	listen *listen // of a Listen
+}
+
+// A listen is what the session keeps of a listen: how the client tells it apart.
+type listen struct {
+	message.Tagged
+	// answered says that the client was told whether it listens. If the first data could
+	// not be sent, failed is why: the listen is refused then. Both belong to the goroutine
+	// that writes.
+	answered bool
+	failed   error
+}
+
+// newSession returns the session of a client that came by a request.
+func (f *Front) newSession(db *engine.Database, header http.Header) *session {
+	s := &session{
+		front: f, id: newID(), db: db, over: make(chan struct{}),
+		allowsOwner: f.opts.Dev.AllowsOwner(header),
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.audience = audience.New(db, audience.Options{Wake: s.wake, Done: s.ctx.Done(), Now: f.opts.Now})
+	return s
+}
+
+// begin has the session speak by a transport, first the hello. The host is what the
+// client should call the server.
+func (s *session) begin(t transport, host string) {
+	s.mu.Lock()
+	s.transport = t
+	s.queued = message.AppendHello(nil, s.front.opts.Now().UnixMilli(), host, s.id)
+	s.mu.Unlock()
+	s.front.add(s)
+}
+
+// wake has the transport look for messages.
+func (s *session) wake() {
+	if t := s.way(); t != nil {
+		t.wake()
+	}
+}
+
+// way returns the transport, nil before begin.
+func (s *session) way() transport {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.transport
+}
+
+// close ends the session.
+func (s *session) close(code int, reason outbox.Reason, text string) {
+	s.way().close(code, reason, text)
+}
+
+// release ends all that the session has. The transport calls it once.
+func (s *session) release() {
+	s.stop()
+	s.cancel()
+	s.audience.Close()
+	s.front.remove(s)
+	close(s.over)
+}
+
+// stop has the session take no further requests, and reports whether all that it took
+// were answered.
+func (s *session) stop() (settled bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
+	return len(s.asked) == 0
+}
+
+// check looks whether what the client may do has changed with the time.
+func (s *session) check() { s.audience.Check() }
+
+// ask notes that a request was taken. It reports false if none are.
+func (s *session) ask(a asked) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return false
+	}
+	s.asked = append(s.asked, a)
+	return true
+}
+
+// answered returns the request that the next answer is for.
+func (s *session) answered() asked {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := s.asked[0]
+	s.asked[0] = asked{}
+	if s.asked = s.asked[1:]; len(s.asked) == 0 {
+		s.asked = nil // what it grew to is not kept
+	}
+	return first
+}

@@ -1,0 +1,312 @@
+package wire
+
+import (
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/livetree/livetree/internal/dev"
+	"github.com/livetree/livetree/internal/enginetest"
+	"github.com/livetree/livetree/internal/outbox"
+	"github.com/livetree/livetree/internal/store"
+)
+
+// A talk is a session without a connection: the test says what the client sends, and
+// looks at what it is told.
+type talk struct {
+	t       testing.TB
+	session *session
+	woken   chan struct{}
+	closed  string // how the session wanted to end
+	met     bool
+}
+
+func (k *talk) wake() {
+	select {
+	case k.woken <- struct{}{}:
+	default:
+	}
+}
+
+func (k *talk) meet() { k.met = true }
+
+func (k *talk) close(_ int, _ outbox.Reason, text string) { k.closed = text }
+
+// newFront returns a front for sessions without connections.
+func newFront(on bool) *Front {
+	return New(Options{Logger: slog.New(slog.DiscardHandler), Now: time.Now, MaxBody: 1 << 20, Dev: dev.Guard{On: on}})
+}
+
+// begin begins a session and takes its hello.
+func begin(t testing.TB, f *Front, db *enginetest.Fixture) *talk {
+	t.Helper()
+	k := &talk{t: t, session: f.newSession(db.Database, http.Header{}), woken: make(chan struct{}, 1)}
+	k.session.begin(k, "db.example.org:9000")
+	t.Cleanup(func() {
+		if f.find(db.Database, k.session.id) != nil {
+			k.session.release()
+		}
+	})
+	hello := k.next()
+	if !regexp.MustCompile(`^\{"t":"c","d":\{"t":"h","d":\{"ts":\d{13},"v":"5","h":"db\.example\.org:9000","s":"[A-Za-z0-9]{32}"\}\}\}$`).MatchString(hello) {
+		t.Errorf("the hello is %s", hello)
+	}
+	return k
+}
+
+// send sends requests; each is r a b.
+func (k *talk) send(requests ...string) {
+	k.t.Helper()
+	for _, request := range requests {
+		parts := strings.SplitN(request, " ", 3)
+		k.sendText(`{"t":"d","d":{"r":` + parts[0] + `,"a":"` + parts[1] + `","b":` + parts[2] + `}}`)
+	}
+}
+
+func (k *talk) sendText(text string) {
+	k.t.Helper()
+	if err := k.session.receive([]byte(text)); err != nil {
+		k.t.Fatalf("receive(%s): %v", text, err)
+	}
+}
+
+// next waits for what the client is told next.
+func (k *talk) next() string {
+	k.t.Helper()
+	timeout := time.After(10 * time.Second)
+	for {
+		say, ok := k.session.next()
+		if ok && say.ending != nil {
+			return "end: " + say.ending.text
+		}
+		if ok {
+			text, err := say.message()
+			if err != nil {
+				k.t.Fatal(err)
+			}
+			return string(text)
+		}
+		select {
+		case <-k.woken:
+		case <-timeout:
+			k.t.Fatal("the client is told nothing for 10 seconds")
+		}
+	}
+}
+
+// expect waits for messages. A reply is given as r status data, a push as its action and
+// its body.
+func (k *talk) expect(want ...string) {
+	k.t.Helper()
+	for _, message := range want {
+		if got := shorten(k.next()); got != message {
+			k.t.Fatalf("the client is told %s\nwant               %s", got, message)
+		}
+	}
+}
+
+// quiet looks that there is nothing more.
+func (k *talk) quiet() {
+	k.t.Helper()
+	k.send(`99 s {"c":{}}`)
+	k.expect(`99 ok ""`)
+}
+
+var (
+	replies = regexp.MustCompile(`^\{"t":"d","d":\{"r":(\d+),"b":\{"s":"(\w+)","d":(.*)\}\}\}$`)
+	pushes  = regexp.MustCompile(`^\{"t":"d","d":\{"a":"(\w+)","b":(.*)\}\}$`)
+)
+
+// shorten returns a message as expect wants it.
+func shorten(text string) string {
+	if m := replies.FindStringSubmatch(text); m != nil {
+		return m[1] + " " + m[2] + " " + m[3]
+	}
+	if m := pushes.FindStringSubmatch(text); m != nil {
+		return m[1] + " " + m[2]
+	}
+	return text
+}
+
+const openRules = `{"rules":{".read":true,".write":true,"list":{".indexOn":"n"}}}`
+
+// open opens a database with rules.
+func open(t testing.TB, rules string) *enginetest.Fixture {
+	t.Helper()
+	f := enginetest.Open(t, store.Options{})
+	if _, err := f.SetRules(t.Context(), rules); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func TestSession(t *testing.T) {
+	t.Parallel()
+	k := begin(t, newFront(false), open(t, openRules))
+	k.send(`0 s {"c":{"sdk.js.12-19-0":1}}`, `1 q {"p":"/a","h":""}`)
+	k.expect(`0 ok ""`, `1 ok {}`) // nothing is there, and the client knows
+	k.send(`2 p {"p":"/a/b","d":{"c":1,"d":2}}`)
+	k.expect(`d {"p":"a/b","d":{"c":1,"d":2}}`, `2 ok ""`)
+	k.send(`3 m {"p":"/a","d":{"b/c":null,"x":7}}`)
+	k.expect(`m {"p":"a","d":{"x":7,"b/c":null}}`, `3 ok ""`)
+	k.send(`4 g {"p":"/a","q":{}}`, `5 g {"p":"/nothing","q":{}}`)
+	k.expect(`4 ok {"b":{"d":2},"x":7}`, `5 ok null`)
+	k.send(`6 n {"p":"/a"}`, `7 p {"p":"/a/x","d":8}`, `8 n {"p":"/never"}`)
+	k.expect(`6 ok ""`, `7 ok ""`, `8 ok ""`)
+	if counts := k.session.front.SDKs(); counts["js"] != 1 {
+		t.Errorf("the SDKs are counted as %v, want one js", counts)
+	}
+	if !k.met {
+		t.Error("a client that listens is a stranger")
+	}
+}
+
+func TestControl(t *testing.T) {
+	t.Parallel()
+	k := begin(t, newFront(false), open(t, openRules))
+	k.sendText(`{"t":"c","d":{"t":"p","d":{}}}`)
+	k.expect(`{"t":"c","d":{"t":"o","d":{}}}`)
+	k.sendText(`{"t":"c","d":{"t":"whatever","d":{}}}`)
+	for range 10 * maxPongs {
+		k.sendText(`{"t":"c","d":{"t":"p","d":{}}}`)
+	}
+	for range maxPongs {
+		k.expect(`{"t":"c","d":{"t":"o","d":{}}}`)
+	}
+	k.quiet()
+	if err := k.session.receive([]byte(`{"t":"x"}`)); !isUnreadable(err) {
+		t.Errorf("an unreadable message: %v", err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	db := open(t, `{"rules":{"open":{".read":true,".write":true},"n":{".read":true,".write":"newData.isNumber()"}}}`)
+	k := begin(t, newFront(false), db)
+	for request, want := range map[string]string{
+		`1 q {"p":"/closed","h":""}`:          `1 permission_denied "Permission denied"`,
+		`2 p {"p":"/closed","d":1}`:           `2 permission_denied "Permission denied"`,
+		`3 p {"p":"/n","d":"x"}`:              `3 permission_denied "Permission denied"`,
+		`4 g {"p":"/closed","q":{}}`:          `4 permission_denied "Permission denied"`,
+		`5 q {"p":"/.info/connected","h":""}`: `5 invalid_parameters "Invalid token in path"`,
+		`6 zz {}`:                             `6 failure "unknown action"`,
+		`7 p {"p":"/open","d":1,"h":"AAAAAAAAAAAAAAAAAAAAAAAAAAA="}`:  `7 datastale "Transaction hash does not match"`,
+		`8 g {"p":"/open","q":{"i":"x","l":1,"vf":"l"}}`:              `8 failure "Index not defined, add \".indexOn\": \"x\", for path \"/open\", to the rules"`,
+		`9 p {"p":"/open","d":{"a.b":1}}`:                             `9 invalid_parameters "Invalid data; couldn't parse key beginning at 1:2. Key value can't be empty or contain $ # [ ] / or . (1:2: invalid child name: \"a.b\" holds \".\")"`,
+		`10 p {"p":"/open","d":"` + strings.Repeat("x", 1<<20) + `"}`: `10 too_big "Data to write exceeds the maximum size that can be modified with a single request: 1048576 bytes"`,
+		`11 auth {"cred":"nonsense"}`:                                 `11 invalid_token "Could not parse auth token."`,
+		`12 auth {"cred":"owner"}`:                                    `12 invalid_token "Could not parse auth token."`,
+		`13 o {"p":"/open","d":1}`:                                    `13 unavailable "onDisconnect is not available"`,
+	} {
+		k.send(request)
+		k.expect(want)
+	}
+	if k.met {
+		t.Error("a client that was only refused is no stranger")
+	}
+}
+
+func TestQuery(t *testing.T) {
+	t.Parallel()
+	db := open(t, openRules)
+	db.Put("/list", `{"a":{"n":1},"b":{"n":2},"c":{"n":3}}`)
+	k := begin(t, newFront(false), db)
+	k.send(`1 q {"p":"/list","q":{"i":"n","l":2,"vf":"r"},"t":17,"h":""}`)
+	k.expect(`d {"p":"list","d":{"b":{"n":2},"c":{"n":3}},"t":17}`, `1 ok {}`)
+	k.send(`2 p {"p":"/list/d","d":{"n":4}}`)
+	k.expect(`m {"p":"list","d":{"b":null,"d":{"n":4}},"t":17}`, `2 ok ""`)
+	k.send(`3 n {"p":"/list","q":{"i":"n","l":2,"vf":"r"},"t":17}`, `4 p {"p":"/list/e","d":{"n":5}}`)
+	k.expect(`3 ok ""`, `4 ok ""`)
+}
+
+func TestLogin(t *testing.T) {
+	t.Parallel()
+	const secret = "a-secret-that-is-long-enough-for-everyone"
+	db := open(t, `{"rules":{"$uid":{".read":"auth.uid === $uid",".write":"auth.uid === $uid"}}}`)
+	if err := db.SetSecrets(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	k := begin(t, newFront(false), db)
+	k.send(`1 auth {"cred":"`+secret+`"}`, `2 p {"p":"/alice","d":1}`)
+	k.expect(`1 ok {"auth":null,"expires":null}`, `2 ok ""`)
+	k.send(`3 gauth {"cred":"` + secret + `","authvar":{"uid":"alice"}}`)
+	k.expect(`3 ok {"auth":{"uid":"alice"},"expires":null}`)
+	k.send(`4 q {"p":"/alice","h":""}`, `5 q {"p":"/bob","h":""}`)
+	k.expect(`d {"p":"alice","d":1}`, `4 ok {}`, `5 permission_denied "Permission denied"`)
+	k.send(`6 auth {"cred":"wrong"}`, `7 p {"p":"/alice","d":2}`) // she is still who she was
+	k.expect(`6 invalid_token "Could not parse auth token."`, `d {"p":"alice","d":2}`, `7 ok ""`)
+	k.send(`8 unauth {}`)
+	k.expect(`c {"p":"alice"}`, `8 ok "unauthenticated"`)
+	k.send(`9 p {"p":"/alice","d":3}`, `10 gauth {"cred":"`+secret+`","noauth":true}`, `11 p {"p":"/alice","d":3}`)
+	k.expect(`9 permission_denied "Permission denied"`, `10 ok {"auth":null,"expires":null}`, `11 permission_denied "Permission denied"`)
+	if !k.met {
+		t.Error("a client that has logged in is a stranger")
+	}
+}
+
+func TestDevLogin(t *testing.T) {
+	t.Parallel()
+	db := open(t, `{"rules":{"$uid":{".read":"auth.uid === $uid",".write":"auth.uid === $uid"}}}`)
+	k := begin(t, newFront(true), db)
+	k.send(`1 auth {"cred":"owner"}`, `2 p {"p":"/bob","d":1}`)
+	k.expect(`1 ok {"auth":null,"expires":null}`, `2 ok ""`)
+	// {"alg":"none"}.{"sub":"bob","iat":0,"exp":3600}.
+	k.send(`3 auth {"cred":"eyJhbGciOiJub25lIn0.eyJzdWIiOiJib2IiLCJpYXQiOjAsImV4cCI6MzYwMH0."}`, `4 g {"p":"/bob","q":{}}`, `5 g {"p":"/alice","q":{}}`)
+	k.expect(`3 ok {"auth":{"token":{"exp":3600,"iat":0,"sub":"bob"},"uid":"bob"},"expires":null}`, `4 ok 1`, `5 permission_denied "Permission denied"`)
+}
+
+func TestStopAnswersWhatWasAsked(t *testing.T) {
+	t.Parallel()
+	k := begin(t, newFront(false), open(t, openRules))
+	k.send(`1 p {"p":"/a","d":1}`)
+	if k.session.stop() {
+		t.Error("a request was asked and not answered, and all is settled")
+	}
+	k.send(`2 p {"p":"/a","d":2}`) // too late
+	k.expect(`1 ok ""`)
+	if !k.session.stop() {
+		t.Error("all was answered, and not all is settled")
+	}
+}
+
+func TestOldSessionEndsFirst(t *testing.T) {
+	t.Parallel()
+	db, other := open(t, openRules), open(t, openRules)
+	f := newFront(false)
+	k := begin(t, f, db)
+	f.endOld(other.Database, k.session.id) // of another database
+	f.endOld(db.Database, "unknown")
+	if k.closed != "" {
+		t.Fatalf("the session was closed: %s", k.closed)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f.endOld(db.Database, k.session.id)
+	}()
+	select {
+	case <-done:
+		t.Fatal("the old session is not over")
+	case <-time.After(20 * time.Millisecond):
+	}
+	k.session.release()
+	<-done
+	if k.closed == "" || f.find(db.Database, k.session.id) != nil {
+		t.Error("the session is still there")
+	}
+}
+
+func TestDroppedDatabase(t *testing.T) {
+	t.Parallel()
+	db := open(t, openRules)
+	k := begin(t, newFront(false), db)
+	k.send(`1 q {"p":"/a","h":""}`)
+	k.expect(`1 ok {}`)
+	if err := db.Drop(); err != nil {
+		t.Fatal(err)
+	}
+	k.expect(`end: the database does not exist any more`)
+}

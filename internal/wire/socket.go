@@ -1,0 +1,156 @@
+package wire
+
+import (
+	"errors"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/livetree/livetree/internal/outbox"
+	"github.com/livetree/livetree/internal/wire/frame"
+)
+
+const (
+	// silence is how long a client may say nothing while it is told nothing. SDKs say
+	// something every 45 seconds.
+	silence = 120 * time.Second
+	// partTime and partRate are how long the rest of a message may take that has begun to
+	// come: that time, and a second for so many bytes.
+	partTime = 10 * time.Second
+	partRate = 16 << 10
+)
+
+// A socket is the transport of a session over a websocket. A goroutine of its own reads
+// from it; what is written is written by the goroutines of outbox.
+type socket struct {
+	session *session
+	client  outbox.Client
+	conn    net.Conn
+	now     func() time.Time
+	reader  *frame.Reader
+	// busy is the time, in milliseconds, at which something was last read or written.
+	busy  atomic.Int64
+	begun time.Time // when a message began to come whose end has not come; of the reader
+
+	mu      sync.Mutex
+	pongs   []byte  // frames that answer pings of the websocket
+	leaving *ending // how the connection is to end; the first one counts
+}
+
+// wake implements transport.
+func (s *socket) wake() { s.client.Wake() }
+
+// meet implements transport.
+func (s *socket) meet() { s.client.Meet() }
+
+// close implements transport.
+func (s *socket) close(code int, reason outbox.Reason, text string) {
+	s.leave(&ending{code: code, reason: reason, text: text})
+	s.client.End(reason)
+}
+
+// leave says how the connection is to end.
+func (s *socket) leave(e *ending) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leaving == nil {
+		s.leaving = e
+	}
+}
+
+// read hands what the client sends to the session until the connection ends.
+func (s *socket) read() {
+	defer s.reader.Close()
+	for {
+		text, err := s.reader.Next()
+		if err == nil {
+			err = s.session.receive(text)
+		}
+		if err != nil {
+			s.lost(err)
+			return
+		}
+	}
+}
+
+// lost ends the connection because nothing more can be read from it.
+func (s *socket) lost(err error) {
+	if wrong, ok := errors.AsType[*frame.Error](err); ok {
+		s.close(wrong.Code, outbox.ByClient, wrong.Reason)
+		return
+	}
+	if closed, ok := errors.AsType[*frame.CloseError](err); ok {
+		s.close(closed.Reply(), outbox.ByClient, "")
+		return
+	}
+	if isUnreadable(err) {
+		s.close(frame.CodeData, outbox.ByClient, err.Error())
+		return
+	}
+	if errors.Is(err, errSlowMessage) {
+		s.close(frame.CodePolicy, outbox.Slow, err.Error())
+		return
+	}
+	s.client.End(outbox.ByClient)
+	s.client.Cut() // nobody is there to take what is being sent
+}
+
+// errSlowMessage is why a connection ends on which a message comes too slowly.
+var errSlowMessage = errors.New("a message came too slowly")
+
+// A listening is the connection as the reader of its messages sees it: with a deadline
+// while the client owes the rest of a message.
+type listening struct{ *socket }
+
+// Read implements io.Reader.
+func (l listening) Read(p []byte) (int, error) {
+	owed := 0
+	if l.reader != nil { // not while it is made
+		owed = l.reader.Partial()
+	}
+	if err := l.await(owed); err != nil {
+		return 0, err
+	}
+	n, err := l.conn.Read(p)
+	l.touch()
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		err = errSlowMessage
+	}
+	return n, err
+}
+
+// await sets the deadline for the rest of a message of which some bytes have come.
+func (l listening) await(owed int) error {
+	switch {
+	case owed == 0 && l.begun.IsZero():
+		return nil
+	case owed == 0:
+		l.begun = time.Time{}
+		return l.conn.SetReadDeadline(time.Time{})
+	case l.begun.IsZero():
+		l.begun = l.now()
+	}
+	return l.conn.SetReadDeadline(l.begun.Add(partTime + time.Duration(owed)*time.Second/partRate))
+}
+
+// touch notes that the connection is alive.
+func (s *socket) touch() { s.busy.Store(s.now().UnixMilli()) }
+
+// isSilent reports whether nothing was read or written for too long.
+func (s *socket) isSilent() bool {
+	return s.now().UnixMilli()-s.busy.Load() > silence.Milliseconds()
+}
+
+// maxPongBytes bounds the answers to pings that wait. SDKs send none.
+const maxPongBytes = 4 << 10
+
+// ping is called by the reader for a ping of the websocket.
+func (s *socket) ping(payload []byte) {
+	s.mu.Lock()
+	if len(s.pongs) < maxPongBytes {
+		s.pongs = frame.AppendPong(s.pongs, payload)
+	}
+	s.mu.Unlock()
+	s.wake()
+}
