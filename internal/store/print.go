@@ -45,6 +45,12 @@ type Printer struct {
 	draft *draft // nil if buf is not the whole text
 }
 
+// A Text is one that is printed once, and must be closed.
+type Text = interface {
+	PrintTo(w io.Writer) error
+	Close() error
+}
+
 // Print writes the node at p as compact JSON, null if there is none.
 func (t Tree) Print(w io.Writer, p tree.Path, form tree.Form) error {
 	printer, err := t.Printer(p, form)
@@ -131,6 +137,18 @@ func (p *Printer) Size() (bytes int, known bool) {
 // Between has f called now and then while rows are looked at of which nothing is
 // written yet. If it fails, the printer does.
 func (p *Printer) Between(f func() error) { p.between = f }
+
+// Again returns a printer of the same text, with what it needs of its own. It is called
+// before PrintTo.
+func (p *Printer) Again() (again Text, err error) {
+	other := *p
+	if other.draft = nil; p.rows != nil {
+		if other.rows, err = p.rows.Copy(); err == nil {
+			other.rows.SeekGE(p.rows.Key())
+		}
+	}
+	return &other, err
+}
 
 // PrintTo writes the node; it can be called once. After an error the text that
 // was written is a fragment.

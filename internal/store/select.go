@@ -58,13 +58,14 @@ type Selection struct {
 	held   tree.Node // the node, if it was in a chunk
 	isHeld bool
 	query  query.Query
+	index  *layout.Index
 }
 
 // Select returns the children of the node at p that q selects. The index must
 // be that of q's order, nil if it is not ready; orders by key and by priority
 // need none. The tree must be that of a view.
 func (t Tree) Select(p tree.Path, q query.Query, index *layout.Index, form tree.Form) (*Selection, error) {
-	s := &Selection{tree: t, path: p, form: form, how: ByChunk}
+	s := &Selection{tree: t, path: p, form: form, how: ByChunk, query: q, index: index}
 	k := memoKey{id: t.reader.ID, path: p, form: form, selected: true, query: q}
 	if s.ready = t.recall(&k); s.ready != nil {
 		s.recalled = true
@@ -75,7 +76,6 @@ func (t Tree) Select(p tree.Path, q query.Query, index *layout.Index, form tree.
 	}
 	switch {
 	case s.isHeld:
-		s.query = q
 		s.ready = appendSelected(nil, s.held, q, form)
 		return s, nil
 	case s.rows == nil:
@@ -153,6 +153,14 @@ func (s *Selection) plan(q query.Query, index *layout.Index) error {
 	w := &indexWalk{of: s, reader: s.tree.reader, most: s.tree.store.bounds.alike, path: s.path, parent: s.parent, query: q, number: index.Number}
 	s.walk = w.each
 	return nil
+}
+
+// Again returns a selection of the same children. It is called before PrintTo.
+func (s *Selection) Again() (Text, error) {
+	if s.ready != nil {
+		return &Selection{ready: s.ready}, nil
+	}
+	return s.tree.Select(s.path, s.query, s.index, s.form)
 }
 
 // Between has f called now and then while rows are looked at of which nothing is

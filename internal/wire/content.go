@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/watch"
 	"github.com/livetree/livetree/internal/wire/frame"
 	"github.com/livetree/livetree/internal/wire/message"
@@ -22,7 +23,7 @@ const (
 // A repeatable is a content that can be printed again. Again is called before it is
 // printed, and returns another content that prints the same.
 type repeatable interface {
-	Again() (watch.Content, error)
+	Again() (store.Text, error)
 }
 
 var errTooBig = fault.New(fault.TooLarge, "Data requested exceeds the maximum size that can be accessed with a single request")
