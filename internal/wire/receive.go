@@ -7,6 +7,7 @@ import (
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/sdkhash"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/tree"
 	"github.com/livetree/livetree/internal/watch"
@@ -85,9 +86,23 @@ var errOnDisconnect = fault.New(fault.Unavailable, "onDisconnect is not availabl
 func (s *session) listen(q *message.Request, l *listen) {
 	req := audience.ListenRequest{Path: q.Path, Query: q.Query, Cookie: l}
 	if q.Hash != nil {
-		req.Known = &watch.Known{Hash: *q.Hash}
+		req.Known = &watch.Known{Hash: *q.Hash, Compound: compound(q)}
 	}
 	s.audience.Listen(q.ID, req)
+}
+
+// compound returns what the client says about ranges of what it has, nil for nothing that
+// can be used.
+func compound(q *message.Request) *sdkhash.Compound {
+	hashes, posts, ok := q.CompoundHash()
+	if !ok {
+		return nil
+	}
+	c, ok := sdkhash.NewCompound(hashes, posts)
+	if !ok {
+		return nil
+	}
+	return &c
 }
 
 // write has data written.

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"crypto/sha1"
+	"encoding/base64"
 	"log/slog"
 	"net/http"
 	"regexp"
@@ -309,4 +311,41 @@ func TestDroppedDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.expect(`end: the database does not exist any more`)
+}
+
+func TestKnownHash(t *testing.T) {
+	t.Parallel()
+	db := open(t, openRules)
+	db.Put("/n", `4`)
+	k := begin(t, newFront(false), db)
+	k.send(`1 q {"p":"/n","h":"eVih19a6ZDz3NL32uVBtg9KSgQY="}`)
+	k.expect(`1 ok {}`)
+	k.send(`2 q {"p":"/n","h":"wrong"}`)
+	k.expect(`d {"p":"n","d":4}`, `2 ok {}`)
+	k.send(`3 q {"p":"/empty"}`) // no hash at all: the client waits for the data
+	k.expect(`d {"p":"empty","d":null}`, `3 ok {}`)
+	k.send(`4 p {"p":"/n","d":5,"h":"eVih19a6ZDz3NL32uVBtg9KSgQY="}`)
+	k.expect(`d {"p":"n","d":5}`, `4 ok ""`)
+	k.send(`5 p {"p":"/n","d":6,"h":"eVih19a6ZDz3NL32uVBtg9KSgQY="}`)
+	k.expect(`5 datastale "Transaction hash does not match"`)
+}
+
+func TestCompoundHash(t *testing.T) {
+	t.Parallel()
+	db := open(t, openRules)
+	db.Put("/list", `{"a":"`+strings.Repeat("x", 2000)+`","b":"new","c":"three"}`)
+	k := begin(t, newFront(false), db)
+	// The client has the same a, another b, and nothing behind it.
+	hash := func(text string) string {
+		sum := sha1.Sum([]byte(text))
+		return base64.StdEncoding.EncodeToString(sum[:])
+	}
+	first := hash(`("a":(string:"` + strings.Repeat("x", 2000) + `"))`)
+	k.send(`1 q {"p":"/list","h":"other","ch":{"hs":["` + first + `","` + hash(`("b":(string:"old"))`) + `",""],"ps":["a","b"]}}`)
+	k.expect(`rm {"p":"list","d":[{"s":"a","m":{"b":"new","c":"three"}}]}`, `1 ok {}`)
+	k.send(`2 q {"p":"/list","h":"other","ch":{"hs":["x"],"ps":["b","a"]}}`) // malformed: it is ignored
+	if got := shorten(k.next()); !strings.HasPrefix(got, `d {"p":"list","d":{"a":"xxx`) {
+		t.Errorf("the client is told %.100s", got)
+	}
+	k.expect(`2 ok {}`)
 }
