@@ -67,6 +67,10 @@ func (b *Batch) Free() { buffers.Put(b.buffer) }
 type LongWriter struct {
 	// Bytes are what was gathered. A Teller may append a few.
 	Bytes []byte
+	// Sending, if set, is called before the client is sent something, and Taken when it
+	// has taken that, for however long it needs. What Taken fails with, Write does.
+	Sending func()
+	Taken   func() error
 
 	client *Client
 	buffer *[]byte
@@ -97,6 +101,9 @@ func (w *LongWriter) Write(p []byte) (int, error) {
 
 // Flush sends what was gathered.
 func (w *LongWriter) Flush() error {
+	if len(w.Bytes) == 0 {
+		return nil
+	}
 	err := w.send(w.Bytes)
 	w.Bytes = w.Bytes[:0]
 	return err
@@ -107,10 +114,16 @@ func (w *LongWriter) send(p []byte) error {
 		return w.failed
 	}
 	w.sent = true
+	if w.Sending != nil {
+		w.Sending()
+	}
 	now := w.client.clients.opts.Now
 	begun := now()
 	w.failed = w.client.Send(p)
 	w.rate.Count(len(p), now().Sub(begun))
+	if w.failed == nil && w.Taken != nil {
+		w.failed = w.Taken()
+	}
 	return w.failed
 }
 

@@ -128,3 +128,33 @@ func TestLongWriterOfSlowClients(t *testing.T) {
 		}
 	}
 }
+
+// TestLongWriterLetsGo: a front lets go of what others wait for while the client takes
+// its time, and that it then waits for it again does not make the client slow.
+func TestLongWriterLetsGo(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	f := fakeClient(t, &now)
+	var calls []string
+	note := func(what string) { calls = append(calls, what) }
+	f.way.onSend = func() { note("send") }
+	w := f.client.NewLongWriter()
+	defer w.Free()
+	w.Sending = func() { note("let go") }
+	w.Taken = func() error {
+		now = now.Add(time.Hour)
+		note("take again")
+		return nil
+	}
+	for range 2 {
+		if _, err := w.Write(make([]byte, gatherBytes)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := slices.Repeat([]string{"let go", "send", "take again"}, 2); !slices.Equal(calls, want) {
+		t.Errorf("two long parts are sent by %q, want %q", calls, want)
+	}
+	w.Taken = func() error { return errCut }
+	if _, err := w.Write(make([]byte, gatherBytes)); !errors.Is(err, errCut) || !errors.Is(w.Failed(), errCut) {
+		t.Errorf("when what was let go is not there again, Write returns %v (%v)", err, w.Failed())
+	}
+}

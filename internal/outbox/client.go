@@ -32,8 +32,8 @@ type Client struct {
 type Teller interface {
 	// Tell sends what is ready, and returns why the client has ended; GoesOn if it
 	// has not. It looks at Client.Ending first, which may change while it is at work,
-	// and at Client.TakeBeat when nothing is ready. It must not wait for more than its
-	// client to take something.
+	// and at Client.TakeBeat when nothing is ready. It waits
+	// for its client to take something, and for nothing that may last longer.
 	Tell() Reason
 	// Release lets go of what the client was told of. It is called once, when the
 	// client has ended: before its room is free, and before the way to it is closed.

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"net"
+	"runtime"
 	"testing"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 // awaitGone returns when a way says that its client has gone.
 func awaitGone(t *testing.T, way *Conn) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !way.Gone(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !way.Gone(); runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatal("a client has left, but is not said to have gone")
 		}

@@ -135,7 +135,7 @@ func (c *call) profile() error {
 	if err := c.database.Standing(); err != nil {
 		return err
 	}
-	s := &stream{logger: c.opts.Logger, dialect: c.reply.dialect}
+	s := c.newStream()
 	if err := c.opts.Streams.Admit(&s.client, outbox.Stream, s); err != nil {
 		return err
 	}

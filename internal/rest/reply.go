@@ -106,7 +106,7 @@ func (a *reply) print(status int, body content) error {
 		w, layers = pretty, append(layers, pretty)
 	}
 	if out.turn.turns != nil {
-		out.paced = pacedWriter{w, out}
+		out.paced = pacedWriter{w, &out.turn}
 		w = &out.paced
 	}
 	err := state.PrintError(body.PrintTo(w))
@@ -142,7 +142,6 @@ type output struct {
 
 	turn  turn        // to print, not to send
 	paced pacedWriter // what is printed to, if there is a turn
-	paces int         // how often between was called
 	rate  outbox.Rate // at which the client takes it
 }
 
@@ -203,8 +202,7 @@ func (o *output) send(p []byte) error {
 	begun := o.now()
 	// Errors are of writers that know no deadlines: those of tests.
 	_ = o.control.SetWriteDeadline(begun.Add(WriteIdle))
-	again := o.turn.taken
-	o.turn.end()
+	o.turn.pause()
 	if _, err := o.w.Write(p); err != nil {
 		return fmt.Errorf("%w: %w", errGone, err)
 	}
@@ -213,10 +211,7 @@ func (o *output) send(p []byte) error {
 		// At the deadline net/http would end the answer even if nothing is written then.
 		_ = o.control.SetWriteDeadline(time.Time{})
 	}
-	if again {
-		return o.turn.take()
-	}
-	return nil
+	return o.turn.resume()
 }
 
 // finish sends what is left. The deadline must not outlive the request: the

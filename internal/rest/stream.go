@@ -2,8 +2,8 @@ package rest
 
 import (
 	"errors"
-	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 
 	"github.com/livetree/livetree/internal/fault"
@@ -38,7 +38,8 @@ func (c *call) watch() error {
 	if err := c.create(); err != nil {
 		return err
 	}
-	s := &stream{logger: c.opts.Logger, dialect: c.reply.dialect, resume: c.params.resume, epoch: c.database.Epoch()}
+	s := c.newStream()
+	s.resume, s.epoch = c.params.resume, c.database.Epoch()
 	request := watch.Request{
 		Path: c.path(), Form: c.params.form, Priority: c.target.kind == ofPriority, Query: c.params.filter(),
 		Who: c.who, Wake: s.client.Wake, Done: waiting(c.r),
@@ -94,10 +95,19 @@ func (p *params) checkStream() error {
 type stream struct {
 	client  outbox.Client
 	watch   source
-	logger  *slog.Logger
+	handler *Handler
 	dialect *dialect
-	resume  bool
-	epoch   uint64
+	// addr is whose turns large events take, until gone is closed.
+	addr   netip.Addr
+	gone   <-chan struct{}
+	resume bool
+	epoch  uint64
+}
+
+// newStream returns a stream of the call without what it tells of.
+func (c *call) newStream() *stream {
+	address, _ := holdersOf(c.r)
+	return &stream{handler: c.Handler, dialect: c.reply.dialect, addr: address.addr, gone: waiting(c.r)}
 }
 
 // A source is what a stream tells of, such as an watch.Watch.
@@ -172,23 +182,31 @@ func (s *stream) flush(batch *outbox.Batch) (ended outbox.Reason) {
 	return outbox.Why(batch.Flush())
 }
 
-// print sends an event whose data is read from the store on the way.
+// print sends an event whose data is read from the store on the way. If that is long,
+// it takes turns with other long reads.
 func (s *stream) print(e *watch.Event) (ended outbox.Reason) {
 	w := s.client.NewLongWriter()
 	defer w.Free()
+	turn := &turn{turns: s.handler.longReads, from: holder{addr: s.addr}, gone: s.gone}
+	defer turn.end()
+	w.Sending, w.Taken = turn.pause, turn.resume
 	if s.resume {
 		w.Bytes = appendID(w.Bytes, s.epoch, e.Position)
 	}
 	w.Bytes = append(w.Bytes, putHead...)
-	err := e.Content.PrintTo(w)
+	if p, ok := e.Content.(paced); ok {
+		p.Between(turn.between)
+	}
+	err := e.Content.PrintTo(&pacedWriter{w, turn})
 	_ = e.Content.Close()
+	turn.end() // nothing is left to print
 	if errors.Is(err, state.ErrUnwanted) {
 		return outbox.ByClient
 	}
 	if err != nil && w.Failed() == nil {
 		// The data cannot be read. The client must not take what it has for an
 		// event: if a part of the frame is out, it stays without its end.
-		s.logger.Error("a stream was cut off", "error", err)
+		s.handler.opts.Logger.Error("a stream was cut off", "error", err)
 		if !w.Sent() {
 			_ = s.client.Send(s.dialect.lastFrame(watch.Cancel))
 		}

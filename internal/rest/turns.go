@@ -15,7 +15,8 @@ import (
 // whenever it has to do with the network or the disk: the scheduler of Go lets all
 // that can run have their time, and looks at the network last. So a long read works
 // only at its turn, of which there are fewer than processors. It ends its turn while
-// its client takes what was printed, for as long as that lasts.
+// its client takes what was printed, for as long as that lasts. A stream that begins
+// with much data, or does so again, is a long read meanwhile.
 //
 // Who waits for a turn gets it by address, one address after the other: a client that
 // asks for a hundred long reads waits for itself.
@@ -100,10 +101,12 @@ func (t *turns) next() {
 
 // A turn is that of one read. The zero value takes none.
 type turn struct {
-	turns *turns
-	from  holder
-	gone  <-chan struct{}
-	taken bool
+	turns  *turns
+	from   holder
+	gone   <-chan struct{}
+	taken  bool
+	paused bool // it is to be taken again
+	paces  int  // how often between was called
 }
 
 // take waits for the turn, unless it was taken.
@@ -124,6 +127,20 @@ func (t *turn) end() {
 		t.taken = false
 		t.turns.end()
 	}
+}
+
+// pause ends the turn while a client takes what was printed, resume takes it again.
+func (t *turn) pause() {
+	t.paused = t.taken
+	t.end()
+}
+
+func (t *turn) resume() error {
+	if !t.paused {
+		return nil
+	}
+	t.paused = false
+	return t.take()
 }
 
 // isWanted reports whether others wait for a turn.
@@ -154,7 +171,7 @@ func (o *output) prepareTurn(body content, encoding string) error {
 		return nil
 	}
 	if p, ok := body.(paced); ok && !known {
-		p.Between(o.between)
+		p.Between(o.turn.between)
 		return nil
 	}
 	return o.turn.take()
@@ -163,12 +180,12 @@ func (o *output) prepareTurn(body content, encoding string) error {
 // A pacedWriter calls between for each part that is printed. A compressor gathers many
 // of them before it has anything to send.
 type pacedWriter struct {
-	w   io.Writer
-	out *output
+	w    io.Writer
+	turn *turn
 }
 
 func (p *pacedWriter) Write(part []byte) (int, error) {
-	if err := p.out.between(); err != nil {
+	if err := p.turn.between(); err != nil {
 		return 0, err
 	}
 	return p.w.Write(part)
@@ -179,12 +196,12 @@ const freePaces = 4
 
 // between is called while a read goes through rows and has nothing to send, and when
 // it has printed a part. A long read lets others have a turn.
-func (o *output) between() error {
-	if o.paces++; o.paces < freePaces {
+func (t *turn) between() error {
+	if t.paces++; t.paces < freePaces {
 		return nil
 	}
-	if o.turn.taken && o.turn.turns.isWanted() {
-		o.turn.end()
+	if t.taken && t.turns.isWanted() {
+		t.end()
 	}
-	return o.turn.take()
+	return t.take()
 }
