@@ -30,6 +30,7 @@ var livetree = layout{
 		"internal/rules/expr",
 		"internal/rules",
 		"internal/auth",
+		"internal/leave",
 		"internal/hub",
 		"internal/store/layout",
 		"internal/store/damage",
