@@ -6,6 +6,7 @@ import (
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/leave"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 	"github.com/livetree/livetree/internal/watch"
@@ -23,6 +24,7 @@ func OpenTiny(s *store.Store, id store.ID, opts engine.Options) (*engine.Databas
 		MaxRounds:     3,
 		RecentChanges: 2,
 		MaxTouched:    2,
+		Leave:         leave.Limits{MaxParts: 6, MaxBytes: 512},
 		Watch: watch.Limits{
 			HeavyBytes:      64,
 			MaxObserved:     2,
