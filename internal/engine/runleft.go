@@ -22,7 +22,7 @@ const (
 	// leftTries is how often a write is tried that cannot be made now, leftPause how long the
 	// first pause between two tries is. Each is four times as long as the one before.
 	leftTries = 4
-	leftPause = 50 * time.Millisecond
+	leftPause = 100 * time.Millisecond
 	// leftRunners is how many connections RunLeft works for at a time. One sync does for
 	// all of them.
 	leftRunners = 64
