@@ -63,13 +63,15 @@ func (s *session) serve(q *message.Request) {
 		s.audience.Get(q.ID, q.Path, q.Query)
 	case message.Put, message.Merge:
 		s.write(q)
-	case message.OnDisconnectPut, message.OnDisconnectMerge, message.OnDisconnectCancel:
-		s.audience.Reply(q.ID, nil, errOnDisconnect)
+	case message.OnDisconnectPut, message.OnDisconnectMerge:
+		s.leave(q)
+	case message.OnDisconnectCancel:
+		s.audience.Write(q.ID, s.leaving.Cancel(q.Path, q.Priority))
 	case message.Login:
 		s.login(q)
 	case message.Logout:
-		s.audience.Identify(auth.Identity{})
-		s.audience.Reply(q.ID, message.LoggedOut, nil)
+		err := s.become(auth.Identity{})
+		s.audience.Reply(q.ID, message.LoggedOut, err)
 	case message.Stats:
 		for _, name := range q.SDKs() {
 			s.front.sdks.count(name)
@@ -79,8 +81,6 @@ func (s *session) serve(q *message.Request) {
 		s.audience.Reply(q.ID, message.NoData, nil)
 	}
 }
-
-var errOnDisconnect = fault.New(fault.Unavailable, "onDisconnect is not available")
 
 // listen begins to tell the client of a location.
 func (s *session) listen(q *message.Request, l *listen) {
