@@ -31,6 +31,7 @@ var livetree = layout{
 		"internal/rules/expr",
 		"internal/rules",
 		"internal/auth",
+		"internal/leave",
 		"internal/hosts",
 		"internal/dev",
 		"internal/hub",

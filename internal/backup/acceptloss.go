@@ -121,6 +121,9 @@ func (w *rescue) look(ctx context.Context) (err error) {
 		if w.losses.Settings(w.names[name]) {
 			w.Lost = append(w.Lost, Loss{name, "settings: rules, secrets, accounts or the list of indexes; without rules nobody but the holder of a secret is let in"})
 		}
+		if w.losses.Left(w.names[name]) {
+			w.Lost = append(w.Lost, Loss{name, "what clients have left to be written when they disconnect"})
+		}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,7 +14,9 @@ import (
 	"testing"
 
 	"github.com/livetree/livetree/internal/backup"
+	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/tree"
 )
 
 func TestBackupIsRestored(t *testing.T) {
@@ -273,5 +276,42 @@ func TestNoBackup(t *testing.T) {
 	}
 	if _, err := backup.Restore(t.Context(), t.TempDir(), filepath.Join(t.TempDir(), "r"), backup.RestoreOptions{}); !errors.Is(err, backup.ErrNoBackup) {
 		t.Errorf("Restore of an empty directory = %v", err)
+	}
+}
+
+// TestLeftIsRestored: connections that were open when a backup was taken are gone when it is
+// restored, and what they have left is written then.
+func TestLeftIsRestored(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	s.put("one", "ann", `"online"`)
+	d := s.database("one")
+	at, err := tree.ParsePath("ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := d.NewLeaving().Later(tree.Put(at, tree.LeafNode(tree.StringLeaf("offline"))))
+	request.Who = enginetest.Admin
+	if _, err := d.Write(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	dir, _ := s.take()
+	s.close()
+	if r, err := backup.Check(t.Context(), s.data, nil); err != nil || !r.OK {
+		t.Errorf("Check = %v, %v", r, err)
+	}
+	target := filepath.Join(t.TempDir(), "restored")
+	if r, err := backup.Restore(t.Context(), dir, target, backup.RestoreOptions{}); err != nil || !r.OK {
+		t.Fatalf("Restore = %v, %v", r, err)
+	}
+	restored := openStand(t, target, store.Options{})
+	if got, want := restored.export("one"), `{"ann":"online"}`; got != want {
+		t.Errorf("restored is %s, want %s", got, want)
+	}
+	for range 2 {
+		restored.RunLeft(t.Context(), slog.New(slog.DiscardHandler))
+		if got, want := restored.export("one"), `{"ann":"offline"}`; got != want {
+			t.Errorf("after the start there is %s, want %s", got, want)
+		}
 	}
 }

@@ -95,7 +95,8 @@ func TestCheckFindsFlaws(t *testing.T) {
 	s := newStand(t)
 	s.fill()
 	s.close()
-	const index = "\x01\x00\x00\x00\x01" // behind the path: index 1
+	const index = "\x01\x00\x00\x00\x01"                                       // behind the path: index 1
+	const leftBy = "\xff-0123456789012345678" + "\x00\x00\x00\x00\x00\x00\x00" // a connection; the number lacks its last byte
 	for name, c := range map[string]struct {
 		plant    func(r rows)
 		want     string // in what is found
@@ -127,13 +128,18 @@ func TestCheckFindsFlaws(t *testing.T) {
 		"a list without exceptions": {plant: func(r rows) {
 			r.set(key(4, "indexes"), `{"next":2,"entries":[{"number":1,"pattern":["users"],"on":"age","state":"ready"}]}`)
 		}, want: "differ in length"},
-		"rows of nobody":       {plant: func(r rows) { r.set([]byte{2, 0, 0, 0, 99, 'a', 0}, "\x001") }, want: "belongs to no database", anywhere: true},
-		"rows in no space":     {plant: func(r rows) { r.set([]byte{9}, "") }, want: "belongs to no database", anywhere: true},
-		"a number given twice": {plant: func(r rows) { r.set([]byte("\x01\x01other"), "\x00\x00\x00\x01") }, want: "the same number", anywhere: true},
-		"a number not given":   {plant: func(r rows) { r.set([]byte("\x01\x00next-id"), "\x00\x00\x00\x01") }, want: "the next is 1", anywhere: true},
-		"a number of 3 bytes":  {plant: func(r rows) { r.set([]byte("\x01\x01other"), "\x00\x00\x01") }, want: "not a database number", anywhere: true},
-		"a group that is gone": {plant: func(r rows) { r.set([]byte("\x01\x00group"), strings.Repeat("\x7f", 16)[:8]+strings.Repeat("\x00", 8)) }, want: "later time"},
-		"a group too low":      {plant: func(r rows) { r.set([]byte("\x01\x00group"), strings.Repeat("\x00", 8)+strings.Repeat("\x7f", 8)) }, want: "the log ends at group 0", anywhere: true},
+		"nonsense that was left":    {plant: func(r rows) { r.set(key(4, leftBy, "\x01"), "?") }, want: "malformed row of what is left"},
+		"what nobody has left":      {plant: func(r rows) { r.set(key(4, leftBy, "\x01"), "\x01\x00\x01x\x01\x00\x00\x011") }, want: "without an identity"},
+		"an identity that is none":  {plant: func(r rows) { r.set(key(4, leftBy, "\x00"), "?") }, want: "not an identity"},
+		"nothing that was left":     {plant: func(r rows) { r.set(key(4, leftBy, "\x00"), "\x01\x00null") }, want: "has left no write"},
+		"a connection without name": {plant: func(r rows) { r.set(key(4, "\xff"), "\x01\x00null") }, want: "not the key of what is left"},
+		"rows of nobody":            {plant: func(r rows) { r.set([]byte{2, 0, 0, 0, 99, 'a', 0}, "\x001") }, want: "belongs to no database", anywhere: true},
+		"rows in no space":          {plant: func(r rows) { r.set([]byte{9}, "") }, want: "belongs to no database", anywhere: true},
+		"a number given twice":      {plant: func(r rows) { r.set([]byte("\x01\x01other"), "\x00\x00\x00\x01") }, want: "the same number", anywhere: true},
+		"a number not given":        {plant: func(r rows) { r.set([]byte("\x01\x00next-id"), "\x00\x00\x00\x01") }, want: "the next is 1", anywhere: true},
+		"a number of 3 bytes":       {plant: func(r rows) { r.set([]byte("\x01\x01other"), "\x00\x00\x01") }, want: "not a database number", anywhere: true},
+		"a group that is gone":      {plant: func(r rows) { r.set([]byte("\x01\x00group"), strings.Repeat("\x7f", 16)[:8]+strings.Repeat("\x00", 8)) }, want: "later time"},
+		"a group too low":           {plant: func(r rows) { r.set([]byte("\x01\x00group"), strings.Repeat("\x00", 8)+strings.Repeat("\x7f", 8)) }, want: "the log ends at group 0", anywhere: true},
 		"metadata that is gone": {plant: func(r rows) {
 			r.delete([]byte("\x01\x00epoch"))
 		}, want: "metadata is missing", anywhere: true},

@@ -17,4 +17,8 @@
 // newest view, and checked at its turn: see prepare.go and effort.go. Its push
 // key and its time depend on the order of commits, so they are renewed then: see
 // renew.go.
+//
+// A connection may leave writes that are made when it goes, or when the process that it was
+// connected to was killed: see Leaving. What it leaves goes through the same order, and is
+// on disk before that is answered, but is not a change until it is made.
 package engine

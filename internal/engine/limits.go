@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/livetree/livetree/internal/watch"
+import (
+	"github.com/livetree/livetree/internal/leave"
+	"github.com/livetree/livetree/internal/watch"
+)
 
 // Limits bound what one database does at a time. They are no settings: every
 // database has the default ones, but tests open some with tiny ones, so that a few
@@ -20,6 +23,8 @@ type Limits struct {
 	// RecentChanges is how many changes are remembered, at least, to check what was
 	// prepared, and MaxTouched how many paths of one change one by one.
 	RecentChanges, MaxTouched int
+	// Leave bounds what a connection leaves to be written.
+	Leave leave.Limits
 	// Watch bounds the watches.
 	Watch watch.Limits
 }
@@ -35,6 +40,7 @@ func defaultLimits() Limits {
 		MaxRounds:     3,
 		RecentChanges: 256,
 		MaxTouched:    16,
+		Leave:         leave.DefaultLimits(),
 		Watch:         watch.DefaultLimits(),
 	}
 }

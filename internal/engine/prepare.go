@@ -56,6 +56,10 @@ func (w *writer) prepareAbove(task *task, minBytes int) (trace string, err error
 		return "", state.NoDatabase(w.db.source.Name)
 	}
 	p := &prepared{position: published.Position, settings: published.Settings}
+	if !task.request.hasWrite() {
+		task.prepared = p
+		return "", task.request.parting.prepare()
+	}
 	p.restOn(task.request.Increments()...)
 	if task.request.IfMatch != "" || task.request.IfHash != nil {
 		p.restOn(task.request.At)
@@ -73,6 +77,13 @@ func (w *writer) prepareAbove(task *task, minBytes int) (trace string, err error
 		if p.occupied, err = t.Exists(p.commit.At); err != nil {
 			return j.Trace, err
 		}
+	}
+	if err := task.request.parting.prepare(); err != nil {
+		return j.Trace, err
+	}
+	if task.request.isLater() {
+		task.prepared = p // it needs no rows
+		return j.Trace, nil
 	}
 	if p.rows, err = t.Prepare(p.commit.Write, published.Settings.Indexes, minBytes); err != nil {
 		return j.Trace, err

@@ -14,7 +14,7 @@ import (
 func (w *writer) renewed(task *task) (Commit, error) {
 	p := task.prepared
 	commit := p.commit
-	if w.position == p.position {
+	if w.position == p.position || task.request.isLater() {
 		return commit, nil
 	}
 	if task.request.Push {

@@ -33,6 +33,8 @@ type task struct {
 	// next is what is published with the commit.
 	next     *state.Published
 	revision revision
+	// departure is what the commit does to what its connection has left; nil for nothing.
+	departure *departure
 	// effect is what the commit is to watches; nil if there were none.
 	effect *watch.Effect
 	// shared says that others may have the task: it is queued, or not done.

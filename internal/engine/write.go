@@ -31,6 +31,8 @@ type Request struct {
 	revise func(*state.Settings) (revision, error)
 	// drop, if set, makes this the last commit of the database.
 	drop bool
+	// parting, if set, is what this does to what its connection has left to be written.
+	parting *parting
 }
 
 // A Commit is what became of a request.
@@ -129,6 +131,9 @@ func (w *writer) admit(req Request) error {
 	if req.revise != nil {
 		return state.Classify(w.db.source.Store.AdmitSettings())
 	}
+	if req.parting != nil {
+		return state.Classify(req.parting.admit(w.db.source.Store, req.Write))
+	}
 	return state.Classify(w.db.source.Store.Admit(req.Write))
 }
 
@@ -197,12 +202,14 @@ func (w *writer) enqueue(task *task) error {
 // what it was decided on is durable.
 func (w *writer) do(task *task) {
 	task.commit, task.err = w.decideInChain(task)
-	if task.err == nil && (task.commit.Position > 0 || task.request.drop) {
+	if task.err == nil && (task.commit.Position > 0 || task.request.drop || task.departure.changes()) {
 		err := w.apply(task)
 		if err == nil {
 			return // the task is the syncer's now, if not the client's again
 		}
 		task.commit, task.err = Commit{}, err
+	} else if task.err == nil {
+		task.departure.done()
 	}
 	if err := w.db.source.Store.Barrier(task); err != nil {
 		task.commit, task.err = Commit{}, err
@@ -226,24 +233,18 @@ func (w *writer) decide(task *task) (Commit, error) {
 			return Commit{}, err
 		}
 		commit.Millis, commit.Settings = w.db.source.Clock.Millis(), true
-	} else if p := task.prepared; p != nil {
-		if !p.settings.PreparesLike(w.settings) || !w.memory.recent.unchanged(p.position, &p.reads) {
-			return Commit{}, errStale
-		}
+	} else if task.request.hasWrite() {
 		var err error
-		if commit, err = w.renewed(task); err != nil {
+		if commit, err = w.decideWrite(task); err != nil {
 			return commit, err
 		}
-	} else {
-		turn := state.Effort{Steps: turnSteps, Bytes: w.limits.HeavyBytes}
-		if task.late {
-			turn.Steps = lateTurnSteps
-		}
-		j, err := w.judge(w.db.source.Store.Live(w.db.source.ID), w.settings, task.request, turn)
-		if err != nil {
-			return Commit{Trace: j.Trace}, err
-		}
-		commit = j.Commit
+	}
+	var err error
+	if task.departure, err = w.depart(task); err != nil {
+		return Commit{Trace: commit.Trace}, err
+	}
+	if task.request.isLater() {
+		return Commit{Trace: commit.Trace}, nil // it is not made now
 	}
 	if (len(commit.Assignments) > 0 && !task.request.Who.Simulate) || task.revision.rows != nil {
 		commit.Position = w.position + 1
@@ -251,10 +252,32 @@ func (w *writer) decide(task *task) (Commit, error) {
 	return commit, nil
 }
 
+// decideWrite decides about the write of a task.
+func (w *writer) decideWrite(task *task) (Commit, error) {
+	if p := task.prepared; p != nil {
+		if !p.settings.PreparesLike(w.settings) || !w.memory.recent.unchanged(p.position, &p.reads) {
+			return Commit{}, errStale
+		}
+		return w.renewed(task)
+	}
+	turn := state.Effort{Steps: turnSteps, Bytes: w.limits.HeavyBytes}
+	if task.late {
+		turn.Steps = lateTurnSteps
+	}
+	j, err := w.judge(w.db.source.Store.Live(w.db.source.ID), w.settings, task.request, turn)
+	if err != nil {
+		return Commit{Trace: j.Trace}, err
+	}
+	return j.Commit, nil
+}
+
 // apply commits what was decided.
 func (w *writer) apply(task *task) error {
-	if task.request.drop {
+	switch {
+	case task.request.drop:
 		return w.remove(task)
+	case task.commit.Position == 0:
+		return w.applyLeft(task)
 	}
 	batch, err := w.build(task)
 	if err != nil {
@@ -275,12 +298,13 @@ func (w *writer) apply(task *task) error {
 	}
 	task.effect = w.db.watches.Observe(w.db.source.Store.Live(w.db.source.ID), task.commit.Change)
 	// Once the store has the ticket, the task is no longer ours.
-	change := task.commit.Change
+	change, departure := task.commit.Change, task.departure
 	if err := w.db.source.Store.Commit(batch, task); err != nil {
 		w.db.watches.Abandon(task.effect)
 		task.next = nil
 		return err
 	}
+	departure.done()
 	w.position, w.begun, w.settings = change.Position, begun, settings
 	w.memory.recent.add(change, w.limits)
 	return nil
@@ -297,7 +321,13 @@ func (w *writer) build(task *task) (*store.Batch, error) {
 	if task.prepared != nil {
 		rows = task.prepared.rows
 	}
-	return w.db.source.Store.Build(w.db.source.ID, task.commit.Change, w.settings.Indexes, rows, &w.memory.frontier)
+	batch, err := w.db.source.Store.Build(w.db.source.ID, task.commit.Change, w.settings.Indexes, rows, &w.memory.frontier)
+	if err == nil && task.departure.changes() {
+		if err = batch.Left(task.departure.rows); err != nil {
+			batch.Close()
+		}
+	}
+	return batch, err
 }
 
 // A judgement is what was decided about a request, and what that rests on.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/leave"
 	"github.com/livetree/livetree/internal/scan"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
@@ -31,6 +32,7 @@ func TinyLimits() *engine.Limits {
 		MaxRounds:     3,
 		RecentChanges: 2,
 		MaxTouched:    2,
+		Leave:         leave.Limits{MaxParts: 6, MaxBytes: 512},
 		Watch: watch.Limits{
 			HeavyBytes:      64,
 			MaxObserved:     2,

@@ -283,6 +283,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, streamBudget, scans}); err != nil {
 		return err
 	}
+	databases.RunLeft(ctx, c.Logger)
 	// The authority asks back, so the ports have to be open.
 	listening := func() { keeper.Go(func() { acme.run(keeping) }) }
 	return runServing(ctx, c, serving, announcement{c, caFile, f}, listening)

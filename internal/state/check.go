@@ -4,12 +4,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/livetree/livetree/internal/leave"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/store/inspect"
+	"github.com/livetree/livetree/internal/store/layout"
 )
 
-// Check holds the settings of a database against what the engine can use, and the
-// rows of its indexes against its data. Indexes that are being built or dropped
+// Check holds the settings of a database, and what connections have left to be written in
+// it, against what the engine can use, and the rows of its indexes against its data. Indexes that are being built or dropped
 // have only some of their rows and are left out. The error is what kept it from
 // reading on.
 func Check(t store.Tree, report func(store.Flaw) bool) error {
@@ -30,6 +32,9 @@ func Check(t store.Tree, report func(store.Flaw) bool) error {
 		report(store.Flaw{Err: fmt.Errorf("%w: the settings: %w", store.ErrDamaged, err)})
 		return nil
 	}
+	if err := inspect.CheckLeft(t.Reader(), checkLeft, report); err != nil {
+		return err
+	}
 	unknown := map[uint32]bool{}
 	err = inspect.CheckIndexes(t.Reader(), s.Indexes, func(number uint32) bool {
 		if number == 0 {
@@ -43,6 +48,19 @@ func Check(t store.Tree, report func(store.Flaw) bool) error {
 	}, report)
 	for number := range unknown {
 		report(store.Flaw{Err: fmt.Errorf("%w: there are rows of index %d, which is not in the list of indexes", store.ErrDamaged, number)})
+	}
+	return err
+}
+
+// checkLeft reports whether a row of what a connection has left can be used.
+func checkLeft(number uint64, value []byte) error {
+	if number == layout.LeftIdentity {
+		_, err := leave.DecodeIdentity(string(value))
+		return err
+	}
+	r, err := leave.Decode(number, string(value))
+	if err == nil {
+		_, err = r.Write()
 	}
 	return err
 }

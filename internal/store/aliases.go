@@ -20,6 +20,8 @@ type (
 	Settings = layout.Settings
 	// A Batch is what one change does to the rows: data and log together.
 	Batch = batch.Batch
+	// A LeftRow changes a row of what a connection has left to be written.
+	LeftRow = batch.LeftRow
 	// Prepared holds the rows of the large nodes of a write, encoded before its turn.
 	Prepared = batch.Prepared
 	// A Frontier remembers where a database grows.

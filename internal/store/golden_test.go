@@ -29,19 +29,23 @@ var goldenWrite = flag.Bool("golden.write", false,
 
 const goldenDir = "testdata/golden"
 
+// goldenNewest is the directory that is written: of the present format version, and with the
+// newest kind of rows that it has got since.
+var goldenNewest = filepath.Join(goldenDir, fmt.Sprintf("v%d-left", layout.FormatVersion))
+
 // TestGolden opens a data directory of every format version that was ever
 // released, as a crash left it, at several chunk limits. Everything must be
 // there, and the directory must take further commits.
 func TestGolden(t *testing.T) {
 	if *goldenWrite {
-		writeGolden(t, filepath.Join(goldenDir, fmt.Sprintf("v%d", layout.FormatVersion)))
+		writeGolden(t, goldenNewest)
 	}
 	versions, err := filepath.Glob(filepath.Join(goldenDir, "v*"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := filepath.Join(goldenDir, fmt.Sprintf("v%d", layout.FormatVersion)); !slices.Contains(versions, want) {
-		t.Errorf("there is no %s", want)
+	if !slices.Contains(versions, goldenNewest) {
+		t.Errorf("there is no %s", goldenNewest)
 	}
 	for _, version := range versions {
 		for _, limit := range limits {
@@ -205,6 +209,15 @@ var goldenIndexes = map[string]*layout.Indexes{
 	}},
 }
 
+// goldenLeft are rows of what connections have left to be written, as package leave makes them.
+var goldenLeft = []LeftRow{
+	{Connection: "-NaPZTEST0000000000a", Number: layout.LeftIdentity, Value: []byte("\x01\x00null")},
+	{Connection: "-NaPZTEST0000000000a", Number: 1, Value: []byte("\x01\x00\x09users/zoe\x01\x00\x00\x13{\".sv\":\"timestamp\"}")},
+	{Connection: "-NaPZTEST0000000000b", Number: layout.LeftIdentity, Value: []byte("\x01\x01{\"uid\":\"ann\"}")},
+	{Connection: "-NaPZTEST0000000000b", Number: 1, Value: []byte("\x01\x00\x05users\x01\x01\x00\x015")},
+	{Connection: "-NaPZTEST0000000000b", Number: 2, Value: []byte("\x01\x01\x05users\x02\x00\x03ann\x04null\x01\x03ben\x03\"p\"")},
+}
+
 const goldenIndexSetting = `{"next":4,"entries":[` +
 	`{"number":1,"pattern":["records"],"except":[[]],"on":"n","state":"ready"},` +
 	`{"number":2,"pattern":["users"],"except":[[]],"on":"name","state":"ready"},` +
@@ -236,6 +249,9 @@ func dump(t *testing.T, s *Store) string {
 		}
 		for _, setting := range slices.Sorted(maps.Keys(settings)) {
 			fmt.Fprintf(&text, "  setting %s %q\n", setting, settings[setting])
+		}
+		for _, line := range db.allLeft() {
+			fmt.Fprintf(&text, "  left %s\n", line)
 		}
 		lines, err := db.changes(0)
 		if err != nil {
@@ -287,6 +303,8 @@ func writeGolden(t *testing.T, to string) {
 	main.indexes = goldenIndexes["main"]
 	largeChunks(main)
 	useDatabase(t, s, "odd-keys").put("/", oddObject())
+	useDatabase(t, s, "empty").leave(goldenLeft[:2]...) // a database without a commit
+	main.leave(goldenLeft...)
 	if err := s.db.Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -297,6 +315,7 @@ func writeGolden(t *testing.T, to string) {
 	main.put("replaced", numbered(400))
 	main.commit(priorityWrite(t, "replaced/k000007", 7))
 	main.put("replaced", `null`) // and its index with it
+	main.leave(LeftRow{Connection: goldenLeft[3].Connection, Number: 1}, LeftRow{Connection: goldenLeft[3].Connection, Number: 3, Value: []byte("\x01\x00\x00\x01\x00\x00\x04null")})
 	main.set(Settings{"secrets": []byte("correct horse\nbattery staple")})
 	crashed := mem.CrashClone(vfs.CrashCloneCfg{})
 	if err := s.Close(); err != nil {
@@ -455,6 +474,7 @@ func TestFormatPage(t *testing.T) {
 	s.put("users/long", `"`+strings.Repeat("x", layout.MaxLogged)+`"`)
 	s.put("users/long", `null`)
 	s.set(Settings{"rules": []byte("{}")})
+	s.leave(goldenLeft...)
 	want := allRows(t, s)
 	if _, got, found := strings.Cut(string(page), "<!-- rows -->\n\n```\n"); !found || !strings.HasPrefix(got, want+"```\n") {
 		t.Errorf("the rows of the example in FORMAT.md are not those that are stored:\n%s", want)

@@ -53,7 +53,7 @@ func (k *logKeeper) add(id layout.ID, r batch.LogRow) {
 	switch {
 	case l != nil && r.Position <= l.newest.Position:
 		return // the survey has seen it
-	case l == nil && r.Position == 1:
+	case l == nil && r.Position <= 1: // 0 is that of a batch without a row
 		return
 	case l == nil:
 		// The row before it was the newest, which stays. How large it is does not

@@ -1,10 +1,7 @@
 package store
 
 import (
-	"bytes"
-
 	"github.com/livetree/livetree/internal/store/batch"
-	"github.com/livetree/livetree/internal/store/damage"
 	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -17,20 +14,8 @@ func (s *Store) BuildSettings(id layout.ID, c tree.Change, changed Settings, ste
 }
 
 // Settings returns all settings of the database.
-func (t Tree) Settings() (Settings, error) {
-	prefix := layout.SettingKey(t.reader.ID, "")
-	it, err := t.reader.Iterator(prefix)
-	if err != nil {
-		return nil, damage.Mark(err)
-	}
-	defer func() { _ = it.Close() }()
-	settings := Settings{}
-	for ok := it.First(); ok; ok = it.Next() {
-		value, err := it.ValueAndErr()
-		if err != nil {
-			return nil, damage.Mark(err)
-		}
-		settings[string(it.Key()[len(prefix):])] = bytes.Clone(value)
-	}
-	return settings, damage.Mark(it.Error())
-}
+func (t Tree) Settings() (Settings, error) { return t.reader.Settings() }
+
+// NewBatch returns a batch that does nothing yet, and is no change in the log. What
+// connections have left to be written is put into it.
+func (t Tree) NewBatch() *batch.Batch { return t.store.batches.Empty(t.reader.ID) }

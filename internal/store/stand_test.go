@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -127,6 +128,40 @@ func (s *stand) commit(w tree.Write) {
 	}
 	s.position++
 	<-done
+}
+
+// leave commits rows of what connections have left to be written.
+func (s *stand) leave(rows ...LeftRow) {
+	s.Helper()
+	b := s.Live(s.id).NewBatch()
+	if err := b.Left(rows); err != nil {
+		s.Fatal(err)
+	}
+	done := make(visible)
+	if err := s.Commit(b, done); err != nil {
+		s.Fatal(err)
+	}
+	<-done
+}
+
+// allLeft returns what connections have left, a line for each row.
+func (s *stand) allLeft() (lines []string) {
+	s.Helper()
+	r := s.Live(s.id).Reader()
+	err := r.Left(func(connection string) bool {
+		err := r.LeftRows(connection, func(number uint64, value []byte) error {
+			lines = append(lines, fmt.Sprintf("%s %d %q", connection, number, value))
+			return nil
+		})
+		if err != nil {
+			s.Fatal(err)
+		}
+		return true
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return lines
 }
 
 func (s *stand) put(at, body string) {

@@ -175,7 +175,8 @@ func (e *encoder) array(c cell) {
 	e.dst[len(e.dst)-1] = ']'
 }
 
-// AppendLeaf appends l as JSON.
+// AppendLeaf appends l as JSON; a server value that is not resolved as a client
+// writes it.
 func AppendLeaf(dst []byte, l Leaf) []byte {
 	switch l.kind {
 	case Boolean:
@@ -186,8 +187,19 @@ func AppendLeaf(dst []byte, l Leaf) []byte {
 		return appendDouble(dst, l.Float())
 	case String:
 		return AppendString(dst, l.text)
+	case serverTime:
+		return append(dst, `{".sv":"timestamp"}`...)
+	case serverIncrementInteger:
+		return appendIncrement(dst, Leaf{kind: Integer, bits: l.bits})
+	case serverIncrementDouble:
+		return appendIncrement(dst, Leaf{kind: Double, bits: l.bits})
 	}
 	return append(dst, "null"...)
+}
+
+func appendIncrement(dst []byte, by Leaf) []byte {
+	dst = AppendLeaf(append(dst, `{".sv":{"increment":`...), by)
+	return append(dst, "}}"...)
 }
 
 // appendDouble appends the shortest text that reads back as v and is seen to be

@@ -191,3 +191,21 @@ func TestKindNames(t *testing.T) {
 		}
 	}
 }
+
+// TestServerValuesPrint: what waits to be resolved prints as a client writes it, and reads back
+// as the same.
+func TestServerValuesPrint(t *testing.T) {
+	for _, text := range []string{
+		`{".sv":"timestamp"}`,
+		`{".sv":{"increment":-3}}`,
+		`{".sv":{"increment":0.5}}`,
+		`{".sv":{"increment":1e+21}}`,
+		`{".value":{".sv":"timestamp"},".priority":{".sv":{"increment":1}}}`,
+		`{".priority":{".sv":"timestamp"},"a":{"b":{".sv":"timestamp"}}}`,
+	} {
+		n := decode(t, text)
+		if got := string(tree.AppendJSON(nil, n, tree.Export)); got != text || !n.HasPlaceholders() {
+			t.Errorf("%s prints as %s", text, got)
+		}
+	}
+}

@@ -74,6 +74,9 @@ func (w Write) hasPlaceholders() bool {
 	return slices.ContainsFunc(w.Assignments, func(a Assignment) bool { return a.Node.HasPlaceholders() })
 }
 
+// CheckOverlap returns an error if assignments of the write overlap.
+func (w Write) CheckOverlap() error { return checkOverlap(w.Assignments) }
+
 // checkOverlap refuses assignments of which one decides what is at the place of
 // another. The priority of a node overlaps with the node, not with its children.
 func checkOverlap(assignments []Assignment) error {

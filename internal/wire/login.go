@@ -14,12 +14,23 @@ func (s *session) login(q *message.Request) {
 	if err == nil {
 		who, err = override(who, q)
 	}
-	if err != nil {
-		s.audience.Reply(q.ID, nil, err)
-		return
+	if err == nil {
+		err = s.become(who)
+	}
+	s.audience.Reply(q.ID, loggedIn(who), err)
+}
+
+// become makes somebody else the client: for requests from now on, for its listens, and
+// for what it has left to be written.
+func (s *session) become(who auth.Identity) error {
+	if s.leaves {
+		s.audience.Settle() // what was left before was so by another
+		if err := s.inherit(who); err != nil {
+			return err
+		}
 	}
 	s.audience.Identify(who)
-	s.audience.Reply(q.ID, loggedIn(who), nil)
+	return nil
 }
 
 // loggedIn is the note of an answer to a login.

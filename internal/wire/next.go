@@ -7,6 +7,7 @@ import (
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/outbox"
+	"github.com/livetree/livetree/internal/sdkhash"
 	"github.com/livetree/livetree/internal/watch"
 	"github.com/livetree/livetree/internal/wire/frame"
 	"github.com/livetree/livetree/internal/wire/message"
@@ -83,6 +84,9 @@ func (s *session) push(l *audience.Listen, e *watch.Event) saying {
 	case e.Kind >= watch.Revoked:
 		s.audience.Over(l)
 		return saying{ending: s.ended()}
+	case e.Kind == watch.Ranges:
+		text := message.AppendPushHead(nil, message.MergeRanges, l.Path)
+		return saying{text: message.AppendPushTail(appendMerges(text, e.Merges), cookie(l).Tagged)}
 	case e.Content != nil:
 		return saying{
 			listen: l, content: e.Content,
@@ -91,6 +95,18 @@ func (s *session) push(l *audience.Listen, e *watch.Event) saying {
 		}
 	}
 	return saying{event: e, listen: l}
+}
+
+// appendMerges appends the ranges that a client lacks.
+func appendMerges(dst []byte, merges []sdkhash.Merge) []byte {
+	dst = append(dst, '[')
+	for i, m := range merges {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = message.AppendRange(dst, m)
+	}
+	return append(dst, ']')
 }
 
 // ended returns how the connection ends when the database tells nothing more.

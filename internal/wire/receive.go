@@ -7,6 +7,7 @@ import (
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/sdkhash"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/tree"
 	"github.com/livetree/livetree/internal/watch"
@@ -62,13 +63,15 @@ func (s *session) serve(q *message.Request) {
 		s.audience.Get(q.ID, q.Path, q.Query)
 	case message.Put, message.Merge:
 		s.write(q)
-	case message.OnDisconnectPut, message.OnDisconnectMerge, message.OnDisconnectCancel:
-		s.audience.Reply(q.ID, nil, errOnDisconnect)
+	case message.OnDisconnectPut, message.OnDisconnectMerge:
+		s.leave(q)
+	case message.OnDisconnectCancel:
+		s.audience.Write(q.ID, s.leaving.Cancel(q.Path, q.Priority))
 	case message.Login:
 		s.login(q)
 	case message.Logout:
-		s.audience.Identify(auth.Identity{})
-		s.audience.Reply(q.ID, message.LoggedOut, nil)
+		err := s.become(auth.Identity{})
+		s.audience.Reply(q.ID, message.LoggedOut, err)
 	case message.Stats:
 		for _, name := range q.SDKs() {
 			s.front.sdks.count(name)
@@ -79,15 +82,27 @@ func (s *session) serve(q *message.Request) {
 	}
 }
 
-var errOnDisconnect = fault.New(fault.Unavailable, "onDisconnect is not available")
-
 // listen begins to tell the client of a location.
 func (s *session) listen(q *message.Request, l *listen) {
 	req := audience.ListenRequest{Path: q.Path, Query: q.Query, Cookie: l}
 	if q.Hash != nil {
-		req.Known = &watch.Known{Hash: *q.Hash}
+		req.Known = &watch.Known{Hash: *q.Hash, Compound: compound(q)}
 	}
 	s.audience.Listen(q.ID, req)
+}
+
+// compound returns what the client says about ranges of what it has, nil for nothing that
+// can be used.
+func compound(q *message.Request) *sdkhash.Compound {
+	hashes, posts, ok := q.CompoundHash()
+	if !ok {
+		return nil
+	}
+	c, ok := sdkhash.NewCompound(hashes, posts)
+	if !ok {
+		return nil
+	}
+	return &c
 }
 
 // write has data written.

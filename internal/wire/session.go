@@ -31,6 +31,9 @@ type session struct {
 	db    *engine.Database
 	// audience orders all that the client is told.
 	audience *audience.Audience
+	// leaving is what the client leaves to be written when it goes.
+	leaving *engine.Leaving
+	leaves  bool // it has left something; of receive
 	// allowsOwner says that what only --dev accepts may log in.
 	allowsOwner bool
 	// ctx ends with the session.
@@ -68,7 +71,7 @@ type listen struct {
 // newSession returns the session of a client that came by a request.
 func (f *Front) newSession(db *engine.Database, header http.Header) *session {
 	s := &session{
-		front: f, id: newID(), db: db, over: make(chan struct{}),
+		front: f, id: newID(), db: db, over: make(chan struct{}), leaving: db.NewLeaving(),
 		allowsOwner: f.opts.Dev.AllowsOwner(header),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -105,11 +108,13 @@ func (s *session) close(code int, reason outbox.Reason, text string) {
 	s.way().close(code, reason, text)
 }
 
-// release ends all that the session has. The transport calls it once.
+// release ends all that the session has, and writes what the client has left to be
+// written. The transport calls it once.
 func (s *session) release() {
 	s.stop()
 	s.cancel()
 	s.audience.Close()
+	s.depart()
 	s.front.remove(s)
 	close(s.over)
 }

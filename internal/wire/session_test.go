@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"crypto/sha1"
+	"encoding/base64"
 	"log/slog"
 	"net/http"
 	"regexp"
@@ -199,7 +201,7 @@ func TestRefusals(t *testing.T) {
 		`10 p {"p":"/open","d":"` + strings.Repeat("x", 1<<20) + `"}`: `10 too_big "Data to write exceeds the maximum size that can be modified with a single request: 1048576 bytes"`,
 		`11 auth {"cred":"nonsense"}`:                                 `11 invalid_token "Could not parse auth token."`,
 		`12 auth {"cred":"owner"}`:                                    `12 invalid_token "Could not parse auth token."`,
-		`13 o {"p":"/open","d":1}`:                                    `13 unavailable "onDisconnect is not available"`,
+		`13 o {"p":"/closed","d":1}`:                                  `13 permission_denied "Permission denied"`,
 	} {
 		k.send(request)
 		k.expect(want)
@@ -312,4 +314,89 @@ func TestDroppedDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.expect(`end: the database does not exist any more`)
+}
+
+func TestKnownHash(t *testing.T) {
+	t.Parallel()
+	db := open(t, openRules)
+	db.Put("/n", `4`)
+	k := begin(t, newFront(false), db)
+	k.send(`1 q {"p":"/n","h":"eVih19a6ZDz3NL32uVBtg9KSgQY="}`)
+	k.expect(`1 ok {}`)
+	k.send(`2 q {"p":"/n","h":"wrong"}`)
+	k.expect(`d {"p":"n","d":4}`, `2 ok {}`)
+	k.send(`3 q {"p":"/empty"}`) // no hash at all: the client waits for the data
+	k.expect(`d {"p":"empty","d":null}`, `3 ok {}`)
+	k.send(`4 p {"p":"/n","d":5,"h":"eVih19a6ZDz3NL32uVBtg9KSgQY="}`)
+	k.expect(`d {"p":"n","d":5}`, `4 ok ""`)
+	k.send(`5 p {"p":"/n","d":6,"h":"eVih19a6ZDz3NL32uVBtg9KSgQY="}`)
+	k.expect(`5 datastale "Transaction hash does not match"`)
+}
+
+func TestCompoundHash(t *testing.T) {
+	t.Parallel()
+	db := open(t, openRules)
+	db.Put("/list", `{"a":"`+strings.Repeat("x", 2000)+`","b":"new","c":"three"}`)
+	k := begin(t, newFront(false), db)
+	// The client has the same a, another b, and nothing behind it.
+	hash := func(text string) string {
+		sum := sha1.Sum([]byte(text))
+		return base64.StdEncoding.EncodeToString(sum[:])
+	}
+	first := hash(`("a":(string:"` + strings.Repeat("x", 2000) + `"))`)
+	k.send(`1 q {"p":"/list","h":"other","ch":{"hs":["` + first + `","` + hash(`("b":(string:"old"))`) + `",""],"ps":["a","b"]}}`)
+	k.expect(`rm {"p":"list","d":[{"s":"a","m":{"b":"new","c":"three"}}]}`, `1 ok {}`)
+	k.send(`2 q {"p":"/list","h":"other","ch":{"hs":["x"],"ps":["b","a"]}}`) // malformed: it is ignored
+	if got := shorten(k.next()); !strings.HasPrefix(got, `d {"p":"list","d":{"a":"xxx`) {
+		t.Errorf("the client is told %.100s", got)
+	}
+	k.expect(`2 ok {}`)
+}
+
+func TestOnDisconnect(t *testing.T) {
+	t.Parallel()
+	db := open(t, openRules)
+	db.Put("/x", `{"other":1}`)
+	f := newFront(false)
+	other := begin(t, f, db)
+	k := begin(t, f, db)
+	k.send(`1 o {"p":"/online","d":false}`, `2 o {"p":"/x","d":{"parent":true,"child":1}}`, `3 oc {"p":"/x/child","d":null}`,
+		`4 om {"p":"/m","d":{"a":1,"b/c":{".sv":"timestamp"}}}`, `5 o {"p":"/never","d":1}`, `6 oc {"p":"/never","d":null}`)
+	k.expect(`1 ok ""`, `2 ok ""`, `3 ok ""`, `4 ok ""`, `5 ok ""`, `6 ok ""`)
+	other.send(`1 q {"p":"/","h":""}`)
+	other.expect(`d {"p":"","d":{"x":{"other":1}}}`, `1 ok {}`)
+	k.session.release()
+	other.send(`2 g {"p":"/x","q":{}}`, `3 g {"p":"/online","q":{}}`, `4 g {"p":"/never","q":{}}`, `5 g {"p":"/m/a","q":{}}`)
+	for {
+		got := shorten(other.next())
+		if got == `2 ok {"other":1,"parent":true}` {
+			break
+		}
+		if !strings.HasPrefix(got, "d ") && !strings.HasPrefix(got, "m ") {
+			t.Fatalf("the other client is told %s", got)
+		}
+	}
+	other.expect(`3 ok false`, `4 ok null`, `5 ok 1`)
+}
+
+// TestOnDisconnectIsJudgedAsWhoLeaves: the rules judge what was left when it is written,
+// for whom the client is then.
+func TestOnDisconnectIsJudgedAsWhoLeaves(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"stays": "1", "unauth": "null"} {
+		db := open(t, `{"rules":{"$uid":{".read":true,".write":"auth.uid === $uid"}}}`)
+		f := newFront(true)
+		k := begin(t, f, db)
+		k.send(`1 auth {"cred":"eyJhbGciOiJub25lIn0.eyJzdWIiOiJib2IiLCJpYXQiOjAsImV4cCI6MzYwMH0."}`, `2 o {"p":"/bob","d":1}`)
+		k.next()
+		k.expect(`2 ok ""`)
+		if name == "unauth" {
+			k.send(`3 unauth {}`)
+			k.expect(`3 ok "unauthenticated"`)
+		}
+		k.session.release()
+		other := begin(t, f, db)
+		other.send(`1 g {"p":"/bob","q":{}}`)
+		other.expect(`1 ok ` + want)
+	}
 }

@@ -74,9 +74,10 @@ func logFlaw(key []byte, err error) Flaw {
 	return Flaw{Err: damage.AtRow(key, fmt.Errorf("change log: %w", err))}
 }
 
-// holds reports whether the database has a row in a space.
+// holds reports whether the database has a row in a space that a change in the log has made. What
+// connections have left to be written is in no log.
 func holds(r seek.Reader, space byte) (bool, error) {
-	it, err := r.Space(space)
+	it, err := r.Iterator(layout.AppendSpace(nil, space, r.ID))
 	if err != nil {
 		return false, damage.Mark(err)
 	}

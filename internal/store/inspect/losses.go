@@ -69,7 +69,11 @@ func (l *Losses) merge() {
 
 // in returns what is lost of the rows of a space of a database.
 func (l *Losses) in(space byte, id layout.ID) []lostRows {
-	from, to := layout.AppendSpace(nil, space, id), layout.AppendSpace(nil, space, id+1)
+	return l.between(layout.AppendSpace(nil, space, id), layout.AppendSpace(nil, space, id+1))
+}
+
+// between returns what is lost of the rows from one key to another, excluded.
+func (l *Losses) between(from, to []byte) []lostRows {
 	var list []lostRows
 	for _, rows := range l.lost {
 		if bytes.Compare(rows.from, to) < 0 && bytes.Compare(from, rows.to) < 0 {
@@ -108,7 +112,14 @@ func (l *Losses) Data(id layout.ID) []string {
 
 // Settings reports whether settings of a database, such as its rules and secrets,
 // may be lost.
-func (l *Losses) Settings(id layout.ID) bool { return len(l.in(layout.SpaceSettings, id)) > 0 }
+func (l *Losses) Settings(id layout.ID) bool {
+	left, _ := layout.LeftRange(id)
+	return len(l.between(layout.SettingKey(id, ""), left)) > 0
+}
+
+// Left reports whether something may be lost that connections have left to be written in a
+// database.
+func (l *Losses) Left(id layout.ID) bool { return len(l.between(layout.LeftRange(id))) > 0 }
 
 // Names reports whether databases may be lost with their names.
 func (l *Losses) Names() bool {

@@ -43,3 +43,22 @@ func dataKey(t *testing.T, text string) []byte {
 	}
 	return layout.DataKey(nil, 3, p)
 }
+
+// TestLostSettings: settings, and what connections have left after them, are told apart.
+func TestLostSettings(t *testing.T) {
+	left := layout.LeftKey(3, "-0123456789012345678", 1)
+	for _, test := range []struct {
+		rows           lostRows
+		settings, left bool
+	}{
+		{lostRows{from: layout.SettingKey(3, "rules"), to: layout.SettingKey(3, "secrets")}, true, false},
+		{lostRows{from: left, to: after(left)}, false, true},
+		{lostRows{from: layout.SettingKey(3, "rules"), to: left}, true, true},
+		{lostRows{from: layout.LeftKey(4, "-0123456789012345678", 1), to: []byte{9}}, false, false},
+	} {
+		l := &Losses{lost: []lostRows{test.rows}}
+		if l.Settings(3) != test.settings || l.Left(3) != test.left {
+			t.Errorf("of %x Settings is %t and Left %t, want %t and %t", test.rows, l.Settings(3), l.Left(3), test.settings, test.left)
+		}
+	}
+}

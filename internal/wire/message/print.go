@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/sdkhash"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -159,4 +160,16 @@ func AppendRevoked(dst []byte, why error) []byte {
 func AppendDebug(dst []byte, text string) []byte {
 	dst = tree.AppendString(append(dst, `{"t":"d","d":{"a":"sd","b":{"msg":`...), text)
 	return append(dst, pushTail...)
+}
+
+// AppendRange appends one entry of a push of ranges.
+func AppendRange(dst []byte, m sdkhash.Merge) []byte {
+	dst = append(dst, '{')
+	if m.HasFrom {
+		dst = append(tree.AppendString(append(dst, `"s":`...), m.From), ',')
+	}
+	if m.HasTo {
+		dst = append(tree.AppendString(append(dst, `"e":`...), m.To), ',')
+	}
+	return append(append(append(dst, `"m":`...), m.Value...), '}')
 }

@@ -1,0 +1,48 @@
+package wire
+
+import (
+	"context"
+	"time"
+
+	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/wire/message"
+)
+
+// This file is about what a client leaves to be written when it goes: onDisconnect.
+
+// departTime is how long what a client has left may take to be written. What was not
+// written by then is at the next start.
+const departTime = 30 * time.Second
+
+// leave has data written when the client goes.
+func (s *session) leave(q *message.Request) {
+	w, err := s.decode(q)
+	if err != nil {
+		s.audience.Reply(q.ID, nil, err)
+		return
+	}
+	s.leaves = true
+	s.audience.Write(q.ID, s.leaving.Later(w))
+}
+
+// inherit makes somebody else the one for whom the rules judge what was left. The login
+// ends by its time without that: if the client is gone already, and that was not noticed
+// yet, what it has left is judged by who it was when it was last heard.
+func (s *session) inherit(who auth.Identity) error {
+	req := s.leaving.Identify()
+	req.Who = who
+	_, err := s.db.Write(s.ctx, req)
+	return err
+}
+
+// depart writes what the client has left.
+func (s *session) depart() {
+	ctx, cancel := context.WithTimeout(context.Background(), departTime)
+	defer cancel()
+	made, err := s.leaving.Run(ctx)
+	if err != nil && fault.KindOf(err) != fault.NotFound { // nothing is left in a database that is gone
+		s.front.opts.Logger.Warn("not all that a client has left could be written: the rest is at the next start",
+			"session", s.logID(), "kept", made.Kept, "error", err)
+	}
+}
