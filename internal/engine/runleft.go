@@ -25,7 +25,7 @@ const (
 	leftPause = 100 * time.Millisecond
 	// leftRunners is how many connections RunLeft works for at a time. One sync does for
 	// all of them.
-	leftRunners = 64
+	leftRunners = 128
 )
 
 // Made counts what became of writes that were left.
@@ -48,7 +48,7 @@ func (l *Leaving) Run(ctx context.Context) (Made, error) {
 	if !l.used.Load() {
 		return made, nil
 	}
-	err := l.try(ctx, func() error { return l.ask(ctx, &parting{of: l, ends: true}) })
+	err := l.end(ctx)
 	rows := l.left.Load().list.Rows()
 	if err != nil {
 		made.Kept = len(rows)
@@ -71,6 +71,14 @@ func (l *Leaving) Run(ctx context.Context) (Made, error) {
 		}
 	}
 	return made, errors.Join(problems...)
+}
+
+// end returns when nothing more can be left.
+func (l *Leaving) end(ctx context.Context) error {
+	if l.left.Load().ended {
+		return nil
+	}
+	return l.try(ctx, func() error { return l.ask(ctx, &parting{of: l, ends: true}) })
 }
 
 // cannotGoOn reports whether other writes would fare as the one that gave an error did, after a
@@ -210,7 +218,7 @@ func (run *leftRun) work(ctx context.Context) {
 func (d *Database) loadLeaving(connection string) (*Leaving, error) {
 	view, _ := d.view()
 	defer view.Release()
-	found := &left{name: connection}
+	found := &left{name: connection, ended: true}
 	var rows []leave.Row
 	var problems []error
 	err := view.Tree(d.source.ID).Reader().LeftRows(connection, func(number uint64, value []byte) (err error) {
