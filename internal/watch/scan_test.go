@@ -140,9 +140,10 @@ func (m *scanModel) step() {
 	case 0:
 		m.watch()
 	case 1:
-		if n := len(m.mirrors); n > 30 {
+		if len(m.mirrors) > 8 { // one of each database
 			m.mirrors[0].Close()
-			m.mirrors = m.mirrors[1:]
+			m.mirrors[1].Close()
+			m.mirrors = m.mirrors[2:]
 		}
 	}
 	request := m.request()
