@@ -1,0 +1,72 @@
+package server
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/livetree/livetree/internal/dev"
+	"github.com/livetree/livetree/internal/google"
+	"github.com/livetree/livetree/internal/hosts"
+	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/wire"
+)
+
+// hosts returns what the names of hosts lead to.
+func (c *Config) hosts() hosts.Hosts {
+	return hosts.Hosts{DefaultDatabase: c.DefaultDatabase, Domain: c.Domain, HostMap: c.HostMap}
+}
+
+// newSDKFront returns the front of the SDKs. There is one for HTTPS and plain HTTP: a
+// client may come back by the other.
+func newSDKFront(c Config, f *founder) *wire.Front {
+	opts := wire.Options{
+		Catalog: f.Catalog,
+		Logger:  c.Logger,
+		Now:     time.Now,
+		Hosts:   c.hosts(),
+		Dev:     dev.Guard{On: c.Dev, Hosts: c.hosts(), Names: c.DevHosts, Origins: c.DevOrigins},
+		Clients: c.clients,
+		MaxBody: c.MaxBody,
+	}
+	if c.Dev {
+		opts.Create = f.create
+	}
+	return wire.New(opts)
+}
+
+// newHandler returns the handler of both fronts.
+func newHandler(c Config, f *founder) http.Handler {
+	names := c.hosts()
+	opts := rest.Options{
+		Catalog: f.Catalog,
+		Logger:  c.Logger,
+		Now:     time.Now,
+		Hosts:   names,
+		Endpoint: google.New(google.Options{
+			Catalog: f.Catalog, Hosts: names, Creates: c.Dev, Logger: c.Logger, Now: time.Now,
+		}),
+		Dev:        c.Dev,
+		DevHosts:   c.DevHosts,
+		DevOrigins: c.DevOrigins,
+		MaxBody:    c.MaxBody,
+		MaxBodies:  c.MaxBodies,
+		BodyBytes:  c.bodyBytes,
+		Streams:    c.clients,
+		Operations: c.operations,
+		Dialect:    c.Dialect,
+	}
+	if c.Dev {
+		opts.Create = f.create
+	}
+	return c.sdks.Handler(rest.New(opts))
+}
+
+// plainHandler returns the handler for plain HTTP, which is refused unless the
+// operator allows it.
+func plainHandler(c Config, f *founder) http.Handler {
+	if !c.AllowHTTP {
+		return http.HandlerFunc(rest.RefusePlainHTTP)
+	}
+	c.Logger.Warn("plain HTTP is served: credentials and data travel unprotected unless a proxy in front encrypts them")
+	return newHandler(c, f)
+}
