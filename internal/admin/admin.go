@@ -93,6 +93,7 @@ type Sources struct {
 	AuthFailures func() map[string]uint64 // by reason
 	Rejected     func() map[string]uint64 // by reason, beside those that Requests sees
 	Panics       func() uint64
+	Scans        func() uint64    // long ones, for queries without an index
 	BodyBytes    func() int64     // that all bodies take in memory
 	LastBackup   func() time.Time // zero if there was none
 	LastVerified func() time.Time // when one was verified, likewise

@@ -138,8 +138,8 @@ func (r *Requests) seriesOf(k kind) *series {
 	return s
 }
 
-// ObserveUnindexed counts a query that was refused because there is no index for
-// its order, which is as .indexOn would spell it.
+// ObserveUnindexed counts a query that was refused, or is answered by a scan, because
+// there is no index for its order, which is as .indexOn would spell it.
 func (r *Requests) ObserveUnindexed(database, path, index string) {
 	r.unindexed.Add(1)
 	for _, recording := range *r.recordings.Load() {

@@ -42,6 +42,7 @@ var livetree = layout{
 		"internal/store/inspect",
 		"internal/store/batch",
 		"internal/store",
+		"internal/scan",
 		"internal/state",
 		"internal/watch",
 		"internal/engine",

@@ -70,14 +70,14 @@ func (a *Audience) Listen(id int64, req ListenRequest) {
 			return a.failed(err)
 		}
 		w, _, err := a.set.Open(watch.Request{
-			Path: key.path, Form: tree.Export, Query: req.Query, Whole: true, Known: req.Known,
+			Path: key.path, Form: tree.Export, Query: req.Query, Whole: true, Scan: true, Known: req.Known,
 			Who: lasting(a.who), Wake: func() { a.wake(l) }, Done: a.opts.Done,
 		})
 		if err != nil {
 			a.forget(l)
 			return a.failed(err)
 		}
-		answer := &Answer{position: w.Position()}
+		answer := &Answer{Unindexed: w.Unindexed(), position: w.Position()}
 		a.open(l, w)
 		return answer
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/hub"
+	"github.com/livetree/livetree/internal/scan"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
@@ -30,8 +31,10 @@ type Options struct {
 	Verifier *auth.Verifier
 	// Metrics are shared by the databases of a store; its own by default.
 	Metrics *state.Metrics
+	// Scans is what the scans of all databases share; its own by default.
+	Scans *scan.Pool
 	// Unindexed, if set, is told of queries that were refused for the lack of an
-	// index.
+	// index, or are answered by a scan.
 	Unindexed func(database, path, index string)
 	// Limits are for tests; the usual ones by default.
 	Limits *Limits
@@ -61,7 +64,7 @@ func Open(s *store.Store, id store.ID, opts Options) (*Database, error) {
 	d := &Database{
 		source: state.Source{
 			Store: s, ID: id, Name: opts.Name, Clock: opts.Clock, Verifier: opts.Verifier, Metrics: opts.Metrics,
-			Unindexed: opts.Unindexed, HeavyBytes: opts.Limits.HeavyBytes,
+			Scans: opts.Scans, Unindexed: opts.Unindexed, HeavyBytes: opts.Limits.HeavyBytes,
 		},
 		deadline: opts.Deadline,
 		ended:    make(chan struct{}),
@@ -86,6 +89,9 @@ func (opts *Options) complete() (err error) {
 	}
 	if opts.Metrics == nil {
 		opts.Metrics = &state.Metrics{}
+	}
+	if opts.Scans == nil {
+		opts.Scans = scan.NewPool(scan.DefaultBounds())
 	}
 	if opts.Verifier == nil {
 		opts.Verifier, err = auth.New(auth.Options{})

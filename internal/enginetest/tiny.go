@@ -7,6 +7,7 @@ import (
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/leave"
+	"github.com/livetree/livetree/internal/scan"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 	"github.com/livetree/livetree/internal/watch"
@@ -18,6 +19,7 @@ type OpenFunc func(*store.Store, store.ID, engine.Options) (*engine.Database, er
 // OpenTiny is engine.Open with limits so tiny that ordinary writes exceed them.
 func OpenTiny(s *store.Store, id store.ID, opts engine.Options) (*engine.Database, error) {
 	opts.Limits = TinyLimits()
+	opts.Scans = scan.NewPool(TinyScans())
 	return engine.Open(s, id, opts)
 }
 
@@ -46,6 +48,9 @@ func TinyLimits() *engine.Limits {
 		},
 	}
 }
+
+// TinyScans returns bounds so tiny that ordinary windows without an index exceed them.
+func TinyScans() scan.Bounds { return scan.Bounds{Kept: 8, Reserve: 1, Bytes: 8 << 20} }
 
 // WaitForIndexes returns when no index is being built or dropped.
 func WaitForIndexes(ctx context.Context, d *engine.Database) error {

@@ -19,6 +19,7 @@ import (
 	"github.com/livetree/livetree/internal/hub"
 	"github.com/livetree/livetree/internal/loopback"
 	"github.com/livetree/livetree/internal/outbox"
+	"github.com/livetree/livetree/internal/scan"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/wholefile"
@@ -108,6 +109,7 @@ type adminParts struct {
 	verifier *auth.Verifier
 	serving  *serving
 	budget   *hub.Budget // for what streams have not taken yet
+	scans    *scan.Pool
 }
 
 // serve lets the listener answer everything. The context ends when the server
@@ -192,6 +194,7 @@ func (a *adminSide) sources(parts adminParts, dir string) admin.Sources {
 		},
 		AuthFailures: parts.verifier.Failures,
 		Panics:       parts.serving.guard.panics.Load,
+		Scans:        parts.scans.Passes,
 		BodyBytes:    a.bodyBytes.Load,
 		OpenRequests: parts.serving.guard.running.Count,
 		LastBackup:   func() time.Time { return modified(filepath.Join(dir, backupFile)) },

@@ -31,6 +31,7 @@ import (
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/owneronly"
 	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/scan"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/watch"
@@ -244,8 +245,9 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	c.operations = rest.NewOperations()
 	c.Observers = append(c.Observers[:len(c.Observers):len(c.Observers)], recordOperations(c.operations))
 	streamBudget := watch.NewBudget(debug.SetMemoryLimit(-1) / streamShare)
+	scans := scan.NewPool(scan.DefaultBounds())
 	databases := catalog.New(s, engine.Options{
-		Clock: clock, Verifier: verifier, Metrics: operator.metrics, Streams: streamBudget,
+		Clock: clock, Verifier: verifier, Metrics: operator.metrics, Streams: streamBudget, Scans: scans,
 		Unindexed: recordUnindexed(c.operations, operator.requests.ObserveUnindexed)})
 	defer databases.Close()
 	f := &founder{Catalog: databases, secretsDir: filepath.Join(c.Data, "secrets"), open: c.Dev}
@@ -278,7 +280,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 
 		closeStreams: c.clients.Close,
 	})
-	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, streamBudget}); err != nil {
+	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, streamBudget, scans}); err != nil {
 		return err
 	}
 	databases.RunLeft(ctx, c.Logger)

@@ -2,6 +2,7 @@ package state
 
 import (
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/scan"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -14,8 +15,10 @@ type Source struct {
 	// Verifier judges credentials.
 	Verifier *auth.Verifier
 	Metrics  *Metrics
+	// Scans is shared by the databases of a server.
+	Scans *scan.Pool
 	// Unindexed, if set, is told of queries that were refused for the lack of an
-	// index.
+	// index, or are answered by a scan.
 	Unindexed func(database, path, index string)
 	// HeavyBytes is how much may be read where others wait for it.
 	HeavyBytes int

@@ -87,18 +87,11 @@ func (v *View) Select(p tree.Path, q query.Query, form tree.Form) (*store.Select
 	}
 	index, err := v.Settings.IndexFor(q, p)
 	if err != nil {
-		v.noteUnindexed(p, q)
+		v.NoteUnindexed(p, q)
 		return nil, err
 	}
 	selection, err := v.Tree().Select(p, q, index, form)
 	return selection, Classify(err)
-}
-
-// noteUnindexed tells of a query that lacks its index.
-func (v *View) noteUnindexed(p tree.Path, q query.Query) {
-	if index, ok := q.Order.Index(); ok && v.source.Unindexed != nil {
-		v.source.Unindexed(v.source.Name, p.String(), index.String())
-	}
 }
 
 // Priority returns the priority of the node at p, null if there is none.

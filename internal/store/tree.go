@@ -17,8 +17,8 @@ type Tree struct {
 	origin *View // nil if live
 }
 
-// Reader returns what finds the rows of the tree: for checks of them, which no
-// request makes.
+// Reader returns what finds the rows of the tree: for checks of them, and for those who
+// look at all children of a node.
 func (t Tree) Reader() seek.Reader { return t.reader }
 
 // Until returns the tree for somebody who waits until done is closed. Then reads of

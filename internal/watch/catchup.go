@@ -53,8 +53,11 @@ func (w *Watch) catchUp() {
 // false if the view is too old already. Unless the measure is nil, it offers the window
 // of the place.
 func (w *Watch) beginAgain(v *state.View, allowed permission, m *measure, gated bool) (settled bool, err error) {
+	if fresh, err := w.find(v, gated); !fresh {
+		return false, err
+	}
 	if m != nil {
-		err := m.move(w.key, v, w.set.limits, gated)
+		err := m.move(w, v, gated)
 		if errors.Is(err, store.ErrMany) {
 			m, err = nil, nil // it is left to another time
 		}

@@ -54,7 +54,8 @@
 // They are taken in this order:
 //
 //  1. The slot of a user in Set.aside, while a watch is judged at length. Its own lock is
-//     taken alone.
+//     taken alone. Then the turn of a place's scan (sharedScan.turn), while a watch
+//     looks for its window. It holds nothing that the dispatcher waits for meanwhile.
 //  2. Set.line is held by the one watch that may ask for the gate.
 //  3. Set.gate is held while a delivery is taken, which is short, and by a watch that
 //     could not begin between two deliveries in a few tries: it begins while none is
@@ -62,7 +63,7 @@
 //  4. Set.mu guards who watches what, taken, permissions, and what places want
 //     measured. Nothing is read from the store under it.
 //  5. queue.mu guards what waits for the dispatcher. The syncer takes it alone.
-//  6. Those of package hub, in a topic and in the budget.
+//  6. Those of package hub, in a topic and in the budget, and that of Set.scans.
 //
 // Set.count is what the writer and the syncer look at first: while nobody watches, a
 // change costs nothing here. It is raised before a watch takes its view, so that no

@@ -135,7 +135,7 @@ func (c *checker) slam(n int) {
 	}
 	c.setRule(false)
 	c.setGate(false)
-	c.WaitForWatches()
+	c.calmDown()
 	var list []*viewer
 	for _, v := range c.viewers {
 		if v.guarded() {
@@ -145,9 +145,9 @@ func (c *checker) slam(n int) {
 	}
 	// Each delivery is handed on before the next commit, so each cancel must come.
 	set(true)
-	c.WaitForWatches()
+	c.calmDown()
 	set(false)
-	c.WaitForWatches()
+	c.calmDown()
 	for _, v := range list {
 		for v.watch != nil && v.step() {
 		}
@@ -166,7 +166,7 @@ func (c *checker) slam(n int) {
 	}
 	handOn()
 	dispatcher.Release()
-	c.WaitForWatches()
+	c.calmDown()
 	for _, v := range list {
 		v.settle()
 	}

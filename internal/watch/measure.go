@@ -31,15 +31,20 @@ func (m *measure) drop() {
 // by what changed since. So it catches up with the writers of the database, however
 // long counting took. While no delivery can be taken it does no more than the dispatcher
 // would, and fails with store.ErrMany if that is not enough; the measure is empty then.
-func (m *measure) move(k placeKey, v *state.View, l *Limits, gated bool) error {
+func (m *measure) move(w *Watch, v *state.View, gated bool) error {
+	k, l := w.key, w.set.limits
 	followable, countable := l.MaxFollowed, 0
 	if gated {
 		followable, countable = l.MaxMoved, l.MaxCounted
 	}
-	followed := m.view != nil && m.follow(k, v, followable)
+	found := w.found(v)
+	followed := found == nil && m.view != nil && m.follow(k, v, followable)
 	moved := m.window
 	m.drop()
-	if !followed {
+	switch {
+	case found != nil && k.counted():
+		moved = window{known: found}
+	case !followed:
 		var err error
 		if moved, err = k.newWindow(v, countable); err != nil {
 			return err
@@ -55,10 +60,21 @@ func (m *measure) follow(k placeKey, v *state.View, most int) bool {
 	if !k.counted() || v.Exists() != nil {
 		return false // there is nothing to count, or nothing left
 	}
+	keys, ok := k.changed(m.view.Position, v, most)
+	if !ok {
+		return false
+	}
+	_, err := m.window.slide(k, m.view, v, keys, most)
+	return err == nil
+}
+
+// changed returns the keys of the children that have changed after a position, up to a
+// view, by the change log. It reports false if that does not tell, or if they are more
+// than a number.
+func (k placeKey) changed(position uint64, v *state.View, most int) (keys []string, ok bool) {
 	seen := make(map[string]bool)
-	var keys []string
 	known := true
-	err := v.Tree().ChangesAt(m.view.Position, v.Position, []tree.Path{k.path}, math.MaxInt64, func(c tree.Change) bool {
+	err := v.Tree().ChangesAt(position, v.Position, []tree.Path{k.path}, math.MaxInt64, func(c tree.Change) bool {
 		if c.Truncated {
 			known = !c.At.Overlaps(k.path)
 			return known
@@ -74,11 +90,7 @@ func (m *measure) follow(k placeKey, v *state.View, most int) bool {
 		known = known && len(keys) <= most
 		return known
 	})
-	if err != nil || !known {
-		return false
-	}
-	_, err = m.window.slide(k, m.view, v, keys)
-	return err == nil
+	return keys, err == nil && known
 }
 
 // errNewPlace says that a watch is the first one of its place.
@@ -89,10 +101,13 @@ var errNewPlace = errors.New("the place is new")
 // delivery can be taken, it is done when there is something to tell.
 func (w *Watch) join(v *state.View, allowed permission, m *measure, gated bool) (joined bool, err error) {
 	all := w.set
+	if fresh, err := w.find(v, gated); !fresh {
+		return false, err
+	}
 	if joined, err = all.join(w, allowed, nil); !errors.Is(err, errNewPlace) {
 		return joined, err
 	}
-	if err := m.move(w.key, v, all.limits, gated); err != nil && !errors.Is(err, store.ErrMany) {
+	if err := m.move(w, v, gated); err != nil && !errors.Is(err, store.ErrMany) {
 		return false, err
 	}
 	return all.join(w, allowed, m)
@@ -166,17 +181,19 @@ func (d *dispatcher) adopt(at *place, effects []*Effect, del *delivery) bool {
 		return false
 	}
 	after := d.set.source.View(del.after, del.published)
-	_, err := offered.window.slide(at.placeKey, shown, after, keys)
+	_, err := offered.window.slide(at.placeKey, shown, after, keys, d.set.limits.MaxCounted)
 	at.window, at.unknown = offered.window, err != nil
 	d.set.want(at, err != nil)
 	return false
 }
 
 // loseWindow has all watches of a place read it again, and one of them measure its
-// window.
+// window, if there is something to measure.
 func (d *dispatcher) loseWindow(at *place) {
-	at.unknown = true
-	d.set.want(at, true)
+	if at.counted() {
+		at.unknown = true
+		d.set.want(at, true)
+	}
 	at.topic.Skip()
 }
 

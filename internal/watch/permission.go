@@ -132,7 +132,7 @@ func (d *dispatcher) rejudge(watch *Watch, del *delivery, settings bool) {
 		d.set.leaveUnjudged(watch, del)
 		return
 	}
-	if k := watch.key; err == nil && settings && k.filtered && !k.priority {
+	if k := watch.key; err == nil && settings && k.filtered && !k.priority && !k.scan {
 		_, err = v.Settings.IndexFor(k.query, k.path)
 	}
 	if !d.set.decided(watch, del, permissionOf(v, decision), err) {

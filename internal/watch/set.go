@@ -43,6 +43,7 @@ type Set struct {
 	// go on, between two deliveries. line is held by a watch that wants it.
 	gate, line sync.Mutex
 	aside      aside
+	scans      scans
 
 	mu     sync.RWMutex
 	closed bool
@@ -66,6 +67,7 @@ type placeKey struct {
 	whole    bool // one event for each change
 	filtered bool
 	query    query.Query
+	scan     bool // without its index, the window is found by a scan
 }
 
 // A place is a location that is watched in one way.
@@ -242,6 +244,7 @@ func (w *Set) leave(watch *Watch) {
 	w.count.Add(-1)
 	w.restOn(watch, nil)
 	watch.subscription.Close()
+	w.scans.leave(watch)
 	if at := watch.place; at.topic.Subscriptions() == 0 && w.places[at.placeKey] == at {
 		delete(w.places, at.placeKey)
 		w.by.Remove(at.path, at)

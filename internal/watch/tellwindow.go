@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/livetree/livetree/internal/hub"
+	"github.com/livetree/livetree/internal/scan"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
@@ -55,18 +56,24 @@ func (d *dispatcher) tellWindow(at *place, effects []*Effect, del *delivery) {
 		return
 	}
 	before := d.before(at, del)
-	if before == nil {
+	if before == nil && at.window.known == nil {
 		d.renew(at, del) // what the window is before the delivery is not known
 		return
 	}
-	defer before.Close()
+	if before != nil {
+		defer before.Close()
+	}
 	keys, ok := touched(at.path, effects)
 	after := d.set.source.View(del.after, del.published)
 	if !ok || len(keys) > d.set.limits.MaxMoved {
 		d.tellWhole(at, after, del)
 		return
 	}
-	m, err := at.window.slide(at.placeKey, before, after, keys)
+	m, err := at.window.slide(at.placeKey, before, after, keys, d.set.limits.MaxCounted)
+	if errors.Is(err, store.ErrMany) {
+		d.loseWindow(at)
+		return
+	}
 	if err != nil {
 		d.renew(at, del)
 		return
@@ -89,7 +96,7 @@ func (d *dispatcher) tellWhole(at *place, after *state.View, del *delivery) {
 	text := &limitedBuffer{left: int(d.set.budget.Limit() / 2)}
 	window, err := at.newWindow(after, d.set.limits.MaxCounted)
 	if err == nil {
-		err = at.print(text, after)
+		err = at.print(text, after, window.known, d.set.limits.MaxCounted)
 	}
 	if errors.Is(err, store.ErrMany) {
 		d.loseWindow(at)
@@ -104,8 +111,21 @@ func (d *dispatcher) tellWhole(at *place, after *state.View, del *delivery) {
 	d.publish(at, append(d.messages[:0], when.message(Put, tree.Path{}, text.Bytes(), true)))
 }
 
-// print prints what the window shows in a view.
-func (k placeKey) print(text *limitedBuffer, v *state.View) error {
+// print prints what the window shows in a view. If it has to be found by a scan, and is
+// not known, it fails with store.ErrMany if that must look at more children than a number.
+func (k placeKey) print(text *limitedBuffer, v *state.View, known *scan.Known, most int) error {
+	scans, err := k.scans(v)
+	if scans && known == nil && err == nil {
+		known, err = scan.Find(k.node(v, most), k.query)
+	}
+	switch {
+	case err != nil:
+		return err
+	case scans && known.Many():
+		return store.ErrMany
+	case scans:
+		return known.Print(text, v.Node(k.path, 0), k.query, k.form)
+	}
 	selection, err := v.Select(k.path, k.query, k.form)
 	if err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/tree"
 	"github.com/livetree/livetree/internal/watch"
@@ -298,6 +299,24 @@ func (v *viewer) settle() {
 	}
 }
 
+// printSelected prints what a query selects, from the whole node.
+func printSelected(out *bytes.Buffer, s *state.View, req watch.Request) error {
+	n, err := s.Tree().Node(req.Path, 1<<28)
+	if err != nil {
+		return err
+	}
+	comma := ""
+	out.WriteByte('{')
+	for _, key := range query.Select(n, *req.Query) {
+		out.WriteString(comma)
+		out.Write(append(tree.AppendString(nil, key), ':'))
+		out.Write(tree.AppendJSON(nil, n.Child(key), req.Form))
+		comma = ","
+	}
+	out.WriteByte('}')
+	return nil
+}
+
 // printWatched prints what a watch shows.
 func printWatched(out *bytes.Buffer, s *state.View, req watch.Request) error {
 	var content watch.Content
@@ -307,6 +326,8 @@ func printWatched(out *bytes.Buffer, s *state.View, req watch.Request) error {
 		priority, err := s.Priority(req.Path)
 		out.Write(tree.AppendLeaf(nil, priority))
 		return err
+	case req.Scan:
+		return printSelected(out, s, req)
 	case req.Query != nil:
 		content, err = s.Select(req.Path, *req.Query, req.Form)
 	default:

@@ -22,7 +22,10 @@ type Request struct {
 	Query *query.Query
 	// Whole asks for each change as one event. A patch may then have paths as keys.
 	Whole bool
-	Who   auth.Identity
+	// Scan has what a query selects found by a scan if there is no index for it. Without
+	// it the watch is refused, or cancelled if the index goes away.
+	Scan bool
+	Who  auth.Identity
 	// Resume asks for what came behind a position, instead of all that is there.
 	Resume bool
 	Behind uint64
@@ -60,6 +63,8 @@ type Watch struct {
 	timed        atomic.Bool // the permission rests on the time
 	expiry       *time.Timer
 
+	scanning scanning
+
 	since    uint64 // what was told so far, or is in opening and backlog
 	opening  *Event
 	backlog  []*Event
@@ -79,7 +84,9 @@ func (s *Set) Open(req Request) (w *Watch, trace string, err error) {
 	if req.Query != nil { // as the path, it is a part of a request that need not be kept
 		w.key.filtered = true
 		w.key.query, _ = req.Query.Clone()
+		w.key.scan = req.Scan
 	}
+	s.scans.enter(w)
 	var m measure
 	defer m.drop()
 	// From here on the syncer queues what becomes visible. What became so before
@@ -97,6 +104,7 @@ func (s *Set) Open(req Request) (w *Watch, trace string, err error) {
 		err = w.begin(v, allowed, req)
 	}
 	if err != nil {
+		s.scans.leave(w)
 		s.count.Add(-1)
 		return nil, trace, err
 	}
@@ -145,6 +153,7 @@ func (w *Watch) open(m *measure, p pass) (joined *state.View, allowed permission
 // meanwhile, since the subscription is there.
 func (w *Watch) begin(v *state.View, allowed permission, req Request) (err error) {
 	defer v.Close()
+	w.noteUnindexed(v)
 	w.since = req.Behind
 	resumed := false
 	if req.Resume {
@@ -186,7 +195,7 @@ func (w *Watch) content(v *state.View) (Content, error) {
 		priority, err := v.Priority(w.key.path)
 		return text(tree.AppendLeaf(nil, priority)), err
 	case w.key.filtered:
-		return v.Select(w.key.path, w.key.query, w.key.form)
+		return w.selected(v)
 	}
 	return v.Printer(w.key.path, w.key.form)
 }

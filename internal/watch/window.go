@@ -4,16 +4,19 @@ import (
 	"errors"
 
 	"github.com/livetree/livetree/internal/query"
+	"github.com/livetree/livetree/internal/scan"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/tree"
 )
 
 // A window is what a filtered watch shows of the children of a node: those within
 // the bounds of its query, from one end up to an edge. Only the edge and the
-// number within it are remembered; where a child stands, the views tell.
+// number within it are remembered; where a child stands, the views tell. Without an
+// index there is no way to find who is next to the edge, so all within it are remembered.
 type window struct {
 	count int             // of children within, if the query has a limit
 	edge  *query.Position // nil if everything within the bounds is shown
+	known *scan.Known     // in place of both, if the query has a limit and lacks its index
 
 	priority tree.Leaf // of a watch that shows only the priority
 }
@@ -30,7 +33,7 @@ func (k *placeKey) filter() *query.Query {
 func (k *placeKey) counted() bool { return k.filtered && !k.priority && k.query.Limit > 0 }
 
 // newWindow returns the window as a view shows it. It fails with store.ErrMany
-// if more children than a number are to be counted for it; 0 is none.
+// if more children than a number are to be counted for it, or looked at; 0 is none.
 func (k placeKey) newWindow(v *state.View, most int) (window, error) {
 	var w window
 	if err := v.Exists(); err != nil {
@@ -43,6 +46,12 @@ func (k placeKey) newWindow(v *state.View, most int) (window, error) {
 	}
 	if !k.counted() {
 		return w, nil
+	}
+	if scans, err := k.scans(v); scans || err != nil {
+		if err == nil {
+			w.known, err = scan.Find(k.node(v, most), k.query)
+		}
+		return w, state.Classify(err)
 	}
 	index, err := v.Settings.IndexFor(k.query, k.path)
 	if err != nil {
@@ -110,8 +119,12 @@ const (
 type moves map[string]move
 
 // slide moves the window from one view to another, between which the touched
-// children changed and no others.
-func (w *window) slide(k placeKey, before, after *state.View, touched []string) (moves, error) {
+// children changed and no others. It fails with store.ErrMany if it must look at more
+// children than a number.
+func (w *window) slide(k placeKey, before, after *state.View, touched []string, most int) (moves, error) {
+	if w.known != nil {
+		return w.slideKnown(k, after, touched, most)
+	}
 	m := make(moves, len(touched))
 	for _, key := range touched {
 		was, err := k.stand(before, key)

@@ -69,16 +69,20 @@ func TestWindows(t *testing.T) {
 			patch "path":"/k2","data":{"a":6}`},
 	}
 	for _, limit := range []int{-1, 2048} {
-		f := withIndexes(t, store.Options{ChunkBytes: limit})
-		for _, c := range cases {
-			f.Do(`DELETE /`)
-			f.Do(`PUT / ` + before)
-			w := f.Watch(filtered(t, "/l", c.query))
-			f.Do(c.request)
-			if got, want := eventLines(w.Events()), eventLines(splitLines(c.want)); got != want {
-				t.Errorf("chunk limit %d: %s: %s\n got %s\nwant %s", limit, c.query, c.request, got, want)
+		indexed, bare := withIndexes(t, store.Options{ChunkBytes: limit}), open(t, store.Options{ChunkBytes: limit})
+		for _, f := range []*fixture{indexed, bare} {
+			for _, c := range cases {
+				f.Do(`DELETE /`)
+				f.Do(`PUT / ` + before)
+				req := filtered(t, "/l", c.query)
+				req.Scan = f == bare // the same events without an index
+				w := f.Watch(req)
+				f.Do(c.request)
+				if got, want := eventLines(w.Events()), eventLines(splitLines(c.want)); got != want {
+					t.Errorf("chunk limit %d, scan %t: %s: %s\n got %s\nwant %s", limit, req.Scan, c.query, c.request, got, want)
+				}
+				w.Close()
 			}
-			w.Close()
 		}
 	}
 }

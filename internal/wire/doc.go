@@ -1,5 +1,5 @@
 // Package wire is the front of the SDKs: it speaks their protocol, version 5, over
-// websockets.
+// websockets and by long polling.
 //
 // Four parts play together, each with its own job:
 //
@@ -8,8 +8,9 @@
 //   - A session is one client of one database, for as long as it is connected. It takes
 //     requests, in the order in which they were sent, and says what the client is told,
 //     one message after the other. It knows no connection.
-//   - A transport is how messages come and go: a socket is one over a websocket. A
-//     session can change its transport while it lives.
+//   - A transport is how messages come and go: a socket is one over a websocket. By
+//     long polling it is a socket, too: package poll makes polls look like one, and lets
+//     a websocket take over while the session goes on.
 //   - The Front is all sessions of a server: it lets clients in, and finds the session
 //     that a client speaks of.
 //

@@ -16,6 +16,7 @@ import (
 	"github.com/livetree/livetree/internal/hosts"
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/wire/frame"
+	"github.com/livetree/livetree/internal/wire/poll"
 )
 
 // Options configure a Front.
@@ -39,8 +40,9 @@ type Options struct {
 
 // A Front is all sessions of a server.
 type Front struct {
-	opts Options
-	sdks sdkCounts
+	opts  Options
+	sdks  sdkCounts
+	lines *poll.Lines // the sessions by long polling
 
 	mu       sync.Mutex
 	sessions map[string]*session // by id
@@ -48,21 +50,30 @@ type Front struct {
 
 // New returns a front without sessions.
 func New(opts Options) *Front {
-	return &Front{opts: opts, sessions: map[string]*session{}}
+	return &Front{
+		opts: opts, sessions: map[string]*session{},
+		lines: poll.New(poll.Options{Patience: opts.Clients.Patience, Budget: opts.Messages}),
+	}
 }
 
-// Path is where websockets are opened.
-const Path = "/.ws"
+// Path is where websockets are opened, PollPath where browsers poll.
+const (
+	Path     = "/.ws"
+	PollPath = "/.lp"
+)
 
-// Handler returns a handler that answers requests for Path, and calls next for all
-// others.
+// Handler returns a handler that answers requests for Path and PollPath, and calls next
+// for all others.
 func (f *Front) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == Path {
+		switch r.URL.Path {
+		case Path:
 			f.serveSocket(w, r)
-			return
+		case PollPath:
+			f.servePoll(w, r)
+		default:
+			next.ServeHTTP(w, r)
 		}
-		next.ServeHTTP(w, r)
 	})
 }
 

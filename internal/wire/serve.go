@@ -30,8 +30,12 @@ func (f *Front) serveSocket(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	note(w, name)
-	s := &socket{session: f.newSession(db, r.Header), now: f.opts.Now}
+	note(w, RouteSocket, name)
+	if id := query.Get("s"); id != "" {
+		f.serveTaker(w, r, db, id)
+		return
+	}
+	s := f.newSocket(f.newSession(db, r.Header))
 	if err := f.opts.Clients.Admit(&s.client, outbox.Socket, s); err != nil {
 		s.session.release()
 		refuse(w, err)
@@ -91,13 +95,16 @@ func refuse(w http.ResponseWriter, err error) {
 	exchange.Fail(w, status, fault.Public(err))
 }
 
-// RouteSocket is the route of requests that open websockets.
-const RouteSocket = "socket"
+// The routes of requests that open websockets, and of polls.
+const (
+	RouteSocket = "socket"
+	RoutePoll   = "poll"
+)
 
 // note says what a request turned out to be, for those who observe it.
-func note(w http.ResponseWriter, database string) {
+func note(w http.ResponseWriter, route, database string) {
 	if x := exchange.Of(w); x != nil {
-		x.Note(RouteSocket, database)
+		x.Note(route, database)
 	}
 }
 

@@ -215,6 +215,9 @@ func TestQuery(t *testing.T) {
 	t.Parallel()
 	db := open(t, openRules)
 	db.Put("/list", `{"a":{"n":1},"b":{"n":2},"c":{"n":3}}`)
+	if err := enginetest.WaitForIndexes(t.Context(), db.Database); err != nil {
+		t.Fatal(err)
+	}
 	k := begin(t, newFront(false), db)
 	k.send(`1 q {"p":"/list","q":{"i":"n","l":2,"vf":"r"},"t":17,"h":""}`)
 	k.expect(`d {"p":"list","d":{"b":{"n":2},"c":{"n":3}},"t":17}`, `1 ok {}`)

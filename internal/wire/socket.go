@@ -9,6 +9,7 @@ import (
 
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/wire/frame"
+	"github.com/livetree/livetree/internal/wire/poll"
 )
 
 const (
@@ -21,21 +22,37 @@ const (
 	partRate = 16 << 10
 )
 
-// A socket is the transport of a session over a websocket. A goroutine of its own reads
-// from it; what is written is written by the goroutines of outbox.
+// A socket is the transport of a session over a websocket, or by long polling, which a
+// poll.Line makes look the same. A goroutine of its own reads from it; what is written is
+// written by the goroutines of outbox.
 type socket struct {
 	session *session
 	client  outbox.Client
-	conn    net.Conn
+	conn    net.Conn // nil by long polling
 	now     func() time.Time
-	reader  *frame.Reader
+	reader  messages
+	line    *poll.Line   // nil if it began as a websocket
+	takers  chan *socket // websockets that are to take the line over
 	// busy is the time, in milliseconds, at which something was last read or written.
-	busy  atomic.Int64
+	busy  *atomic.Int64
 	begun time.Time // when a message began to come whose end has not come; of the reader
 
 	mu      sync.Mutex
 	pongs   []byte  // frames that answer pings of the websocket
 	leaving *ending // how the connection is to end; the first one counts
+}
+
+// messages returns what a client sends.
+type messages interface {
+	Next() ([]byte, error)
+	// Partial returns how many bytes are held of a message that has not come to its end.
+	Partial() int
+	Close()
+}
+
+// newSocket returns the transport of a session that has not begun.
+func (f *Front) newSocket(s *session) *socket {
+	return &socket{session: s, now: f.opts.Now, busy: &atomic.Int64{}}
 }
 
 // wake implements transport.
@@ -138,7 +155,11 @@ func (l listening) await(owed int) error {
 func (s *socket) touch() { s.busy.Store(s.now().UnixMilli()) }
 
 // isSilent reports whether nothing was read or written for too long.
+// Polls come and go without a word; their line knows when they have stopped.
 func (s *socket) isSilent() bool {
+	if s.line != nil && s.line.ByPoll() {
+		return false
+	}
 	return s.now().UnixMilli()-s.busy.Load() > silence.Milliseconds()
 }
 

@@ -44,6 +44,7 @@ type Poller struct {
 	closeAfter int // the answer after which the connection ends; -1 if there is none
 	messages   []string
 	ended      bool
+	over       bool // the test has ended
 	changed    chan struct{}
 }
 
@@ -63,6 +64,11 @@ func Poll(t testing.TB, fetch Fetch, all, start string) *Poller {
 		t.Fatalf("the start is answered with %q", body)
 	}
 	p.ID, p.Password = match[1], match[2]
+	t.Cleanup(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.quiet, p.over = true, true
+	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.execute(rest[len(match[0]):])
@@ -70,24 +76,34 @@ func Poll(t testing.TB, fetch Fetch, all, start string) *Poller {
 	return p
 }
 
+// fail fails the test, if it goes on: a poll may outlive it.
+func (p *Poller) fail(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.over {
+		p.t.Errorf(format, args...)
+	}
+}
+
 // get returns a script, whose headers are checked.
 func (p *Poller) get(target string) string {
 	answer, err := p.fetch(target)
 	if err != nil {
-		p.t.Errorf("get %s: %v", target, err)
+		p.fail("get %s: %v", target, err)
 		return ""
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK {
-		p.t.Errorf("get %s: status %d, %q, %v", target, answer.StatusCode, body, err)
+		p.fail("get %s: status %d, %q, %v", target, answer.StatusCode, body, err)
+		return ""
 	}
 	for name, want := range map[string]string{
 		"Content-Type": "application/javascript; charset=utf-8", "Cache-Control": "no-cache",
 		"Cross-Origin-Resource-Policy": "cross-origin", "X-Frame-Options": "",
 	} {
 		if got := answer.Header.Get(name); got != want {
-			p.t.Errorf("get %s: %s is %q, want %q", target, name, got, want)
+			p.fail("get %s: %s is %q, want %q", target, name, got, want)
 		}
 	}
 	return string(body)
@@ -108,8 +124,10 @@ func (p *Poller) poll() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.open--
-			p.execute(script)
-			p.poll()
+			if !p.over {
+				p.execute(script)
+				p.poll()
+			}
 		}()
 	}
 }

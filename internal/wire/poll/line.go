@@ -187,6 +187,17 @@ func (l *Line) room() (Socket, error) {
 	}
 }
 
+// ByPoll reports whether the client is told by polls, and not by a websocket that has
+// taken over.
+func (l *Line) ByPoll() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.takeOver.moved == nil
+}
+
+// Done is closed when the line has ended: nothing is sent or received any more.
+func (l *Line) Done() <-chan struct{} { return l.done }
+
 // Gone implements outbox.Way.
 func (l *Line) Gone() bool {
 	l.mu.Lock()

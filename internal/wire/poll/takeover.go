@@ -41,7 +41,7 @@ func newTakeOver() takeOver {
 // the end of the socket means nothing to the line; afterwards it is the end of the line,
 // and the line's end that of the socket.
 //
-// If the error is ErrTaken, the socket was not used.
+// The line closes the socket, unless the error is ErrTaken: then it was not used.
 func (l *Line) TakeOver(socket Socket) error {
 	if !l.try(socket) {
 		return ErrTaken
@@ -158,15 +158,20 @@ func (l *Line) moveIfBetween() {
 	l.nudge()
 }
 
-// lose is called when a socket has ended.
+// lose is called when a socket has ended. One that was only tried is cut; the others end
+// with the line, which may have something left to say by them.
 func (l *Line) lose(socket Socket, err error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
+	wasTried := l.takeOver.tried == socket
 	switch socket {
 	case l.takeOver.tried:
 		l.takeOver.tried = nil
 	case l.takeOver.to, l.takeOver.moved:
 		l.finish(err)
+	}
+	l.mu.Unlock()
+	if wasTried {
+		socket.Cut()
 	}
 }
 

@@ -301,7 +301,7 @@ func TestTakeOverAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano()) //nolint:forbidigo // a new seed for each run
 	t.Logf("seed %d", seed)
-	for round := range uint64(30) {
+	for round := range uint64(12) {
 		random := rand.New(rand.NewPCG(seed, round))
 		s := newSite(t)
 		p := wiretest.Poll(t, s.fetch, "", "")

@@ -1,0 +1,119 @@
+package wire
+
+import (
+	"errors"
+	"net/http"
+	"sync"
+
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/exchange"
+	"github.com/livetree/livetree/internal/outbox"
+	"github.com/livetree/livetree/internal/wire/frame"
+	"github.com/livetree/livetree/internal/wire/message"
+	"github.com/livetree/livetree/internal/wire/poll"
+)
+
+// servePoll answers a request of a browser that polls. The first begins a session.
+func (f *Front) servePoll(w http.ResponseWriter, r *http.Request) {
+	if err := f.opts.Dev.Check(r); err != nil {
+		exchange.Fail(w, http.StatusForbidden, err.Error())
+		return
+	}
+	query := r.URL.Query()
+	db, name, err := f.database(r, query["ns"])
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	note(w, RoutePoll, name)
+	err = f.lines.Serve(w, r, name, func(line *poll.Line) error {
+		return f.beginPolling(r, line, db, query.Get("ls"))
+	})
+	if err != nil {
+		refuse(w, err)
+	}
+}
+
+// beginPolling puts a session on a line.
+func (f *Front) beginPolling(r *http.Request, line *poll.Line, db *engine.Database, former string) error {
+	s := f.newSocket(f.newSession(db, r.Header))
+	if err := f.opts.Clients.Admit(&s.client, outbox.Socket, s); err != nil {
+		s.session.release()
+		return err
+	}
+	s.line, s.takers = line, make(chan *socket)
+	s.reader = polled{line}
+	f.endOld(db, former)
+	s.session.begin(s, hostOf(r))
+	s.client.Go(s.read)
+	s.client.Go(s.letTakeOver)
+	s.client.Begin(line)
+	return nil
+}
+
+// polled are the messages that come by a line.
+type polled struct{ *poll.Line }
+
+// Partial implements messages: the line bounds what it holds by itself.
+func (polled) Partial() int { return 0 }
+
+// Close implements messages. The line is ended by the side that sends, which may have
+// something left to say.
+func (polled) Close() {}
+
+// serveTaker opens a websocket that is to take over a session by long polling. A client
+// whose session is not there, or goes by a websocket already, goes on with its polls.
+func (f *Front) serveTaker(w http.ResponseWriter, r *http.Request, db *engine.Database, id string) {
+	s := f.newSocket(&session{front: f})
+	if !s.open(w, r) {
+		return
+	}
+	if session := f.find(db, id); session != nil {
+		if polls, ok := session.way().(*socket); ok && polls.line != nil && polls.line.ByPoll() {
+			s.busy = polls.busy
+			select {
+			case polls.takers <- s:
+				return
+			case <-polls.line.Done():
+			}
+		}
+	}
+	defer s.conn.Close()
+	defer s.reader.Close()
+	reset := frame.Append(nil, message.AppendReset(nil, hostOf(r)))
+	_ = s.newWay().Send(frame.AppendClose(reset, frame.CodeNormal, "")) // it is told once
+}
+
+// newWay returns the way over the connection of a websocket.
+func (s *socket) newWay() *outbox.Conn {
+	return s.session.front.opts.Clients.NewConn(s.conn, outbox.ConnOptions{Heard: true})
+}
+
+// letTakeOver runs the websockets that are to take the line over, until it ends.
+func (s *socket) letTakeOver() {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for {
+		select {
+		case taker := <-s.takers:
+			all.Go(func() {
+				defer taker.reader.Close()
+				err := s.line.TakeOver(taking{taker.newWay(), taker.reader}) // Next returns it, too
+				if errors.Is(err, poll.ErrTaken) {
+					taker.conn.Close()
+				}
+			})
+		case <-s.line.Done():
+			return
+		}
+	}
+}
+
+// A taking is a websocket that takes over, as the line sees it.
+type taking struct {
+	*outbox.Conn
+	reader messages
+}
+
+// Next implements poll.Socket.
+func (t taking) Next() ([]byte, error) { return t.reader.Next() }

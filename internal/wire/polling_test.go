@@ -1,0 +1,169 @@
+package wire_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/livetree/livetree/internal/outbox"
+	"github.com/livetree/livetree/internal/wire"
+	"github.com/livetree/livetree/internal/wiretest"
+)
+
+// poll begins a session by long polling, and returns the id that hello told.
+func (s *server) poll(start string) (*wiretest.Poller, string) {
+	s.t.Helper()
+	p := wiretest.Poll(s.t, wiretest.Over(http.DefaultClient, s.http.URL), "&ns=default", start)
+	hello, err := p.Next()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	_, id, _ := strings.Cut(hello, `"s":"`)
+	return p, strings.TrimSuffix(id, `"}}}`)
+}
+
+// request returns the text of a request.
+func request(r int, action, body string) string {
+	return fmt.Sprintf(`{"t":"d","d":{"r":%d,"a":%q,"b":%s}}`, r, action, body)
+}
+
+func reply(r int, d string) string {
+	return fmt.Sprintf(`{"t":"d","d":{"r":%d,"b":{"s":"ok","d":%s}}}`, r, d)
+}
+
+func push(p, d string) string {
+	return fmt.Sprintf(`{"t":"d","d":{"a":"d","b":{"p":%q,"d":%s}}}`, p, d)
+}
+
+func TestPollingSession(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	p, _ := s.poll("")
+	p.Send(request(1, "q", `{"p":"/a","h":""}`))
+	p.Expect(reply(1, `{}`))
+	long := `"` + strings.Repeat("é", 50000) + `"`
+	p.Send(request(2, "p", `{"p":"/a/b","d":`+long+`}`))
+	p.Expect(push("a/b", long), reply(2, `""`))
+	c, _ := s.dial("/.ws?v=5&ns=default")
+	ask(t, c, "p", `{"p":"a/c","d":"x"}`)
+	p.Expect(push("a/c", `"x"`))
+	p.Send(`{"t":"c","d":{"t":"p","d":{}}}`)
+	p.Expect(`{"t":"c","d":{"t":"o","d":{}}}`)
+	s.close()
+	p.Expect("")
+}
+
+func TestPollingIsTakenOver(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	p, id := s.poll("")
+	p.Send(request(1, "q", `{"p":"/a","h":""}`))
+	p.Expect(reply(1, `{}`))
+
+	dialing := s.dialing("/.ws?v=5&ns=default&s=" + id)
+	dialing.TakesOver = true
+	c := wiretest.Dial(t, dialing)
+	c.Expect(`{"t":"c","d":{"t":"a","d":{}}}`)
+	for range 2 {
+		c.Send(`{"t":"c","d":{"t":"p","d":{}}}`)
+		c.Expect(`{"t":"c","d":{"t":"o","d":{}}}`)
+	}
+	other, _ := s.dial("/.ws?v=5&ns=default")
+	ask(t, other, "p", `{"p":"a/b","d":1}`)
+	p.Expect(push("a/b", `1`))
+
+	c.Send(`{"t":"c","d":{"t":"a","d":{}}}`)
+	p.Send(request(2, "p", `{"p":"a/c","d":2}`))
+	p.Send(`{"t":"c","d":{"t":"n","d":{}}}`)
+	c.Follow(p)
+	c.Send(request(3, "p", `{"p":"a/d","d":3}`))
+	byPoll := []string{}
+	for {
+		text, err := p.Next()
+		if err != nil {
+			break
+		}
+		byPoll = append(byPoll, text)
+	}
+	if n := len(byPoll); n == 0 || byPoll[n-1] != `{"t":"c","d":{"t":"n","d":{}}}` {
+		t.Fatalf("by poll came %q, and no n at the end", byPoll)
+	}
+	all := byPoll[:len(byPoll)-1]
+	for len(all) < 4 {
+		all = append(all, c.Next())
+	}
+	want := []string{push("a/c", `2`), reply(2, `""`), push("a/d", `3`), reply(3, `""`)}
+	if strings.Join(all, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got %q, want %q", all, want)
+	}
+	ask(t, other, "p", `{"p":"a/e","d":4}`)
+	c.Expect(push("a/e", `4`))
+	c.Close(1000)
+	c.ExpectClose(1000)
+}
+
+func TestTakeOverOfNothing(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	_, socketID := s.dial("/.ws?v=5&ns=default")
+	for _, id := range []string{"unknown", socketID} {
+		dialing := s.dialing("/.ws?v=5&ns=default&s=" + id)
+		dialing.TakesOver = true
+		c := wiretest.Dial(t, dialing)
+		c.Expect(fmt.Sprintf(`{"t":"c","d":{"t":"r","d":%q}}`, dialing.Address))
+		c.ExpectClose(1000)
+	}
+}
+
+func TestPollingEndsTheOldSession(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	first, id := s.poll("")
+	second, id := s.poll("&ls=" + id)
+	first.Expect("")
+	c, _ := s.dial("/.ws?v=5&ns=default&ls=" + id)
+	second.Expect("")
+	ask(t, c, "s", `{"c":{}}`)
+}
+
+func TestPollingIsRefused(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(_ *wire.Options, limits *outbox.Options) { limits.MaxSockets = 1 })
+	for target, want := range map[string]int{
+		"/.lp?start=t&cb=1&ns=default": 200,
+		"/.lp?start=t&cb=x&ns=default": 400,
+		"/.lp?start=t&cb=1&ns=other":   404,
+		"/.lp?ns=default":              200,
+	} {
+		answer, err := http.Get(s.http.URL + target)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.Body.Close(); answer.StatusCode != want {
+			t.Errorf("%s is answered with %d, want %d", target, answer.StatusCode, want)
+		}
+	}
+	answer, err := http.Get(s.http.URL + "/.lp?start=t&cb=1&ns=default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.Body.Close(); answer.StatusCode != 503 || answer.Header.Get("Retry-After") == "" {
+		t.Errorf("one too many is answered with %d, %v", answer.StatusCode, answer.Header)
+	}
+}
+
+// TestPollingIsNotSilence: a client that only polls is not taken for one that has gone.
+func TestPollingIsNotSilence(t *testing.T) {
+	t.Parallel()
+	began := time.Now()
+	s := serve(t, func(opts *wire.Options, limits *outbox.Options) {
+		opts.Now = func() time.Time { return began.Add(1000 * time.Since(began)) } // each second is a quarter of an hour
+		limits.KeepAlive = 60 * time.Millisecond
+	})
+	p, _ := s.poll("")
+	time.Sleep(time.Second) //nolint:forbidigo // the keep-alives go by the real clock
+	p.Send(request(1, "s", `{"c":{}}`))
+	p.Expect(reply(1, `""`))
+}
