@@ -355,7 +355,9 @@ func TestTakeOverAtAnyMoment(t *testing.T) {
 				}
 			}
 		})
+		heard := make(chan struct{})
 		all.Go(func() { // the session's reader
+			defer close(heard)
 			for i := range up {
 				if text, err := line.Next(); err != nil || string(text) != fmt.Sprintf(`{"t":"d","d":{"r":%d}}`, i) {
 					t.Errorf("request %d: %s, %v", i, text, err)
@@ -396,6 +398,7 @@ func TestTakeOverAtAnyMoment(t *testing.T) {
 			}
 		}
 		p.Expect("")
+		<-heard
 		line.Close()
 		all.Wait()
 	}
