@@ -89,6 +89,7 @@ type Actions struct {
 // nil count nothing.
 type Sources struct {
 	Streams      func() StreamStats
+	Clients      func() ClientStats
 	AuthFailures func() map[string]uint64 // by reason
 	Rejected     func() map[string]uint64 // by reason, beside those that Requests sees
 	Panics       func() uint64
@@ -105,6 +106,14 @@ type StreamStats struct {
 	Events, Resyncs  uint64
 	Closed           map[string]uint64 // by reason
 	Lag              store.DurationCounts
+}
+
+// ClientStats are what the clients of the SDKs count.
+type ClientStats struct {
+	Open   int64
+	Events uint64
+	Closed map[string]uint64 // by reason
+	SDKs   map[string]uint64 // how many have said which SDK they are
 }
 
 // A Handler answers the operator's requests.

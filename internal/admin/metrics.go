@@ -43,6 +43,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	c.collectEngine(p)
 	c.collectServer(p)
 	c.collectStreams(p)
+	c.collectClients(p)
 	c.collectProcess(p)
 }
 
@@ -222,6 +223,14 @@ func (c *collector) collectStreams(p page) {
 	p.counter("streams_resync_total", "Streams that did not keep up and were given the whole node again.", float64(s.Resyncs))
 	p.counters("streams_closed_total", "Streams that ended, by reason.", "reason", s.Closed)
 	p.histogram("event_lag_seconds", "Time from a commit until its event was handed to the stream's connection.", s.Lag)
+}
+
+func (c *collector) collectClients(p page) {
+	s := read(c.opts.Clients)
+	p.gauge("clients", "Clients of the SDKs that are connected.", float64(s.Open))
+	p.counter("client_events_total", "Events sent to clients of the SDKs.", float64(s.Events))
+	p.counters("clients_closed_total", "Clients of the SDKs that ended, by reason.", "reason", s.Closed)
+	p.counters("clients_sdk_total", "Clients of the SDKs that came, by the SDK that they say they are.", "sdk", s.SDKs)
 }
 
 func (c *collector) collectProcess(p page) {

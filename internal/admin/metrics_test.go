@@ -46,6 +46,7 @@ func fullPage(t *testing.T) string {
 			Streams: func() admin.StreamStats {
 				return admin.StreamStats{Open: 3, Closed: counts(), Lag: lag.Counts()}
 			},
+			Clients:      func() admin.ClientStats { return admin.ClientStats{Open: 2, Closed: counts(), SDKs: counts()} },
 			AuthFailures: counts,
 			Rejected:     counts,
 		}

@@ -25,7 +25,7 @@ type Operation struct {
 
 // The labels that requests are counted by.
 var (
-	routes = map[string]bool{"data": true, "rules": true, "stream": true}
+	routes = map[string]bool{"data": true, "rules": true, "stream": true, "socket": true}
 	verbs  = map[string]bool{"GET": true, "HEAD": true, "PUT": true, "POST": true, "PATCH": true, "DELETE": true, "OPTIONS": true}
 )
 

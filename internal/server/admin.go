@@ -186,6 +186,7 @@ func modified(name string) time.Time {
 func (a *adminSide) sources(parts adminParts, dir string) admin.Sources {
 	return admin.Sources{
 		Streams: func() admin.StreamStats { return a.streamStats(parts) },
+		Clients: func() admin.ClientStats { return clientStats(parts) },
 		Rejected: func() map[string]uint64 {
 			open := parts.serving.connections
 			return map[string]uint64{"connections": open.full.Load(), "address": open.overShare.Load(), "idle": open.shed.Load(),
@@ -204,14 +205,25 @@ func (a *adminSide) sources(parts adminParts, dir string) admin.Sources {
 // streamStats are what the streams count.
 func (a *adminSide) streamStats(p adminParts) admin.StreamStats {
 	stats := p.clients.Stats(outbox.Stream)
+	return admin.StreamStats{
+		Open: int64(stats.Open), QueueBytes: p.budget.Used(), Closed: closedOf(stats),
+		Events: stats.Events, Resyncs: a.metrics.Resyncs.Load(), Lag: stats.Lag,
+	}
+}
+
+// clientStats are what the clients of the SDKs count.
+func clientStats(p adminParts) admin.ClientStats {
+	stats := p.clients.Stats(outbox.Socket)
+	return admin.ClientStats{Open: int64(stats.Open), Events: stats.Events, Closed: closedOf(stats), SDKs: p.sdks.SDKs()}
+}
+
+// closedOf returns how many clients have ended, by reason.
+func closedOf(stats outbox.Stats) map[string]uint64 {
 	closed := make(map[string]uint64, len(stats.Closed))
 	for reason, n := range stats.Closed {
 		closed[reason] = uint64(n)
 	}
-	return admin.StreamStats{
-		Open: int64(stats.Open), QueueBytes: p.budget.Used(), Closed: closed,
-		Events: stats.Events, Resyncs: a.metrics.Resyncs.Load(), Lag: stats.Lag,
-	}
+	return closed
 }
 
 // close ends the listener. The store may be closed afterwards, unless the error

@@ -143,9 +143,7 @@ func (p *Printer) Between(f func() error) { p.between = f }
 func (p *Printer) Again() (again Text, err error) {
 	other := *p
 	if other.draft = nil; p.rows != nil {
-		if other.rows, err = p.rows.Copy(); err == nil {
-			other.rows.SeekGE(p.rows.Key())
-		}
+		other.rows, err = p.rows.CopyHere()
 	}
 	return &other, err
 }

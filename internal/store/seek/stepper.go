@@ -71,6 +71,16 @@ func (s *Stepper) Copy() (*Stepper, error) {
 	return &Stepper{Iterator: it, opts: s.opts, shared: s.shared, id: s.id, view: s.view, known: s.known, careful: s.careful}, nil
 }
 
+// CopyHere is Copy for a stepper that is at the row that s is at.
+func (s *Stepper) CopyHere() (*Stepper, error) {
+	other, err := s.Copy()
+	if err != nil {
+		return nil, err
+	}
+	other.SeekGE(s.Key())
+	return other, nil
+}
+
 // Moved returns how many steps over rows, and over what is left of deleted ones, the
 // iterator has taken.
 func (s *Stepper) Moved() int {

@@ -27,6 +27,7 @@ const (
 type socket struct {
 	in   chan string
 	done chan struct{}
+	gate chan struct{} // a Send waits for it; nil for none
 
 	mu     sync.Mutex
 	split  frame.Splitter
@@ -47,6 +48,9 @@ func (s *socket) Next() ([]byte, error) {
 }
 
 func (s *socket) Send(p []byte) error {
+	if s.gate != nil {
+		<-s.gate
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -225,6 +229,33 @@ func TestTakeOverInsideAMessage(t *testing.T) {
 	})
 }
 
+// TestTakeOverWaitsForAPong: two must not send by the websocket at the same time.
+func TestTakeOverWaitsForAPong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		p := wiretest.Poll(t, s.fetch, "", "")
+		p.Expect(hello)
+		line := <-s.opened
+		defer line.Close()
+		received(line)
+		ws := newSocket()
+		ws.gate = make(chan struct{})
+		took(line, ws)
+		ws.gate <- struct{}{}
+		ws.in <- ping
+		synctest.Wait()
+		p.Send(lastByOld)
+		synctest.Wait()
+		send(t, line, note("a"))
+		p.Expect(note("a"))
+		close(ws.gate)
+		p.Expect(lastByOld, "")
+		send(t, line, note("b"))
+		expect(t, "by websocket", ws.sent(), goOver+" "+pong+" "+note("b"))
+	})
+}
+
 func TestSocketThatBreaksBeforeN(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -324,7 +355,9 @@ func TestTakeOverAtAnyMoment(t *testing.T) {
 				}
 			}
 		})
+		heard := make(chan struct{})
 		all.Go(func() { // the session's reader
+			defer close(heard)
 			for i := range up {
 				if text, err := line.Next(); err != nil || string(text) != fmt.Sprintf(`{"t":"d","d":{"r":%d}}`, i) {
 					t.Errorf("request %d: %s, %v", i, text, err)
@@ -365,6 +398,7 @@ func TestTakeOverAtAnyMoment(t *testing.T) {
 			}
 		}
 		p.Expect("")
+		<-heard
 		line.Close()
 		all.Wait()
 	}

@@ -66,6 +66,9 @@ func TestSegmentsInAnyOrder(t *testing.T) {
 					t.Fatalf("%q, %v, want %q", got, err, want)
 				}
 			}
+			if last := len(messages[len(messages)-1]); s.budget.used != last {
+				t.Errorf("%d bytes are taken for a message of %d", s.budget.used, last)
+			}
 			line.Close()
 			synctest.Wait()
 			if s.budget.used != 0 {
