@@ -154,3 +154,32 @@ func (m *modelLeaver) outcome(t *testing.T) string {
 	n := editor.Node().Child(fmt.Sprint(m.name))
 	return string(tree.AppendJSON(nil, n, tree.Export))
 }
+
+// TestSubmittedLeaving: what is left and taken back without waiting for answers comes in the order
+// in which it was submitted.
+func TestSubmittedLeaving(t *testing.T) {
+	t.Parallel()
+	f := openCut(t, vfs.NewMem(), engine.Open)
+	defer f.CloseAll()
+	l, chain := f.NewLeaving(), &engine.Chain{}
+	var wg sync.WaitGroup
+	for _, request := range []string{`PUT /a {"b":1,"c":2}`, `PUT /d 1`, `CANCEL /a/b`, `PUT /a/b 3`, `CANCEL /d`} {
+		req, err := leavingRequest(l, request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Who = admin
+		wg.Add(1)
+		f.Submit(req, chain, func(commit engine.Commit, err error) {
+			if err != nil || commit.Position != 0 {
+				t.Errorf("%s = %+v, %v", request, commit, err)
+			}
+			wg.Done()
+		})
+	}
+	wg.Wait()
+	if made, err := l.Run(t.Context()); made != (engine.Made{Made: 2}) || err != nil {
+		t.Errorf("Run() = %+v, %v, want two writes", made, err)
+	}
+	f.expect("/", `{"a":{"b":3,"c":2}}`)
+}
