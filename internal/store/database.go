@@ -32,8 +32,12 @@ func (s *Store) Create(name string) (layout.ID, error) {
 func (s *Store) addName(name string) (layout.ID, error) {
 	s.databases.mu.Lock()
 	defer s.databases.mu.Unlock()
-	if _, ok, err := s.Find(name); ok || err != nil {
-		return 0, errors.Join(err, existsError(ok, name))
+	_, found, err := s.Find(name)
+	if err == nil && found {
+		err = fmt.Errorf("%w: %s", ErrExists, name)
+	}
+	if err != nil {
+		return 0, err
 	}
 	if err := s.health.admit(false); err != nil {
 		return 0, err // on a disk that is full the process would end
@@ -41,7 +45,7 @@ func (s *Store) addName(name string) (layout.ID, error) {
 	id := s.databases.next
 	b := s.db.NewBatch()
 	defer func() { _ = b.Close() }()
-	err := errors.Join(
+	err = errors.Join(
 		b.Set(layout.NameKey(name), binary.BigEndian.AppendUint32(nil, uint32(id)), nil),
 		b.Set(layout.NextIDKey, binary.BigEndian.AppendUint32(nil, uint32(id+1)), nil),
 	)
@@ -53,13 +57,6 @@ func (s *Store) addName(name string) (layout.ID, error) {
 	}
 	s.databases.next++
 	return id, nil
-}
-
-func existsError(exists bool, name string) error {
-	if exists {
-		return fmt.Errorf("%w: %s", ErrExists, name)
-	}
-	return nil
 }
 
 // Find returns the number of a database.
