@@ -103,6 +103,11 @@ browser: ## a browser and Node's eventsource against a real server, where Chromi
 	$(call say,browser)
 	@GO='$(GO)' conformance/browser/check.sh
 
+.PHONY: sdk
+sdk: ## the JavaScript SDKs and the Admin SDK for Node against real servers, where Node and Chromium are installed: ONLY=text names what is run
+	$(call say,JavaScript SDKs)
+	@GO='$(GO)' ONLY='$(ONLY)' conformance/sdk/check.sh
+
 .PHONY: adminsuite
 adminsuite: ## the integration suite of that SDK, where the system allows namespaces
 	$(call say,Firebase Admin SDK: its own suite)

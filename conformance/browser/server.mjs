@@ -16,14 +16,16 @@ export async function freePort() {
 }
 
 export class Server {
-  constructor(binary, data, port) {
-    Object.assign(this, { binary, data, port, url: `https://localhost:${port}` });
+  // flags are those of the server beside the ones that say where it is. With plain,
+  // its clients reach it without TLS.
+  constructor(binary, data, port, { flags = ['--dev', '--keep-alive', '2s'], plain = false } = {}) {
+    Object.assign(this, { binary, data, port, flags, url: `${plain ? 'http' : 'https'}://localhost:${port}` });
   }
 
   // start returns when the server listens.
   async start() {
-    this.process = spawn(this.binary, ['serve', '--dev', '--data', this.data, '--addr', `127.0.0.1:${this.port}`,
-      '--admin-addr', '', '--log-level', 'ERROR', '--keep-alive', '2s'],
+    this.process = spawn(this.binary, ['serve', '--data', this.data, '--addr', `127.0.0.1:${this.port}`,
+      '--admin-addr', '', '--log-level', 'ERROR', ...this.flags],
     { env: { ...process.env, LIVETREE_SECRET: secret }, stdio: ['ignore', 'pipe', 'inherit'] });
     let said = '';
     for await (const text of this.process.stdout) {
@@ -37,8 +39,17 @@ export class Server {
 
   // kill ends it without a warning.
   async kill() {
+    await this.end('SIGKILL');
+  }
+
+  // stop ends it in order.
+  async stop() {
+    await this.end('SIGTERM');
+  }
+
+  async end(signal) {
     const ended = once(this.process, 'exit');
-    this.process.kill('SIGKILL');
+    this.process.kill(signal);
     await ended;
   }
 
