@@ -10,6 +10,7 @@ export const rules = {
       $check: { '.indexOn': ['.value', 'n', 'p/q'] },
     },
     user: { $uid: { '.read': user, '.write': user } },
+    numbers: { '.read': true, '.write': true, $key: { '.validate': 'newData.isNumber()' } },
     shown: { '.read': true },
     room: { '.read': "root.child('door').val() === 'open'" },
   },

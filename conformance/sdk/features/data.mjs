@@ -26,7 +26,7 @@ export const data = {
     const keys = ['-5', '0', '7', '10', '2147483647', ' ', '!', '%2F', '+', '-a', '007', '2147483648', 'A', 'a b', 'a%', 'ä', '\u{1f600}', '\uffee'];
     await a.set(at, Object.fromEntries(keys.map((k) => [k, 1])));
     const got = (await b.get(at)).keys;
-    assert.deepEqual(got.slice(0, 5), ['-5', '0', '7', '10', '2147483647']);
+    assert.deepEqual(got.slice(0, 6), ['-5', '0', '7', '007', '10', '2147483647']);
     assert.deepEqual(new Set(got), new Set(keys));
     for (const key of keys) {
       assert.equal((await b.get(`${at}/${key}`)).value, 1, key);
@@ -156,12 +156,5 @@ export const data = {
     const values = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`k${n}`, n]));
     await a.setMany(at, values);
     assert.deepEqual((await b.get(at)).value, values);
-  },
-
-  async 'what is refused'({ a, at }) {
-    await assert.rejects(a.set(`${at}/x`, { '.value': { y: 1 } }), /.value/);
-    await assert.rejects(a.set(`${at}/x`, 'x'.repeat(11 << 20)), /large|size|big|greater|invalid|10485760/i);
-    await a.set(`${at}/x`, 'after');
-    assert.equal((await a.get(`${at}/x`)).value, 'after');
   },
 };

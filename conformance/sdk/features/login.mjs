@@ -35,6 +35,14 @@ export const login = {
     assert.deepEqual((await ann.record('l')).map((e) => e.value), ['right', 'wrong', 'right']);
   },
 
+  async 'values that rules do not allow'({ as, id }) {
+    const ann = await as({ uid: 'ann' });
+    await ann.set(`numbers/${id}`, 1);
+    await denied(ann.set(`numbers/${id}`, 'text'));
+    await denied(ann.update('numbers', { [`${id}`]: 2, [`${id}x`]: 'text' }));
+    assert.equal((await ann.get(`numbers/${id}`)).value, 1);
+  },
+
   async 'rules change while it listens'({ as, server, id }) {
     const ann = await as({ uid: 'ann' });
     await listening(ann, 'plain', `open/${id}`);

@@ -1,13 +1,13 @@
 // What a query selects, computed without an SDK.
 
-const integer = /^(0|-?[1-9][0-9]*)$/;
+const integer = /^-?0*[0-9]{1,10}$/;
 const isInteger = (key) => integer.test(key) && Number(key) >= -(2 ** 31) && Number(key) < 2 ** 31;
 
 export function compareKeys(a, b) {
   if (isInteger(a) !== isInteger(b)) {
     return isInteger(a) ? -1 : 1;
   }
-  return isInteger(a) ? Number(a) - Number(b) : compareTexts(a, b);
+  return isInteger(a) ? Number(a) - Number(b) || a.length - b.length : compareTexts(a, b);
 }
 
 const compareTexts = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
