@@ -81,6 +81,30 @@ export class Agent {
 
   async get(path, query) { return seen(await this.sdk.get(this.sdk.query(path, query))); }
 
+  // getAll returns the keys that queries select, one after the other.
+  async getAll(path, queries) {
+    const all = [];
+    for (const query of queries) {
+      all.push((await this.get(path, query)).keys);
+    }
+    return all;
+  }
+
+  // firstAll does the same by listens, each of which ends after its first value:
+  // the SDK would answer one from what it has for another.
+  async firstAll(path, queries) {
+    const all = [];
+    for (const query of queries) {
+      all.push(await new Promise((resolve, reject) => {
+        const stop = this.sdk.on(this.sdk.query(path, query), 'value', (snapshot) => {
+          resolve(seen(snapshot).keys);
+          queueMicrotask(() => stop());
+        }, reject);
+      }));
+    }
+    return all;
+  }
+
   // setMany sets children without waiting in between.
   async setMany(path, values) {
     await Promise.all(Object.entries(values).map(([key, value]) => this.set(`${path}/${key}`, value)));

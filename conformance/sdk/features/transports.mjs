@@ -1,4 +1,5 @@
-// Which transport a page uses. The checks run last: all others used it as well.
+// Which transport a page uses. These checks run first: where a server was away, a
+// page may use another.
 
 import assert from 'node:assert/strict';
 
@@ -6,8 +7,10 @@ import { until } from '../../browser/until.mjs';
 import { listening, value } from './watching.mjs';
 
 export const websocket = {
-  async 'by websocket alone'({ a, b }) {
-    for (const { traffic } of [a, b]) {
+  async 'by websocket alone'({ a, b, at }) {
+    for (const agent of [a, b]) {
+      await agent.set(at, 1);
+      const { traffic } = agent;
       assert.ok(traffic.sockets > 0);
       assert.equal(traffic.polls, 0);
     }
@@ -15,8 +18,10 @@ export const websocket = {
 };
 
 export const polling = {
-  async 'by polls alone'({ a, b }) {
-    for (const { traffic } of [a, b]) {
+  async 'by polls alone'({ a, b, at }) {
+    for (const agent of [a, b]) {
+      await agent.set(at, 1);
+      const { traffic } = agent;
       assert.equal(traffic.sockets, 0);
       assert.ok(traffic.polls > 0);
     }
