@@ -211,11 +211,21 @@ func (m *moment) mint(s step, kept texts) {
 	now := time.Now()
 	m.at = now.Add(m.lifetime).Truncate(time.Second)
 	kept["moment"] = fmt.Sprint(m.at.UnixMilli())
+	kept["soon"] = sign(fmt.Sprintf(`{"v":0,"iat":%d,"exp":%d,"d":{"uid":"ann"}}`, now.Unix(), m.at.Unix()))
+}
+
+// annToken is a token of the user ann, which does not expire.
+func annToken() string {
+	return sign(fmt.Sprintf(`{"v":0,"iat":%d,"d":{"uid":"ann"}}`, time.Now().Unix()))
+}
+
+// sign returns a token with these claims, signed with the app secret.
+func sign(claims string) string {
 	text := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"HS256","typ":"JWT"}`)) + "." +
-		base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"v":0,"iat":%d,"exp":%d,"d":{"uid":"ann"}}`, now.Unix(), m.at.Unix()))
+		base64.RawURLEncoding.EncodeToString([]byte(claims))
 	signature := hmac.New(sha256.New, []byte(secret))
 	signature.Write([]byte(text))
-	kept["soon"] = text + "." + base64.RawURLEncoding.EncodeToString(signature.Sum(nil))
+	return text + "." + base64.RawURLEncoding.EncodeToString(signature.Sum(nil))
 }
 
 // await is told of a step before it is done. The first that waits for the end of a

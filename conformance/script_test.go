@@ -263,6 +263,8 @@ var kinds = map[string]string{
 	"etag":   `[-0-9A-Za-z_]{8,}`,
 	"number": `[0-9]+`,
 	"text":   `[^\n]+`,
+	// session is the id of a connection of an SDK.
+	"session": `[0-9A-Za-z]{32}`,
 }
 
 // texts are what was kept under the names of a case.

@@ -209,6 +209,15 @@ func (c *Client) Send(message string) {
 	c.Write(all)
 }
 
+// SendAs sends a message in frames that the test has made of it.
+func (c *Client) SendAs(message string, frames ...Frame) {
+	c.t.Helper()
+	c.mu.Lock()
+	c.talk.Sent(message)
+	c.mu.Unlock()
+	c.SendFrames(frames...)
+}
+
 // Segments returns the frames of a message as JavaScript cuts it. But for it, a character
 // of two units stays whole.
 func Segments(message string) []string {

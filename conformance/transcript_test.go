@@ -1,0 +1,242 @@
+package conformance_test
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/livetree/livetree/internal/wiretest"
+)
+
+// TestTranscripts replays what SDKs say to a server, and compares what it says to
+// them. The client reads as strictly as the strictest SDK.
+func TestTranscripts(t *testing.T) {
+	for _, tr := range readTranscripts(t) {
+		t.Run(strings.TrimSuffix(tr.file, ".txt"), func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, tr.options)
+			for _, c := range tr.scenes {
+				t.Run(c.heading, func(t *testing.T) {
+					if problem := s.play(t, c); problem != "" {
+						t.Errorf("wire/%s:%s", tr.file, problem)
+					}
+				})
+			}
+		})
+	}
+}
+
+// A stage is a server with the connections of the scene that is played.
+type stage struct {
+	*runner
+	rules   string
+	scene   *testing.T // that is played
+	kept    texts
+	header  http.Header // of the next connection
+	peers   map[string]*wiretest.Client
+	names   []string // of the peers, in the order in which they came
+	current string
+}
+
+func newStage(t *testing.T, options []string) *stage {
+	t.Helper()
+	s := &stage{runner: newRunner(t, start(t, options), 1)}
+	var err error
+	if s.rules, err = s.runner.rules(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// play does what stands below a heading, up to the first problem, which it returns with
+// its line.
+func (s *stage) play(t *testing.T, c scene) string {
+	if err := s.clean(s.rules, false); err != nil {
+		return fmt.Sprintf("%d: %v", c.line, err)
+	}
+	s.scene, s.kept, s.header, s.names = t, texts{"secret": secret, "ann": annToken(), "host": s.addr}, http.Header{}, nil
+	s.peers = map[string]*wiretest.Client{}
+	defer s.leave()
+	for _, l := range c.lines {
+		if problem := s.speak(l); problem != "" {
+			return fmt.Sprintf("%d: %s %s\n%s", l.number, l.verb, show(l.text), problem)
+		}
+	}
+	return s.settle(c)
+}
+
+// leave breaks the connections, and waits until the server has noticed: a write that is
+// left to onDisconnect would come into the next scene.
+func (s *stage) leave() {
+	for _, p := range s.peers {
+		_ = p.Conn().Close() // it may be closed
+	}
+}
+
+// settle sees that nothing more comes on any connection, by a ping.
+func (s *stage) settle(c scene) string {
+	for _, name := range s.names {
+		p, open := s.peers[name]
+		if !open {
+			continue
+		}
+		p.Send(ping)
+		message, err := p.NextOrEnd()
+		if err != nil {
+			return fmt.Sprintf("%d: at the end, %s: %v", c.line, name, err)
+		}
+		if problem := s.kept.match(pong, message); problem != "" {
+			return fmt.Sprintf("%d: at the end, %s has more to tell\n%s", c.line, name, problem)
+		}
+	}
+	return ""
+}
+
+const (
+	ping = `{"t":"c","d":{"t":"p","d":{}}}`
+	pong = `{"t":"c","d":{"t":"o","d":<*>}}`
+)
+
+// speak does one line and returns what is wrong.
+func (s *stage) speak(l spoken) string {
+	switch l.verb {
+	case "@header", "@open", "@refused", "@use":
+		return s.connect(l)
+	case "@rest":
+		method, target, _ := strings.Cut(l.text, " ")
+		target, body, _ := strings.Cut(target, " ")
+		if _, err := s.mustSend(step{method: method, target: target, body: body}, "a request"); err != nil {
+			return err.Error()
+		}
+		return ""
+	case "@restart":
+		s.leave()
+		clear(s.peers)
+		problem := s.restart()
+		s.kept["host"] = s.addr
+		return problem
+	}
+	p, open := s.peers[s.current]
+	if !open {
+		return fmt.Sprintf("no connection %q is open", s.current)
+	}
+	if !strings.HasPrefix(l.verb, "<") {
+		var err error
+		if l.text, err = s.kept.fill(l.text); err != nil {
+			return err.Error()
+		}
+	}
+	return s.talk(p, l)
+}
+
+// talk does a line about the current connection.
+func (s *stage) talk(p *wiretest.Client, l spoken) string {
+	switch l.verb {
+	case ">":
+		p.Send(l.text)
+	case "@frame":
+		p.SendFrames(wiretest.Text(l.text))
+	case "@cut":
+		p.SendAs(l.text, cutBytes(l.text)...)
+	case "@end":
+		p.Close(1000)
+		delete(s.peers, s.current)
+	case "@break":
+		if c, ok := p.Conn().(*net.TCPConn); ok {
+			_ = c.SetLinger(0) // it resets the connection, where that is possible
+		}
+		_ = p.Conn().Close()
+		delete(s.peers, s.current)
+	case "<":
+		return s.expect(p, l.text)
+	case anyOrder:
+		return s.expectAny(p, strings.Split(l.text, "\n"))
+	}
+	return ""
+}
+
+// connect does a line about a new connection, or goes back to another.
+func (s *stage) connect(l spoken) string {
+	text, err := s.kept.fill(l.text)
+	if err != nil {
+		return err.Error()
+	}
+	name, target, _ := strings.Cut(text, " ")
+	switch l.verb {
+	case "@header":
+		field, err := parseField(text)
+		if err != nil {
+			return err.Error()
+		}
+		// As they stand: some SDKs write lower case.
+		s.header[field.name] = append(s.header[field.name], field.value)
+		return ""
+	case "@use":
+		s.current = name
+		return ""
+	}
+	p, err := wiretest.Try(s.scene, wiretest.Dialing{
+		Address: s.addr, Target: target, Header: s.header, TLS: &tls.Config{RootCAs: s.trusted, ServerName: "localhost"},
+	})
+	s.header = http.Header{}
+	if l.verb == "@refused" {
+		if refused, ok := errors.AsType[*wiretest.Refused](err); !ok || strconv.Itoa(refused.Status) != name {
+			return fmt.Sprintf("it is answered with %v", err)
+		}
+		return ""
+	}
+	if err != nil {
+		return err.Error()
+	}
+	s.current, s.peers[name], s.names = name, p, append(s.names, name)
+	return ""
+}
+
+// expect compares the next message, or the end, with what is wanted.
+func (s *stage) expect(p *wiretest.Client, want string) string {
+	message, err := p.NextOrEnd()
+	if code, ok := strings.CutPrefix(want, "close "); ok {
+		if closed, ok := errors.AsType[*wiretest.Closed](err); ok && strconv.Itoa(closed.Code) == code {
+			delete(s.peers, s.current)
+			return ""
+		}
+		return fmt.Sprintf("got  %s, %v", show(message), err)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return s.kept.match(want, message)
+}
+
+// expectAny compares as many messages as are wanted, in any order.
+func (s *stage) expectAny(p *wiretest.Client, wanted []string) string {
+	for len(wanted) > 0 {
+		message, err := p.NextOrEnd()
+		if err != nil {
+			return err.Error()
+		}
+		at := slices.IndexFunc(wanted, func(want string) bool { return s.kept.match(want, message) == "" })
+		if at < 0 {
+			return fmt.Sprintf("got  %s\nwant one of %q", show(message), wanted)
+		}
+		wanted = slices.Delete(wanted, at, at+1)
+	}
+	return ""
+}
+
+// cutBytes returns the frames of a message as the SDK for C++ makes them: cut by bytes,
+// with one segment too many announced if the last one is full.
+func cutBytes(message string) []wiretest.Frame {
+	const size = 16384
+	frames := []wiretest.Frame{wiretest.Text(strconv.Itoa(len(message)/size + 1))}
+	for chunk := range slices.Chunk([]byte(message), size) {
+		frames = append(frames, wiretest.Frame{Op: wiretest.OpText, Masked: true, Payload: chunk})
+	}
+	return frames
+}
