@@ -211,12 +211,15 @@ func (m *moment) mint(s step, kept texts) {
 	now := time.Now()
 	m.at = now.Add(m.lifetime).Truncate(time.Second)
 	kept["moment"] = fmt.Sprint(m.at.UnixMilli())
-	kept["soon"] = sign(fmt.Sprintf(`{"v":0,"iat":%d,"exp":%d,"d":{"uid":"ann"}}`, now.Unix(), m.at.Unix()))
+	kept["soon"] = tokenOfAnn(m.at)
 }
 
-// annToken is a token of the user ann, which does not expire.
-func annToken() string {
-	return sign(fmt.Sprintf(`{"v":0,"iat":%d,"d":{"uid":"ann"}}`, time.Now().Unix()))
+// tokenOfAnn is a token of the user ann, which expires at a time, if that is given.
+func tokenOfAnn(end time.Time) string {
+	if end.IsZero() {
+		return sign(fmt.Sprintf(`{"v":0,"iat":%d,"d":{"uid":"ann"}}`, time.Now().Unix()))
+	}
+	return sign(fmt.Sprintf(`{"v":0,"iat":%d,"exp":%d,"d":{"uid":"ann"}}`, time.Now().Unix(), end.Unix()))
 }
 
 // sign returns a token with these claims, signed with the app secret.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/livetree/livetree/internal/wiretest"
 )
@@ -60,7 +61,7 @@ func (s *stage) play(t *testing.T, c scene) string {
 	if err := s.clean(s.rules, false); err != nil {
 		return fmt.Sprintf("%d: %v", c.line, err)
 	}
-	s.scene, s.kept, s.header, s.names = t, texts{"secret": secret, "ann": annToken(), "host": s.addr}, http.Header{}, nil
+	s.scene, s.kept, s.header, s.names = t, texts{"secret": secret, "ann": tokenOfAnn(time.Time{}), "host": s.addr}, http.Header{}, nil
 	s.peers = map[string]*wiretest.Client{}
 	defer s.leave()
 	for _, l := range c.lines {
@@ -105,6 +106,9 @@ const (
 
 // speak does one line and returns what is wrong.
 func (s *stage) speak(l spoken) string {
+	if _, ok := s.kept["soon"]; !ok && strings.Contains(l.text, "<soon>") {
+		s.kept["soon"] = tokenOfAnn(time.Now().Add(6 * time.Second))
+	}
 	switch l.verb {
 	case "@header", "@open", "@refused", "@use":
 		return s.connect(l)
