@@ -72,8 +72,8 @@ func (s *stage) play(t *testing.T, c scene) string {
 	return s.settle(c)
 }
 
-// leave breaks the connections, and waits until the server has noticed: a write that is
-// left to onDisconnect would come into the next scene.
+// leave breaks the connections. A scene ends itself those that have left something to
+// onDisconnect, and waits for that: it would come into the next scene.
 func (s *stage) leave() {
 	for _, p := range s.peers {
 		_ = p.Conn().Close() // it may be closed
@@ -206,11 +206,12 @@ func (s *stage) connect(l spoken) string {
 func (s *stage) expect(p *wiretest.Client, want string) string {
 	message, err := p.NextOrEnd()
 	if code, ok := strings.CutPrefix(want, "close "); ok {
-		if closed, ok := errors.AsType[*wiretest.Closed](err); ok && strconv.Itoa(closed.Code) == code {
-			delete(s.peers, s.current)
-			return ""
+		closed, ok := errors.AsType[*wiretest.Closed](err)
+		if !ok {
+			return fmt.Sprintf("got  %s, %v", show(message), err)
 		}
-		return fmt.Sprintf("got  %s, %v", show(message), err)
+		delete(s.peers, s.current)
+		return s.kept.match(code, strconv.Itoa(closed.Code))
 	}
 	if err != nil {
 		return err.Error()
