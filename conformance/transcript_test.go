@@ -80,29 +80,25 @@ func (s *stage) leave() {
 	}
 }
 
-// settle sees that nothing more comes on any connection, by a ping.
+// settle sees that nothing more comes on any connection, by a read: its answer comes after
+// those of all requests before it, and after what they have changed.
 func (s *stage) settle(c scene) string {
 	for _, name := range s.names {
 		p, open := s.peers[name]
 		if !open {
 			continue
 		}
-		p.Send(ping)
+		p.Send(`{"t":"d","d":{"r":999999,"a":"g","b":{"p":"/settled","q":{}}}}`)
 		message, err := p.NextOrEnd()
 		if err != nil {
 			return fmt.Sprintf("%d: at the end, %s: %v", c.line, name, err)
 		}
-		if problem := s.kept.match(pong, message); problem != "" {
+		if problem := s.kept.match(`{"t":"d","d":{"r":999999,"b":<*>}}`, message); problem != "" {
 			return fmt.Sprintf("%d: at the end, %s has more to tell\n%s", c.line, name, problem)
 		}
 	}
 	return ""
 }
-
-const (
-	ping = `{"t":"c","d":{"t":"p","d":{}}}`
-	pong = `{"t":"c","d":{"t":"o","d":<*>}}`
-)
 
 // speak does one line and returns what is wrong.
 func (s *stage) speak(l spoken) string {
