@@ -4,7 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -21,13 +21,36 @@ func TestTranscripts(t *testing.T) {
 	for _, tr := range readTranscripts(t) {
 		t.Run(strings.TrimSuffix(tr.file, ".txt"), func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, tr.options)
-			for _, c := range tr.scenes {
-				t.Run(c.heading, func(t *testing.T) {
-					if problem := s.play(t, c); problem != "" {
-						t.Errorf("wire/%s:%s", tr.file, problem)
-					}
-				})
+			newStage(t, tr.options).playAll(t, tr)
+		})
+	}
+}
+
+// TestTranscriptsByPolling replays what browsers say, by long polling. What is about frames of
+// websockets is left out.
+func TestTranscriptsByPolling(t *testing.T) {
+	for _, tr := range readTranscripts(t) {
+		if !strings.HasPrefix(tr.file, "js-") {
+			continue
+		}
+		for _, major := range []int{1, 2} {
+			t.Run(fmt.Sprintf("%s/http%d", strings.TrimSuffix(tr.file, ".txt"), major), func(t *testing.T) {
+				t.Parallel()
+				s := newStage(t, tr.options)
+				s.polls = s.transport(t, major)
+				tr := tr
+				tr.scenes = slices.DeleteFunc(slices.Clone(tr.scenes), scene.isOfFrames)
+				s.playAll(t, tr)
+			})
+		}
+	}
+}
+
+func (s *stage) playAll(t *testing.T, tr transcript) {
+	for _, c := range tr.scenes {
+		t.Run(c.heading, func(t *testing.T) {
+			if problem := s.play(t, c); problem != "" {
+				t.Errorf("wire/%s:%s", tr.file, problem)
 			}
 		})
 	}
@@ -39,8 +62,9 @@ type stage struct {
 	rules   string
 	scene   *testing.T // that is played
 	kept    texts
-	header  http.Header // of the next connection
-	peers   map[string]*wiretest.Client
+	header  http.Header     // of the next connection
+	polls   *http.Transport // if connections are by polls
+	peers   map[string]peer
 	names   []string // of the peers, in the order in which they came
 	current string
 }
@@ -62,7 +86,7 @@ func (s *stage) play(t *testing.T, c scene) string {
 		return fmt.Sprintf("%d: %v", c.line, err)
 	}
 	s.scene, s.kept, s.header, s.names = t, texts{"secret": secret, "ann": tokenOfAnn(time.Time{}), "host": s.addr}, http.Header{}, nil
-	s.peers = map[string]*wiretest.Client{}
+	s.peers = map[string]peer{}
 	defer s.leave()
 	for _, l := range c.lines {
 		if problem := s.speak(l); problem != "" {
@@ -76,7 +100,7 @@ func (s *stage) play(t *testing.T, c scene) string {
 // onDisconnect, and waits for that: it would come into the next scene.
 func (s *stage) leave() {
 	for _, p := range s.peers {
-		_ = p.Conn().Close() // it may be closed
+		p.leave()
 	}
 }
 
@@ -88,8 +112,8 @@ func (s *stage) settle(c scene) string {
 		if !open {
 			continue
 		}
-		p.Send(`{"t":"d","d":{"r":999999,"a":"g","b":{"p":"/settled","q":{}}}}`)
-		message, err := p.NextOrEnd()
+		p.send(`{"t":"d","d":{"r":999999,"a":"g","b":{"p":"/settled","q":{}}}}`)
+		message, err := p.next()
 		if err != nil {
 			return fmt.Sprintf("%d: at the end, %s: %v", c.line, name, err)
 		}
@@ -106,7 +130,7 @@ func (s *stage) speak(l spoken) string {
 		s.kept["soon"] = tokenOfAnn(time.Now().Add(6 * time.Second))
 	}
 	switch l.verb {
-	case "@header", "@open", "@refused", "@use":
+	case "@header", "@open", "@poll", "@take", "@refused", "@use":
 		return s.connect(l)
 	case "@rest":
 		method, target, _ := strings.Cut(l.text, " ")
@@ -136,27 +160,22 @@ func (s *stage) speak(l spoken) string {
 }
 
 // talk does a line about the current connection.
-func (s *stage) talk(p *wiretest.Client, l spoken) string {
+func (s *stage) talk(p peer, l spoken) string {
 	switch l.verb {
 	case ">":
-		p.Send(l.text)
-	case "@frame":
-		p.SendFrames(wiretest.Text(l.text))
-	case "@cut":
-		p.SendAs(l.text, cutBytes(l.text)...)
+		p.send(l.text)
 	case "@end":
-		p.Close(1000)
+		p.end()
 		delete(s.peers, s.current)
 	case "@break":
-		if c, ok := p.Conn().(*net.TCPConn); ok {
-			_ = c.SetLinger(0) // it resets the connection, where that is possible
-		}
-		_ = p.Conn().Close()
+		p.leave()
 		delete(s.peers, s.current)
 	case "<":
 		return s.expect(p, l.text)
 	case anyOrder:
 		return s.expectAny(p, strings.Split(l.text, "\n"))
+	default:
+		return p.sendFrames(l)
 	}
 	return ""
 }
@@ -180,17 +199,14 @@ func (s *stage) connect(l spoken) string {
 	case "@use":
 		s.current = name
 		return ""
-	}
-	p, err := wiretest.Try(s.scene, wiretest.Dialing{
-		Address: s.addr, Target: target, Header: s.header, TLS: &tls.Config{RootCAs: s.trusted, ServerName: "localhost"},
-	})
-	s.header = http.Header{}
-	if l.verb == "@refused" {
+	case "@refused":
+		_, err := s.dial(target, false)
 		if refused, ok := errors.AsType[*wiretest.Refused](err); !ok || strconv.Itoa(refused.Status) != name {
 			return fmt.Sprintf("it is answered with %v", err)
 		}
 		return ""
 	}
+	p, err := s.open(l.verb, target)
 	if err != nil {
 		return err.Error()
 	}
@@ -198,9 +214,55 @@ func (s *stage) connect(l spoken) string {
 	return ""
 }
 
+// open makes a connection.
+func (s *stage) open(verb, target string) (peer, error) {
+	switch {
+	case verb == "@poll" && s.polls == nil:
+		return s.poll(target, s.https), nil
+	case verb != "@take" && s.polls != nil:
+		return s.poll(target, s.polls), nil
+	}
+	client, err := s.dial(target, verb == "@take")
+	if err != nil {
+		return nil, err
+	}
+	if polled, ok := s.peers[s.current].(polling); ok && verb == "@take" {
+		client.Follow(polled.Poller)
+	}
+	return socket{client}, nil
+}
+
+func (s *stage) dial(target string, takesOver bool) (*wiretest.Client, error) {
+	header := s.header
+	s.header = http.Header{}
+	return wiretest.Try(s.scene, wiretest.Dialing{
+		Address: s.addr, Target: target, Header: header, TakesOver: takesOver,
+		TLS: &tls.Config{RootCAs: s.trusted, ServerName: "localhost"},
+	})
+}
+
+// poll begins a connection by polls, with the parameters of a target.
+func (s *stage) poll(target string, by *http.Transport) peer {
+	var parameters strings.Builder
+	_, query, _ := strings.Cut(target, "?")
+	old := ""
+	for p := range strings.SplitSeq(query, "&") {
+		switch {
+		case p == "v=5": // it is always there
+		case strings.HasPrefix(p, "ls="):
+			old = "&" + p
+		default:
+			parameters.WriteString("&" + p)
+		}
+	}
+	s.header = http.Header{}
+	fetch := wiretest.Over(&http.Client{Transport: by}, "https://"+s.addr)
+	return polling{wiretest.Poll(s.scene, fetch, parameters.String(), old), fetch, parameters.String()}
+}
+
 // expect compares the next message, or the end, with what is wanted.
-func (s *stage) expect(p *wiretest.Client, want string) string {
-	message, err := p.NextOrEnd()
+func (s *stage) expect(p peer, want string) string {
+	message, err := p.next()
 	if code, ok := strings.CutPrefix(want, "close "); ok {
 		closed, ok := errors.AsType[*wiretest.Closed](err)
 		if !ok {
@@ -209,6 +271,13 @@ func (s *stage) expect(p *wiretest.Client, want string) string {
 		delete(s.peers, s.current)
 		return s.kept.match(code, strconv.Itoa(closed.Code))
 	}
+	if want == "over" {
+		if !errors.Is(err, io.EOF) {
+			return fmt.Sprintf("got  %s, %v", show(message), err)
+		}
+		delete(s.peers, s.current)
+		return ""
+	}
 	if err != nil {
 		return err.Error()
 	}
@@ -216,9 +285,9 @@ func (s *stage) expect(p *wiretest.Client, want string) string {
 }
 
 // expectAny compares as many messages as are wanted, in any order.
-func (s *stage) expectAny(p *wiretest.Client, wanted []string) string {
+func (s *stage) expectAny(p peer, wanted []string) string {
 	for len(wanted) > 0 {
-		message, err := p.NextOrEnd()
+		message, err := p.next()
 		if err != nil {
 			return err.Error()
 		}
@@ -229,15 +298,4 @@ func (s *stage) expectAny(p *wiretest.Client, wanted []string) string {
 		wanted = slices.Delete(wanted, at, at+1)
 	}
 	return ""
-}
-
-// cutBytes returns the frames of a message as the SDK for C++ makes them: cut by bytes,
-// with one segment too many announced if the last one is full.
-func cutBytes(message string) []wiretest.Frame {
-	const size = 16384
-	frames := []wiretest.Frame{wiretest.Text(strconv.Itoa(len(message)/size + 1))}
-	for chunk := range slices.Chunk([]byte(message), size) {
-		frames = append(frames, wiretest.Frame{Op: wiretest.OpText, Masked: true, Payload: chunk})
-	}
-	return frames
 }

@@ -36,9 +36,14 @@ const anyOrder = "<?"
 
 // verbs are what a line may begin with; all but those in bare need a text.
 var (
-	verbs = []string{"@header", "@open", "@refused", "@use", "@rest", "@restart", "@frame", "@cut", "@end", "@break", ">", "<", anyOrder}
+	verbs = []string{"@header", "@open", "@poll", "@take", "@refused", "@use", "@rest", "@restart", "@frame", "@cut", "@end", "@break", ">", "<", anyOrder}
 	bare  = []string{"@restart", "@end", "@break"}
 )
+
+// isOfFrames reports whether a scene is about frames of websockets, or what an upgrade says.
+func (c scene) isOfFrames() bool {
+	return slices.ContainsFunc(c.lines, func(l spoken) bool { return slices.Contains([]string{"@frame", "@cut", "@refused"}, l.verb) })
+}
 
 func readTranscripts(t *testing.T) []transcript {
 	t.Helper()

@@ -85,7 +85,11 @@ export class Browser {
       body: packageOf(from, route.request().url().slice(gstatic(version).length)),
     }));
     if (failed) {
-      await context.addInitScript(() => localStorage.setItem('firebase:previous_websocket_failure', 'true'));
+      await context.addInitScript(() => {
+        if (location.protocol === 'http:') { // the frame of the polls has no storage
+          localStorage.setItem('firebase:previous_websocket_failure', 'true');
+        }
+      });
     }
     await page.goto(`http://localhost:${this.pages.address().port}/?kind=${kind}&version=${version}`);
     await page.waitForFunction(() => window.agent);
