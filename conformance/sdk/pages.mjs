@@ -95,11 +95,10 @@ export class Browser {
     await page.waitForFunction(() => window.agent);
     const send = (method, args) => page.evaluate(([method, args]) => window.agent.call(method, args), [method, args])
       .catch((e) => ({ error: { message: e.message } }));
-    const agent = remote(send, async () => {
-      // A page that is left says so to polls; a websocket ends with it.
-      await page.goto('about:blank').catch(() => {});
-      await context.close();
-    });
+    // A websocket ends with its page. By polls, a page that is left tells the server, which
+    // it could not if the browser went with it.
+    const kill = async () => { await page.goto('about:blank'); };
+    const agent = remote(send, kill, () => context.close());
     // isQuiet reports whether no poll was made for two seconds.
     const isQuiet = async () => {
       const before = traffic.polls;

@@ -3,8 +3,8 @@
 const patience = 30_000;
 
 // remote returns an object with the methods of an agent, which send sends to it,
-// and with kill.
-export function remote(send, kill) {
+// with kill, by which it leaves the server, and with end, by which all of it goes.
+export function remote(send, kill, end = kill) {
   const call = async (method, args) => {
     let timer;
     const late = new Promise((resolve) => {
@@ -17,7 +17,7 @@ export function remote(send, kill) {
     }
     return result;
   };
-  return new Proxy({ kill }, {
+  return new Proxy({ kill, end }, {
     get(target, name) {
       if (name in target || name === 'then') { // it is no promise
         return target[name];

@@ -62,7 +62,7 @@ class Crew {
   }
 
   async end() {
-    await Promise.all(this.agents.splice(0).map((agent) => agent.kill()));
+    await Promise.all(this.agents.splice(0).map((agent) => agent.end()));
   }
 }
 
