@@ -15,12 +15,15 @@ type Limits struct {
 	// Unanswered and Bytes are how many requests, and how many bytes of them, may wait
 	// for their answer to be taken. With more, requests wait.
 	Unanswered, Bytes int
-	// Listens is how many a client may have.
-	Listens int
+	// Listens is how many a client may have, ListenBytes how much memory the paths and
+	// queries of them may take.
+	Listens, ListenBytes int
 }
 
 // DefaultLimits are those of all clients but some of tests.
-func DefaultLimits() Limits { return Limits{Unanswered: 4096, Bytes: 16 << 20, Listens: 10_000} }
+func DefaultLimits() Limits {
+	return Limits{Unanswered: 4096, Bytes: 16 << 20, Listens: 10_000, ListenBytes: 4 << 20}
+}
 
 // Options configure an Audience.
 type Options struct {
@@ -30,8 +33,16 @@ type Options struct {
 	Done <-chan struct{}
 	// Limits are DefaultLimits by default.
 	Limits Limits
+	// Crowd, if not nil, is shared by all clients whose listens count together.
+	Crowd *Crowd
 	// Now tells the time.
 	Now func() time.Time
+}
+
+// A Crowd counts the listens of many clients.
+type Crowd struct {
+	Max     int64
+	listens atomic.Int64
 }
 
 // An Audience is one client of a database. See the comment of the package for who may
@@ -50,6 +61,7 @@ type Audience struct {
 	mu       sync.Mutex
 	room     sync.Cond // with mu: something was answered or taken
 	listens  map[listenKey]*Listen
+	keyBytes int // that they take
 	sequence sequence
 	pipeline pipeline
 	waiting  int // requests whose answer was not taken
@@ -83,14 +95,18 @@ func (a *Audience) Who() auth.Identity {
 	return a.who
 }
 
-// Close ends all listens. Writes that were taken go on, but nothing is answered any
-// more. It returns when no request is under way; the front must not call Next again.
+// Close ends all listens. Writes that were taken are made, but nothing is answered any
+// more. It returns when no request is under way, writes included, each of which ends at
+// its deadline; the front must not call Next again.
 func (a *Audience) Close() {
 	a.mu.Lock()
 	a.ended.Store(true)
 	a.room.Broadcast()
 	if a.expiry != nil {
 		a.expiry.Stop()
+	}
+	for len(a.pipeline.writes) > 0 || a.pipeline.redoing {
+		a.room.Wait()
 	}
 	if a.pipeline.late != nil {
 		a.pipeline.late.Stop()

@@ -48,6 +48,9 @@ type listenKey struct {
 	query    query.Query
 }
 
+// listenBytes is about what a listen takes beside its path and its query.
+const listenBytes = 200
+
 func keyOf(p tree.Path, q *query.Query) listenKey {
 	key := listenKey{path: p.Clone()}
 	if q != nil {
@@ -55,6 +58,12 @@ func keyOf(p tree.Path, q *query.Query) listenKey {
 		key.query, _ = q.Clone()
 	}
 	return key
+}
+
+// bytes returns about what the key takes in memory.
+func (k *listenKey) bytes() int {
+	_, text := k.query.Clone()
+	return listenBytes + k.path.Bytes() + text
 }
 
 // Listen begins to tell the client of a location. The answer comes behind the first
@@ -93,9 +102,15 @@ func lasting(who auth.Identity) auth.Identity {
 func (a *Audience) keep(l *Listen) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.listens) >= a.opts.Limits.Listens {
+	bytes := l.key.bytes()
+	if l := a.opts.Limits; len(a.listens) >= l.Listens || a.keyBytes+bytes > l.ListenBytes {
 		return fault.New(fault.Unavailable, "there are %d listens, which is as many as a client is allowed to have", len(a.listens))
 	}
+	if c := a.opts.Crowd; c != nil && c.listens.Add(1) > c.Max {
+		c.listens.Add(-1)
+		return fault.New(fault.Unavailable, "there are as many listens as the server is allowed to have: try again later")
+	}
+	a.keyBytes += bytes
 	if a.listens == nil {
 		a.listens = make(map[listenKey]*Listen)
 	}
@@ -147,6 +162,10 @@ func (a *Audience) forget(l *Listen) {
 	l.over = true
 	if a.listens[l.key] == l {
 		delete(a.listens, l.key)
+		a.keyBytes -= l.key.bytes()
+		if a.opts.Crowd != nil {
+			a.opts.Crowd.listens.Add(-1)
+		}
 	}
 	a.sequence.drop(l)
 }

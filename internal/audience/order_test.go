@@ -1,6 +1,7 @@
 package audience_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -123,7 +124,7 @@ func otherWrite(random *rand.Rand, n int) string {
 func TestChain(t *testing.T) {
 	f := openTiny(t)
 	f.Rule(`{"rules":{".read":true,".write":true}}`)
-	c := newClient(t, f.Database, audience.Limits{Unanswered: 32, Bytes: 1 << 20, Listens: 10})
+	c := newClient(t, f.Database, audience.Limits{Unanswered: 32, Bytes: 1 << 20, Listens: 10, ListenBytes: 1 << 20})
 	var order []int64
 	last := 0
 	c.mu.Lock()
@@ -195,5 +196,59 @@ func TestChainBreaks(t *testing.T) {
 		if answer := c.await(id); answer.Err != nil {
 			t.Errorf("write %d: %v", id, answer.Err)
 		}
+	}
+}
+
+// TestCloseWaits: what was taken is made before a client is gone, so that nothing of it
+// comes behind what is made then.
+func TestCloseWaits(t *testing.T) {
+	f := openTiny(t)
+	f.Rule(`{"rules":{".read":true,".write":true}}`)
+	a := audience.New(f.Database, audience.Options{Wake: func() {}})
+	for n := range int64(20) {
+		req, err := enginetest.ParseRequest(fmt.Sprintf(`PUT /n {"n":%d,"pad":"%s"}`, n, strings.Repeat("x", int(n%2)*100)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Write(n, req)
+	}
+	a.Close()
+	if got := f.Export("/n/n"); got != "19" {
+		t.Errorf("when a client is gone, /n/n is %s, want 19", got)
+	}
+}
+
+// TestCrowd: the listens of all clients are bounded together, and forgotten with them.
+func TestCrowd(t *testing.T) {
+	f := openTiny(t)
+	f.Rule(`{"rules":{".read":true}}`)
+	crowd := &audience.Crowd{Max: 2}
+	listen := func(a *audience.Audience, id int64, at string) error {
+		a.Listen(id, audience.ListenRequest{Path: enginetest.Path(t, at)})
+		for {
+			item, ok := a.Next()
+			switch {
+			case ok && item.Answer != nil:
+				return item.Answer.Err
+			case ok && item.Event.Content != nil:
+				_ = item.Event.Content.Close()
+			}
+		}
+	}
+	open := func() *audience.Audience {
+		a := audience.New(f.Database, audience.Options{Wake: func() {}, Crowd: crowd})
+		t.Cleanup(a.Close)
+		return a
+	}
+	a, b := open(), open()
+	if err := errors.Join(listen(a, 1, "/a"), listen(a, 2, "/b")); err != nil {
+		t.Fatal(err)
+	}
+	if err := listen(b, 1, "/a"); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("a third listen: %v", err)
+	}
+	a.Close()
+	if err := listen(b, 2, "/a"); err != nil {
+		t.Errorf("when the others are gone: %v", err)
 	}
 }

@@ -210,7 +210,7 @@ func TestRulesChange(t *testing.T) {
 func TestLimits(t *testing.T) {
 	f := enginetest.Open(t, store.Options{})
 	f.Rule(open)
-	c := newClient(t, f.Database, audience.Limits{Unanswered: 2, Bytes: 1 << 20, Listens: 2})
+	c := newClient(t, f.Database, audience.Limits{Unanswered: 2, Bytes: 1 << 20, Listens: 2, ListenBytes: 1 << 20})
 	for i, at := range []string{"/a", "/b"} {
 		c.listen(int64(i), at, "")
 	}

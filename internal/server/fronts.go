@@ -16,6 +16,9 @@ func (c *Config) hosts() hosts.Hosts {
 	return hosts.Hosts{DefaultDatabase: c.DefaultDatabase, Domain: c.Domain, HostMap: c.HostMap}
 }
 
+// messageShare is what the messages of SDKs may take beside all bodies: 1/4 as much.
+const messageShare = 4
+
 // newSDKFront returns the front of the SDKs. There is one for HTTPS and plain HTTP: a
 // client may come back by the other.
 func newSDKFront(c Config, f *founder) *wire.Front {
@@ -27,6 +30,8 @@ func newSDKFront(c Config, f *founder) *wire.Front {
 		Dev:     dev.Guard{On: c.Dev, Hosts: c.hosts(), Names: c.DevHosts, Origins: c.DevOrigins},
 		Clients: c.clients,
 		MaxBody: c.MaxBody,
+
+		MaxMessages: c.MaxBodies / messageShare,
 	}
 	if c.Dev {
 		opts.Create = f.create

@@ -6,10 +6,12 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/livetree/livetree/internal/audience"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/dev"
 	"github.com/livetree/livetree/internal/engine"
@@ -34,15 +36,22 @@ type Options struct {
 	Clients *outbox.Clients
 	// MaxBody is the most bytes of data in one write.
 	MaxBody int64
-	// Messages bounds the memory of messages that are being read; nil for no bound.
-	Messages frame.Budget
+	// MaxMessages is what the messages of all clients may take in memory at a time.
+	MaxMessages int64
+	// MaxListens is how many listens all clients may have; DefaultMaxListens by default.
+	MaxListens int64
 }
+
+// DefaultMaxListens is the default of Options.MaxListens.
+const DefaultMaxListens = 1_000_000
 
 // A Front is all sessions of a server.
 type Front struct {
-	opts  Options
-	sdks  sdkCounts
-	lines *poll.Lines // the sessions by long polling
+	opts    Options
+	sdks    sdkCounts
+	memory  *memory
+	listens audience.Crowd
+	lines   *poll.Lines // the sessions by long polling
 
 	mu       sync.Mutex
 	sessions map[string]*session // by id
@@ -50,10 +59,17 @@ type Front struct {
 
 // New returns a front without sessions.
 func New(opts Options) *Front {
-	return &Front{
-		opts: opts, sessions: map[string]*session{},
-		lines: poll.New(poll.Options{Patience: opts.Clients.Patience, Budget: opts.Messages}),
+	if opts.MaxListens == 0 {
+		opts.MaxListens = DefaultMaxListens
 	}
+	m := newMemory(opts.MaxMessages)
+	f := &Front{
+		opts: opts, sessions: map[string]*session{}, memory: m,
+		// All who poll have one share: their requests may come from many addresses.
+		lines: poll.New(poll.Options{Patience: opts.Clients.Patience, Budget: m.of(netip.Addr{})}),
+	}
+	f.listens.Max = opts.MaxListens
+	return f
 }
 
 // Path is where websockets are opened, PollPath where browsers poll.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/livetree/livetree/internal/clientaddr"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/outbox"
@@ -36,7 +37,7 @@ func (f *Front) servePoll(w http.ResponseWriter, r *http.Request) {
 
 // beginPolling puts a session on a line.
 func (f *Front) beginPolling(r *http.Request, line *poll.Line, db *engine.Database, former string) error {
-	s := f.newSocket(f.newSession(db, r.Header))
+	s := f.newSocket(f.newSession(db, r.Header, clientaddr.Of(r).Addr()))
 	if err := f.opts.Clients.Admit(&s.client, outbox.Socket, s); err != nil {
 		s.session.release()
 		return err

@@ -47,7 +47,13 @@ func (s *session) serve(q *message.Request) {
 	if q.Action == message.Listen {
 		a.listen = &listen{Tagged: message.Tagged{Tag: q.Tag, QueryText: bytes.Clone(q.QueryText)}}
 	}
+	if s.memory.Charge(len(q.Data)) {
+		a.bytes = len(q.Data)
+	} else if q.Err == nil {
+		q.Err = errMemory
+	}
 	if !s.ask(a) {
+		s.memory.Release(a.bytes)
 		return // the client will ask again, elsewhere
 	}
 	if q.Err != nil {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/livetree/livetree/internal/clientaddr"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/fault"
@@ -35,7 +36,7 @@ func (f *Front) serveSocket(w http.ResponseWriter, r *http.Request) {
 		f.serveTaker(w, r, db, id)
 		return
 	}
-	s := f.newSocket(f.newSession(db, r.Header))
+	s := f.newSocket(f.newSession(db, r.Header, clientaddr.Of(r).Addr()))
 	if err := f.opts.Clients.Admit(&s.client, outbox.Socket, s); err != nil {
 		s.session.release()
 		refuse(w, err)
@@ -62,7 +63,7 @@ func (s *socket) open(w http.ResponseWriter, r *http.Request) bool {
 	s.conn = conn
 	s.touch()
 	s.reader = frame.NewReader(listening{s}, frame.ReaderOptions{
-		Buffered: buffered, Budget: s.session.front.opts.Messages, Ping: s.ping,
+		Buffered: buffered, Budget: s.session.memory, Ping: s.ping,
 	})
 	return true
 }

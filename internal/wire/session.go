@@ -3,6 +3,7 @@ package wire
 import (
 	"context"
 	"net/http"
+	"net/netip"
 	"sync"
 
 	"github.com/livetree/livetree/internal/audience"
@@ -31,6 +32,7 @@ type session struct {
 	db    *engine.Database
 	// audience orders all that the client is told.
 	audience *audience.Audience
+	memory   memoryShare
 	// leaving is what the client leaves to be written when it goes.
 	leaving *engine.Leaving
 	leaves  bool // it has left something; of receive
@@ -55,6 +57,7 @@ type session struct {
 // An asked is a request that was not answered.
 type asked struct {
 	action message.Action
+	bytes  int     // of the memory of messages
 	listen *listen // of a Listen
 }
 
@@ -69,13 +72,13 @@ type listen struct {
 }
 
 // newSession returns the session of a client that came by a request.
-func (f *Front) newSession(db *engine.Database, header http.Header) *session {
+func (f *Front) newSession(db *engine.Database, header http.Header, addr netip.Addr) *session {
 	s := &session{
 		front: f, id: newID(), db: db, over: make(chan struct{}), leaving: db.NewLeaving(),
-		allowsOwner: f.opts.Dev.AllowsOwner(header),
+		allowsOwner: f.opts.Dev.AllowsOwner(header), memory: f.memory.of(addr),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.audience = audience.New(db, audience.Options{Wake: s.wake, Done: s.ctx.Done(), Now: f.opts.Now})
+	s.audience = audience.New(db, audience.Options{Wake: s.wake, Done: s.ctx.Done(), Now: f.opts.Now, Crowd: &f.listens})
 	return s
 }
 
@@ -114,9 +117,20 @@ func (s *session) release() {
 	s.stop()
 	s.cancel()
 	s.audience.Close()
+	s.forget()
 	s.depart()
 	s.front.remove(s)
 	close(s.over)
+}
+
+// forget gives back what requests take that are never answered.
+func (s *session) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.asked {
+		s.memory.Release(a.bytes)
+	}
+	s.asked = nil
 }
 
 // stop has the session take no further requests, and reports whether all that it took
@@ -148,6 +162,7 @@ func (s *session) answered() asked {
 	defer s.mu.Unlock()
 	first := s.asked[0]
 	s.asked[0] = asked{}
+	s.memory.Release(first.bytes)
 	if s.asked = s.asked[1:]; len(s.asked) == 0 {
 		s.asked = nil // what it grew to is not kept
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"regexp"
 	"strings"
 	"testing"
@@ -45,7 +46,7 @@ func newFront(on bool) *Front {
 // begin begins a session and takes its hello.
 func begin(t testing.TB, f *Front, db *enginetest.Fixture) *talk {
 	t.Helper()
-	k := &talk{t: t, session: f.newSession(db.Database, http.Header{}), woken: make(chan struct{}, 1)}
+	k := &talk{t: t, session: f.newSession(db.Database, http.Header{}, netip.Addr{}), woken: make(chan struct{}, 1)}
 	k.session.begin(k, "db.example.org:9000")
 	t.Cleanup(func() {
 		if f.find(db.Database, k.session.id) != nil {

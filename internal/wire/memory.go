@@ -1,0 +1,76 @@
+package wire
+
+import (
+	"net/netip"
+	"sync"
+
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/wire/frame"
+)
+
+// A memory bounds what the messages of all clients take: those that are being read, and
+// the writes in them that are not answered. An address gets a quarter of it, so that
+// nobody takes all.
+type memory struct {
+	limit, share int64
+
+	mu     sync.Mutex
+	taken  int64
+	shares map[netip.Addr]int64
+}
+
+const (
+	// leastMemory lets one address send one message of any size that is allowed.
+	leastMemory = 4 * leastShare
+	// leastShare is that of a message of MaxMessage, and of what it grows from.
+	leastShare = 2 * frame.MaxMessage
+	// addressShare is what an address gets: 1/4.
+	addressShare = 4
+)
+
+func newMemory(limit int64) *memory {
+	limit = max(limit, leastMemory)
+	return &memory{limit: limit, share: limit / addressShare, shares: map[netip.Addr]int64{}}
+}
+
+// of returns the part of an address.
+func (m *memory) of(addr netip.Addr) memoryShare { return memoryShare{m, addr} }
+
+// A memoryShare is what one address takes. It implements frame.Budget.
+type memoryShare struct {
+	memory *memory
+	addr   netip.Addr
+}
+
+// Charge implements frame.Budget.
+func (s memoryShare) Charge(n int) bool {
+	if n == 0 {
+		return true
+	}
+	m := s.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	size := int64(n)
+	if m.taken+size > m.limit || m.shares[s.addr]+size > m.share {
+		return false
+	}
+	m.taken += size
+	m.shares[s.addr] += size
+	return true
+}
+
+// Release implements frame.Budget.
+func (s memoryShare) Release(n int) {
+	if n == 0 {
+		return
+	}
+	m := s.memory
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.taken -= int64(n)
+	if m.shares[s.addr] -= int64(n); m.shares[s.addr] == 0 {
+		delete(m.shares, s.addr)
+	}
+}
+
+var errMemory = fault.New(fault.Unavailable, "too much data is being written at the moment, try again")
