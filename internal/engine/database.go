@@ -31,7 +31,7 @@ type Options struct {
 	Verifier *auth.Verifier
 	// Metrics are shared by the databases of a store; its own by default.
 	Metrics *state.Metrics
-	// Scans is what the scans of all databases share; its own by default.
+	// Scans is what the scans of all databases share; that of all who have none by default.
 	Scans *scan.Pool
 	// Unindexed, if set, is told of queries that were refused for the lack of an
 	// index, or are answered by a scan.
@@ -39,6 +39,9 @@ type Options struct {
 	// Limits are for tests; the usual ones by default.
 	Limits *Limits
 }
+
+// usualScans is the pool of databases that were given none.
+var usualScans = scan.NewPool(scan.DefaultBounds())
 
 // A Database is one tree with one order of writes. All methods are safe for
 // concurrent use. Soon after the last write it has no goroutine.
@@ -91,7 +94,7 @@ func (opts *Options) complete() (err error) {
 		opts.Metrics = &state.Metrics{}
 	}
 	if opts.Scans == nil {
-		opts.Scans = scan.NewPool(scan.DefaultBounds())
+		opts.Scans = usualScans
 	}
 	if opts.Verifier == nil {
 		opts.Verifier, err = auth.New(auth.Options{})

@@ -240,10 +240,10 @@ func (w *Watch) persist(try func(pass) (done bool, err error)) error {
 		done, err := try(p)
 		switch {
 		case p.user == nil && errors.Is(err, state.ErrHeavy):
-			if p.user, err = w.set.aside.enter(*w.who.Load(), w.done); err != nil {
+			if p.user, err = lazily(&w.set.aside).enter(*w.who.Load(), w.done); err != nil {
 				return err
 			}
-			defer w.set.aside.leave(p.user)
+			defer w.set.aside.Load().leave(p.user)
 			p.steps = 0
 		case err != nil || done:
 			return err

@@ -77,16 +77,16 @@ func Aside(done <-chan struct{}) (enter func(auth.Identity) (leave func(), err e
 // HoldAside has no watch of somebody judged at length until release is called. It returns
 // how many wait for that.
 func (w *Set) HoldAside(who auth.Identity) (waiting func() int, release func()) {
-	user, err := w.aside.enter(who, nil)
+	user, err := lazily(&w.aside).enter(who, nil)
 	if err != nil {
 		panic(err)
 	}
 	waiting = func() int {
-		w.aside.mu.Lock()
-		defer w.aside.mu.Unlock()
+		w.aside.Load().mu.Lock()
+		defer w.aside.Load().mu.Unlock()
 		return user.watches - 1
 	}
-	return waiting, func() { w.aside.leave(user) }
+	return waiting, func() { w.aside.Load().leave(user) }
 }
 
 // DeniedReads returns how many reads were denied.

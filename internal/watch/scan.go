@@ -151,7 +151,7 @@ func (w *Watch) find(v *state.View, gated bool) (fresh bool, err error) {
 	if err != nil {
 		return false, state.Classify(err)
 	}
-	if w.set.scans.claim(shared, known) {
+	if w.set.scans.Load().claim(shared, known) {
 		shared.known, shared.position = known, v.Position
 	} else if w.key.counted() {
 		return false, scan.ErrFull

@@ -42,8 +42,8 @@ type Set struct {
 	// gate is held while a delivery is taken, and by a watch that could not begin, or
 	// go on, between two deliveries. line is held by a watch that wants it.
 	gate, line sync.Mutex
-	aside      aside
-	scans      scans
+	aside      atomic.Pointer[aside] // both are nil in most databases
+	scans      atomic.Pointer[scans]
 
 	mu     sync.RWMutex
 	closed bool
@@ -112,6 +112,15 @@ func (w *Set) Init(d Database, source *state.Source, limits *Limits, budget *hub
 	w.taken = published.Position
 	w.queue.set = w
 	w.dispatcher.set, w.dispatcher.settings = w, published.Settings
+}
+
+// lazily returns what a pointer leads to, which is made for the first who asks. Of most
+// databases nobody watches anything.
+func lazily[T any](p *atomic.Pointer[T]) *T {
+	if p.Load() == nil {
+		p.CompareAndSwap(nil, new(T))
+	}
+	return p.Load()
 }
 
 // Any reports whether there are watches, or one is just being opened.
@@ -244,7 +253,7 @@ func (w *Set) leave(watch *Watch) {
 	w.count.Add(-1)
 	w.restOn(watch, nil)
 	watch.subscription.Close()
-	w.scans.leave(watch)
+	w.scans.Load().leave(watch)
 	if at := watch.place; at.topic.Subscriptions() == 0 && w.places[at.placeKey] == at {
 		delete(w.places, at.placeKey)
 		w.by.Remove(at.path, at)
@@ -276,7 +285,7 @@ func (w *Set) Close() {
 		watch.subscription.Finish(&Event{Kind: End})
 	}
 	w.queue.close()
-	w.aside.close()
+	lazily(&w.aside).close()
 	w.done.Wait()
 	w.dropAllFresh()
 }

@@ -86,7 +86,9 @@ func (s *Set) Open(req Request) (w *Watch, trace string, err error) {
 		w.key.query, _ = req.Query.Clone()
 		w.key.scan = req.Scan
 	}
-	s.scans.enter(w)
+	if w.key.scan {
+		lazily(&s.scans).enter(w)
+	}
 	var m measure
 	defer m.drop()
 	// From here on the syncer queues what becomes visible. What became so before
@@ -104,7 +106,7 @@ func (s *Set) Open(req Request) (w *Watch, trace string, err error) {
 		err = w.begin(v, allowed, req)
 	}
 	if err != nil {
-		s.scans.leave(w)
+		s.scans.Load().leave(w)
 		s.count.Add(-1)
 		return nil, trace, err
 	}
