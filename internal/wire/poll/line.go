@@ -215,6 +215,13 @@ func (l *Line) Cut() { l.end(true, Socket.Cut) }
 
 // leave is called when the client has said that it leaves.
 func (l *Line) leave() {
+	l.mu.Lock()
+	gone := l.takeOver.to != nil || l.takeOver.moved != nil
+	l.mu.Unlock()
+	if gone {
+		// The SDK takes the page of the polls away when a websocket has taken over.
+		return
+	}
 	l.Cut()
 	l.timer.Stop()
 	l.lines.remove(l)
