@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/livetree/livetree/internal/audience"
 	"github.com/livetree/livetree/internal/engine"
@@ -25,6 +24,7 @@ type client struct {
 	woken chan struct{}
 
 	mu       sync.Mutex
+	changed  sync.Cond // with mu: something was told
 	caches   map[*audience.Listen]*cache
 	position uint64 // of the last event
 	answers  map[int64]*audience.Answer
@@ -54,6 +54,7 @@ func newClient(t testing.TB, db *engine.Database, limits audience.Limits) *clien
 		default:
 		}
 	}})
+	c.changed.L = &c.mu
 	go c.run()
 	t.Cleanup(func() {
 		close(c.quit)
@@ -75,6 +76,7 @@ func (c *client) run() {
 		for item, ok := c.Next(); ok; item, ok = c.Next() {
 			c.mu.Lock()
 			c.apply(item)
+			c.changed.Broadcast()
 			c.mu.Unlock()
 		}
 	}
@@ -201,32 +203,21 @@ func (c *client) write(id int64, request string) {
 
 // await returns an answer when it is there.
 func (c *client) await(id int64) *audience.Answer {
-	for range 10_000 {
-		c.mu.Lock()
-		answer := c.answers[id]
-		c.mu.Unlock()
-		if answer != nil {
-			return answer
-		}
-		time.Sleep(time.Millisecond)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.answers[id] == nil {
+		c.changed.Wait()
 	}
-	c.t.Fatalf("request %d is not answered", id)
-	return nil
+	return c.answers[id]
 }
 
-// eventually fails the test if something does not become true.
-func (c *client) eventually(what string, is func() bool) {
-	c.t.Helper()
-	for range 10_000 {
-		c.mu.Lock()
-		ok := is()
-		c.mu.Unlock()
-		if ok {
-			return
-		}
-		time.Sleep(time.Millisecond)
+// eventually returns when something is true that what is told makes so.
+func (c *client) eventually(is func() bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !is() {
+		c.changed.Wait()
 	}
-	c.t.Fatalf("%s never came true", what)
 }
 
 // expected returns what a listen should show.

@@ -99,7 +99,7 @@ func testOrder(t *testing.T, f *enginetest.Fixture, seed uint64) {
 	for _, w := range watched {
 		req := c.listenRequest(w.at, w.parameters)
 		want := expected(t, f, w.at, req.Query)
-		c.eventually("the cache of "+w.at+" "+w.parameters, func() bool { return tree.Equal(c.cached(req.Cookie.(string)), want) })
+		c.eventually(func() bool { return tree.Equal(c.cached(req.Cookie.(string)), want) })
 	}
 }
 

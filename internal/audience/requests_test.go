@@ -183,7 +183,7 @@ func TestLogout(t *testing.T) {
 		c.listen(1, "/a", "")
 		c.listen(2, "/c", "")
 		c.told(2)
-		time.Sleep(2 * time.Minute)
+		time.Sleep(2 * time.Minute) //nolint:forbidigo // fake time
 		synctest.Wait()
 		c.write(3, `PATCH / {"a":1,"c":1}`)
 		c.expect(3, `logout Auth token is expired.`, `/a: over 3`, `/c: 0 / 1`, `answer 3 <nil>`)

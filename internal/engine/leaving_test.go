@@ -461,7 +461,7 @@ func TestLeftIsMadeOnceWhenUnconfirmed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var slow atomic.Int64
-		f := open(t, store.Options{SlowSync: func() { time.Sleep(time.Duration(slow.Swap(0))) }})
+		f := open(t, store.Options{SlowSync: func() { time.Sleep(time.Duration(slow.Swap(0))) }}) //nolint:forbidigo // fake time
 		f.Reopen(engine.Options{Clock: f.Clock, Deadline: time.Second})
 		l := f.leaver(admin)
 		l.leave(`PUT /a {".sv":{"increment":1}}`, `PUT /b {".sv":{"increment":1}}`)
@@ -476,7 +476,7 @@ func TestLeftIsMadeOnceWhenUnconfirmed(t *testing.T) {
 		if kind := fault.KindOf(err); made != (engine.Made{Kept: 2}) || kind != fault.Unknown {
 			t.Errorf("on a disk that does not answer Run() = %+v, %v, want that it gives up", made, err)
 		}
-		time.Sleep(2 * time.Hour)
+		time.Sleep(2 * time.Hour)   //nolint:forbidigo // fake time
 		l.run(engine.Made{Made: 1}) // the first was made in the end
 		f.expect("/", `{"a":2,"b":2}`)
 	})

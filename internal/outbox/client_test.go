@@ -118,7 +118,7 @@ func TestHeldUpClientsHoldUpNobody(t *testing.T) {
 		begun := time.Now()
 		other.tellOne()
 		for other.told.Load() == 0 {
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) //nolint:forbidigo // fake time
 		}
 		if took := time.Since(begun); took > 50*time.Millisecond {
 			t.Errorf("with %d clients that take nothing, another is told after %v", held, took)
@@ -164,7 +164,7 @@ func TestAReaderEndsItsClient(t *testing.T) {
 			<-left
 			f.client.End(ByClient)
 			f.client.Cut()
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) //nolint:forbidigo // fake time
 			returned = true
 		})
 		f.counted.Add(1)

@@ -78,18 +78,18 @@ func TestStrangersLeaveRoom(t *testing.T) {
 func TestKeepAlivesAreSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(Options{KeepAlive: 30 * time.Second})
-		time.Sleep(time.Second / 2)
+		time.Sleep(time.Second / 2) //nolint:forbidigo // fake time
 		var all []*fakeTeller
 		for i := range 60 {
 			all = append(all, newFake(t).join(c, Kind(i%2)))
-			time.Sleep(time.Second / 2)
+			time.Sleep(time.Second / 2) //nolint:forbidigo // fake time
 		}
 		for _, f := range all {
 			f.beats.Store(0)
 		}
 		last, most := int64(0), int64(0)
 		for second := range 300 {
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) //nolint:forbidigo // fake time
 			synctest.Wait()
 			sum := int64(0)
 			for _, f := range all {
@@ -118,9 +118,9 @@ func TestClientsThatLeaveAreNoticed(t *testing.T) {
 		c := New(Options{KeepAlive: 30 * time.Second})
 		for range 40 {
 			f := newFake(t).join(c, Stream)
-			time.Sleep(700 * time.Millisecond)
+			time.Sleep(700 * time.Millisecond) //nolint:forbidigo // fake time
 			f.way.leave()
-			time.Sleep(6 * time.Second)
+			time.Sleep(6 * time.Second) //nolint:forbidigo // fake time
 			if n := c.Stats(Stream).Open; n != 0 {
 				t.Fatal("a client that has left is there after 6 s")
 			}
@@ -144,13 +144,13 @@ func TestCloseIsSpread(t *testing.T) {
 			c.Close(t.Context())
 			close(closed)
 		}()
-		time.Sleep(50 * time.Millisecond) // after the first, before the second
+		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // fake time: after the first, before the second
 		for gone := 1; gone <= 30; gone++ {
 			synctest.Wait()
 			if open := c.Stats(Stream).Open + c.Stats(Socket).Open; open != 30-gone {
 				t.Fatalf("%d clients of 30 are open, want %d", open, 30-gone)
 			}
-			time.Sleep(100 * time.Millisecond)
+			time.Sleep(100 * time.Millisecond) //nolint:forbidigo // fake time
 		}
 		<-closed
 		streams, sockets := c.Stats(Stream).Closed["draining"], c.Stats(Socket).Closed["draining"]
@@ -177,7 +177,7 @@ func TestCloseCuts(t *testing.T) {
 		defer cancel()
 		begun := time.Now()
 		go func() {
-			time.Sleep(10 * time.Second)
+			time.Sleep(10 * time.Second) //nolint:forbidigo // fake time
 			late.client.Begin(late.way)
 		}()
 		c.Close(ctx)

@@ -121,13 +121,13 @@ func (k *Known) Print(w io.Writer, n Node, q query.Query, form tree.Form) error 
 		if err := n.Tree.Reader().Waiter.Left(i); err != nil {
 			return err
 		}
-		out.WriteByte(separator)
-		out.Write(append(tree.AppendString(nil, key), ':'))
+		_ = out.WriteByte(separator) // Flush tells its errors
+		_, _ = out.Write(append(tree.AppendString(nil, key), ':'))
 		if err := printChild(out, n.Tree, n.Path.Child(key), form); err != nil {
 			return err
 		}
 		separator = ','
 	}
-	out.WriteByte('}')
+	_ = out.WriteByte('}')
 	return out.Flush()
 }

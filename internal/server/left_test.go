@@ -43,7 +43,7 @@ func TestLeftIsWrittenBeforeThePortsOpen(t *testing.T) {
 	}
 
 	m = startManaged(t, data, func(c *Config) {
-		c.Disturb = func(o *store.Options) { o.SlowSync = func() { time.Sleep(100 * time.Millisecond) } }
+		c.Disturb = func(o *store.Options) { o.SlowSync = func() { time.Sleep(100 * time.Millisecond) } } //nolint:forbidigo // a slow disk
 	})
 	if status, text := m.send("GET", m.public+"/ann.json", secret, ""); status != 200 || strings.TrimSpace(text) != `"offline"` {
 		t.Errorf("the first request finds %d %s, want what was left", status, text)

@@ -77,7 +77,7 @@ func texts(seed uint64) []string {
 
 func newSeed(t *testing.T) uint64 {
 	t.Helper()
-	seed := uint64(time.Now().UnixNano()) //nolint:forbidigo // a new seed for each run
+	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	return seed
 }

@@ -53,7 +53,7 @@ func (b *budget) Release(n int) {
 }
 
 func newSite(t testing.TB) *site {
-	clients := outbox.New(outbox.Options{Now: time.Now, Blocked: 10 * time.Second}) //nolint:forbidigo // the clock of the connections
+	clients := outbox.New(outbox.Options{Now: time.Now, Blocked: 10 * time.Second})
 	t.Cleanup(func() { clients.Close(context.Background()) })
 	b := &budget{}
 	return &site{

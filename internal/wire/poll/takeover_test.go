@@ -330,7 +330,7 @@ func TestEndOfTheLineIsThatOfTheSocket(t *testing.T) {
 // None may be lost, come twice or out of order.
 func TestTakeOverAtAnyMoment(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano()) //nolint:forbidigo // a new seed for each run
+	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	for round := range uint64(12) {
 		random := rand.New(rand.NewPCG(seed, round))

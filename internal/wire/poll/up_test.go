@@ -34,7 +34,7 @@ func at(parameter string, k int) string {
 // TestSegmentsInAnyOrder sends segments in random order and some twice, a few in each poll.
 func TestSegmentsInAnyOrder(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano()) //nolint:forbidigo // a new seed for each run
+	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
 	for range 20 {
