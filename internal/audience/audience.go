@@ -51,6 +51,7 @@ type Audience struct {
 	db    *engine.Database
 	set   *watch.Set
 	order *watch.Order
+	late  bool // belongs to the order
 	opts  Options
 	// requests is held by a request that is not a write, and by what becomes of an
 	// identity that has ended.
@@ -87,6 +88,9 @@ func New(db *engine.Database, opts Options) *Audience {
 
 // Wake implements watch.Party.
 func (a *Audience) Wake() { a.opts.Wake() }
+
+// Late implements watch.Party.
+func (a *Audience) Late() *bool { return &a.late }
 
 // Who returns whom requests are judged for.
 func (a *Audience) Who() auth.Identity {

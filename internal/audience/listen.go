@@ -30,6 +30,7 @@ type Listen struct {
 	mu    sync.Mutex
 	watch *watch.Watch
 	who   auth.Identity // whom it is for
+	ended bool          // the watch was closed
 
 	// The rest is guarded by the lock of the audience.
 
@@ -144,6 +145,9 @@ func (a *Audience) wake(l *Listen) {
 func (l *Listen) next() (e *watch.Event, who auth.Identity, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.ended {
+		return nil, l.who, false
+	}
 	e, ok = l.watch.Next()
 	return e, l.who, ok
 }
@@ -175,7 +179,8 @@ func (a *Audience) end(l *Listen) {
 	a.forget(l)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.watch != nil {
+	if l.watch != nil && !l.ended {
+		l.ended = true
 		l.watch.Close()
 	}
 }

@@ -95,7 +95,7 @@ func (a *Audience) become(who auth.Identity) {
 // identify makes somebody else the one whom a listen is for.
 func (a *Audience) identify(l *Listen, who auth.Identity) {
 	l.mu.Lock()
-	goesOn := l.watch.Identify(lasting(who))
+	goesOn := !l.ended && l.watch.Identify(lasting(who))
 	l.who = who
 	l.mu.Unlock()
 	a.mu.Lock()
@@ -151,7 +151,7 @@ func same(a, b auth.Identity) bool {
 func (a *Audience) Check() {
 	for _, l := range a.all() {
 		l.mu.Lock()
-		if l.watch != nil {
+		if l.watch != nil && !l.ended {
 			l.watch.Recheck()
 		}
 		l.mu.Unlock()

@@ -43,7 +43,9 @@ func (w *Set) passOn(watch *Watch, allowed permission) bool {
 	if watch.unjudged || allowed.position < w.taken || w.queue.isBusy() {
 		return false
 	}
-	w.allow(watch, allowed)
+	if _, ok := w.all[watch]; ok {
+		w.allow(watch, allowed)
+	}
 	return true
 }
 

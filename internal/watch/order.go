@@ -6,6 +6,8 @@ import "sync"
 type Party interface {
 	// Wake is called when there may be something to tell. It must not block.
 	Wake()
+	// Late returns where the order notes that the party is to be woken.
+	Late() *bool
 }
 
 // An Order says how far the dispatcher is, for parties. The events of a delivery are
@@ -43,7 +45,7 @@ func (o *Order) Told() uint64 {
 func (o *Order) WakeLater(p Party) {
 	o.mu.Lock()
 	if o.handing {
-		o.late = append(o.late, p)
+		o.add(p)
 		o.mu.Unlock()
 		return
 	}
@@ -59,8 +61,16 @@ func (o *Order) ToldTo(position uint64, p Party) bool {
 	if o.told >= position {
 		return true
 	}
-	o.late = append(o.late, p)
+	o.add(p)
 	return false
+}
+
+// add has a party woken, once however often it asks. The lock is held.
+func (o *Order) add(p Party) {
+	if late := p.Late(); !*late {
+		*late = true
+		o.late = append(o.late, p)
+	}
 }
 
 // hand says that a delivery is being handed on.
@@ -81,6 +91,9 @@ func (o *Order) reach(position uint64) {
 	o.told, o.handing = max(o.told, position), false
 	late := o.late
 	o.late = nil
+	for _, p := range late {
+		*p.Late() = false
+	}
 	o.mu.Unlock()
 	for _, p := range late {
 		p.Wake()
