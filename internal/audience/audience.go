@@ -7,6 +7,7 @@ import (
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/watch"
 )
 
@@ -56,14 +57,15 @@ type Audience struct {
 	// requests is held by a request that is not a write, and by what becomes of an
 	// identity that has ended.
 	requests sync.Mutex
-	who      auth.Identity // guarded by requests and mu: either may read it
-	ended    atomic.Bool   // Close was called
+	ended    atomic.Bool // Close was called
 
 	mu       sync.Mutex
 	room     sync.Cond // with mu: something was answered or taken
 	listens  map[listenKey]*Listen
 	keyBytes int // that they take
 	sequence sequence
+	who      auth.Identity
+	verified *state.Settings // by which who was found to be good
 	pipeline pipeline
 	waiting  int // requests whose answer was not taken
 	bytes    int // of them
@@ -105,6 +107,7 @@ func (a *Audience) Who() auth.Identity {
 func (a *Audience) Close() {
 	a.mu.Lock()
 	a.ended.Store(true)
+	a.pipeline.closeBy = a.opts.Now().Add(a.db.Deadline())
 	a.room.Broadcast()
 	if a.expiry != nil {
 		a.expiry.Stop()

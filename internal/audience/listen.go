@@ -16,8 +16,9 @@ type ListenRequest struct {
 	Path  tree.Path
 	Query *query.Query // nil for all that is there
 	Known *watch.Known // nil if the client says nothing
-	// Cookie is given back with the listen.
-	Cookie any
+	// Cookie is given back with the listen, CookieBytes what it takes.
+	Cookie      any
+	CookieBytes int
 }
 
 // A Listen is what a client is told of. There is one for a path and a query.
@@ -25,7 +26,8 @@ type Listen struct {
 	Path   tree.Path
 	Cookie any
 
-	key listenKey
+	key   listenKey
+	bytes int // that it takes
 	// mu is held by who takes events of the watch, or ends it.
 	mu    sync.Mutex
 	watch *watch.Watch
@@ -37,7 +39,6 @@ type Listen struct {
 	opened  bool         // there is a watch
 	over    bool         // nothing more is told
 	woken   bool         // it is in the list
-	begun   bool         // it was told something
 	head    *watch.Event // the next event, if it is known
 	renewal bool         // that tells anew what is there
 	index   int          // in heads
@@ -75,20 +76,21 @@ func (a *Audience) Listen(id int64, req ListenRequest) {
 		if old := a.find(key); old != nil {
 			a.end(old)
 		}
-		l := &Listen{Path: key.path, Cookie: req.Cookie, key: key}
+		l := &Listen{Path: key.path, Cookie: req.Cookie, key: key, bytes: key.bytes() + req.CookieBytes}
 		if err := a.keep(l); err != nil {
 			return a.failed(err)
 		}
+		who := a.Who()
 		w, _, err := a.set.Open(watch.Request{
 			Path: key.path, Form: tree.Export, Query: req.Query, Whole: true, Scan: true, Known: req.Known,
-			Who: lasting(a.who), Wake: func() { a.wake(l) }, Done: a.opts.Done,
+			Who: lasting(who), Wake: func() { a.wake(l) }, Done: a.opts.Done,
 		})
 		if err != nil {
 			a.forget(l)
 			return a.failed(err)
 		}
 		answer := &Answer{Unindexed: w.Unindexed(), position: w.Position()}
-		a.open(l, w)
+		a.open(l, w, who)
 		return answer
 	})
 }
@@ -103,15 +105,14 @@ func lasting(who auth.Identity) auth.Identity {
 func (a *Audience) keep(l *Listen) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	bytes := l.key.bytes()
-	if l := a.opts.Limits; len(a.listens) >= l.Listens || a.keyBytes+bytes > l.ListenBytes {
+	if most := a.opts.Limits; len(a.listens) >= most.Listens || a.keyBytes+l.bytes > most.ListenBytes {
 		return fault.New(fault.Unavailable, "there are %d listens, which is as many as a client is allowed to have", len(a.listens))
 	}
 	if c := a.opts.Crowd; c != nil && c.listens.Add(1) > c.Max {
 		c.listens.Add(-1)
 		return fault.New(fault.Unavailable, "there are as many listens as the server is allowed to have: try again later")
 	}
-	a.keyBytes += bytes
+	a.keyBytes += l.bytes
 	if a.listens == nil {
 		a.listens = make(map[listenKey]*Listen)
 	}
@@ -120,9 +121,9 @@ func (a *Audience) keep(l *Listen) error {
 }
 
 // open has the events of a watch told.
-func (a *Audience) open(l *Listen, w *watch.Watch) {
+func (a *Audience) open(l *Listen, w *watch.Watch, who auth.Identity) {
 	l.mu.Lock()
-	l.watch, l.who = w, a.who
+	l.watch, l.who = w, who
 	l.mu.Unlock()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -166,7 +167,7 @@ func (a *Audience) forget(l *Listen) {
 	l.over = true
 	if a.listens[l.key] == l {
 		delete(a.listens, l.key)
-		a.keyBytes -= l.key.bytes()
+		a.keyBytes -= l.bytes
 		if a.opts.Crowd != nil {
 			a.opts.Crowd.listens.Add(-1)
 		}

@@ -68,8 +68,7 @@ func (a *Audience) look() {
 		}
 		e, who, ok := l.next()
 		if ok && e.Kind == watch.Revoked {
-			a.logOut(who, errRevoked)
-			e = &watch.Event{Kind: watch.Cancel}
+			e = a.revoked(who)
 		}
 		a.mu.Lock()
 		if ok && !l.over {
@@ -92,6 +91,9 @@ func (a *Audience) choose(told uint64) (item Item, position uint64, found bool) 
 	if why := a.logout; why != nil {
 		a.logout = nil
 		return Item{Logout: why}, 0, true
+	}
+	if s.paused {
+		return Item{}, 0, false // goOn wakes
 	}
 	answer := s.nextAnswer(told)
 	switch l := s.nextListen(); {

@@ -16,6 +16,7 @@ func (a *Audience) request(id int64, do func() *Answer) {
 		return
 	}
 	a.Settle()
+	a.verify()
 	a.requests.Lock()
 	var answer *Answer
 	if a.ended.Load() {
@@ -48,7 +49,7 @@ func (a *Audience) Get(id int64, p tree.Path, q *query.Query) {
 		v := a.db.View()
 		defer v.Close()
 		v.Until(a.opts.Done)
-		if _, err := v.AllowRead(a.who, p, q); err != nil {
+		if _, err := v.AllowRead(a.Who(), p, q); err != nil {
 			return a.failed(err)
 		}
 		var found watch.Content
@@ -71,6 +72,9 @@ func (a *Audience) Identify(who auth.Identity) {
 	a.Settle()
 	a.requests.Lock()
 	defer a.requests.Unlock()
+	a.mu.Lock()
+	a.logout = nil // it was that of somebody else
+	a.mu.Unlock()
 	a.become(who)
 }
 
@@ -83,7 +87,7 @@ func (a *Audience) become(who auth.Identity) {
 		a.expiry = nil
 	}
 	if !who.Expires.IsZero() && !a.ended.Load() {
-		a.expiry = time.AfterFunc(who.Expires.Sub(a.opts.Now()), func() { a.logOut(who, errExpired) })
+		a.expiry = time.AfterFunc(who.Expires.Sub(a.opts.Now()), func() { a.logOut(who, ErrExpired) })
 	}
 	a.mu.Unlock()
 	for _, l := range a.all() {
@@ -100,7 +104,7 @@ func (a *Audience) identify(l *Listen, who auth.Identity) {
 	l.mu.Unlock()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !goesOn {
+	if !goesOn && l.head != nil && l.head.Kind < watch.Cancel {
 		a.sequence.drop(l)
 	}
 	a.sequence.wake(l)
@@ -110,22 +114,46 @@ func (a *Audience) identify(l *Listen, who auth.Identity) {
 // is somebody else by now. The client is told why.
 func (a *Audience) logOut(who auth.Identity, why error) {
 	a.mu.Lock()
-	if a.ended.Load() || a.sequence.paused || !same(a.who, who) {
+	if a.ended.Load() || !same(a.who, who) {
 		a.mu.Unlock()
 		return
 	}
+	a.who = auth.Identity{} // from the next request on
 	a.sequence.paused, a.logout = true, why
 	a.mu.Unlock()
 	a.Wake()
 	go func() {
 		a.requests.Lock()
 		defer a.requests.Unlock()
-		if !a.ended.Load() && same(a.who, who) {
+		if !a.ended.Load() && same(a.Who(), auth.Identity{}) {
 			a.become(auth.Identity{})
 		} else {
 			a.goOn()
 		}
 	}()
+}
+
+// verify logs the client out if its credential was taken away. It is asked before each
+// request, and has something to do when the settings have changed.
+func (a *Audience) verify() {
+	settings := a.db.Published().Settings
+	a.mu.Lock()
+	who, known := a.who, a.verified == settings
+	a.verified = settings
+	a.mu.Unlock()
+	if !known && !a.db.Holds(lasting(who)) && a.db.Standing() == nil {
+		a.logOut(who, ErrRevoked)
+	}
+}
+
+// revoked returns what becomes of a listen that has ended because of a credential. If that
+// is the client's, it is logged out. If the client has another by now, it is to come back.
+func (a *Audience) revoked(who auth.Identity) *watch.Event {
+	if a.db.Holds(lasting(who)) {
+		return &watch.Event{Kind: watch.End}
+	}
+	a.logOut(who, ErrRevoked)
+	return &watch.Event{Kind: watch.Cancel}
 }
 
 // goOn has events told again.
@@ -136,9 +164,10 @@ func (a *Audience) goOn() {
 	a.Wake()
 }
 
+// Why a client is logged out.
 var (
-	errExpired = fault.New(fault.Unauthenticated, "Auth token is expired.")
-	errRevoked = fault.New(fault.Unauthenticated, "credential is no longer valid")
+	ErrExpired = fault.New(fault.Unauthenticated, "Auth token is expired.")
+	ErrRevoked = fault.New(fault.Unauthenticated, "credential is no longer valid")
 )
 
 // same reports whether two identities come from one credential.
@@ -149,6 +178,7 @@ func same(a, b auth.Identity) bool {
 // Check looks whether permissions that rest on the time still hold, and whether the
 // identity does. It is called now and then by who takes the events.
 func (a *Audience) Check() {
+	a.verify()
 	for _, l := range a.all() {
 		l.mu.Lock()
 		if l.watch != nil && !l.ended {

@@ -234,3 +234,54 @@ func TestLimits(t *testing.T) {
 	<-done
 	c.await(29)
 }
+
+// TestTakenAway: a credential that was taken away is good for nothing more, also where
+// nothing is listened to.
+func TestTakenAway(t *testing.T) {
+	f := enginetest.Open(t, store.Options{})
+	f.Rule(`{"rules":{".read":true}}`)
+	c := logOf(t, f)
+	c.Identify(auth.Identity{Admin: true, Basis: "a secret that is gone"})
+	c.write(1, `PUT /a 1`)
+	if err := c.await(1).Err; fault.KindOf(err) != fault.Denied {
+		t.Errorf("a write by a secret that is gone: %v", err)
+	}
+	c.Get(2, tree.Path{}, nil)
+	if got := c.told(2); !slices.Contains(got, `logout credential is no longer valid`) {
+		t.Errorf("the client was told %q", got)
+	}
+}
+
+// TestCancelStays: that a listen is over is told also if the client becomes somebody else
+// meanwhile.
+func TestCancelStays(t *testing.T) {
+	f := enginetest.Open(t, store.Options{})
+	f.Rule(`{"rules":{".read":true}}`)
+	woken := make(chan struct{}, 100)
+	a := audience.New(f.Database, audience.Options{Wake: func() { woken <- struct{}{} }})
+	defer a.Close()
+	for id, at := range []string{"/a", "/b", "/c"} {
+		a.Listen(int64(id), audience.ListenRequest{Path: enginetest.Path(t, at), Known: &watch.Known{}, Cookie: at})
+	}
+	for answered := 0; answered < 3; {
+		if item, ok := a.Next(); ok && item.Answer != nil {
+			answered++
+		}
+	}
+	f.Rule(`{"rules":{}}`)
+	f.WaitForWatches()
+	over := 0
+	next := func() {
+		if item, ok := a.Next(); ok && item.Event != nil && item.Event.Kind == watch.Cancel {
+			over++
+		}
+	}
+	next() // and the others are known to be over
+	a.Identify(enginetest.User(t, `{"uid":"ann"}`))
+	for range 5 {
+		next()
+	}
+	if over != 3 {
+		t.Errorf("of 3 listens that are over, %d were told so", over)
+	}
+}

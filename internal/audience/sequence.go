@@ -70,8 +70,7 @@ func (s *sequence) nextListen() *Listen {
 
 // put makes an event the next one of a listen.
 func (s *sequence) put(l *Listen, e *watch.Event) {
-	l.head, l.renewal = e, e.Content != nil && l.begun
-	l.begun = true
+	l.head, l.renewal = e, e.Content != nil || e.Kind == watch.Ranges
 	if l.renewal {
 		s.renewals++
 	}

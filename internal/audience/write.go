@@ -18,7 +18,12 @@ type pipeline struct {
 	flying   int         // how many of them are submitted
 	redoing  bool        // some are to be made again, one after the other
 	chasing  bool        // and are
+	closeBy  time.Time   // when what was taken is given up; zero while the client is there
 }
+
+// maxFlying is how many writes of a client are submitted at a time, so that they do not
+// fill the queue of the database.
+const maxFlying = 256
 
 // A write is one that was not answered.
 type write struct {
@@ -39,8 +44,12 @@ func (a *Audience) Write(id int64, req engine.Request) {
 	if !a.admit(bytes) {
 		return
 	}
-	w := &write{id: id, request: req, bytes: bytes, begun: a.opts.Now()}
+	a.verify()
 	a.mu.Lock()
+	for a.pipeline.flying >= maxFlying && !a.ended.Load() {
+		a.room.Wait()
+	}
+	w := &write{id: id, request: req, bytes: bytes, begun: a.opts.Now()}
 	w.request.Who = a.who
 	a.pipeline.add(w)
 	a.mu.Unlock()
@@ -73,6 +82,7 @@ func (p *pipeline) decided(w *write, c engine.Commit, err error) {
 	p.audience.mu.Lock()
 	defer p.audience.mu.Unlock()
 	p.flying--
+	p.audience.room.Broadcast()
 	if errors.Is(err, engine.ErrAgain) && w.answer == nil {
 		w.again = true
 		p.redoing = true
@@ -120,11 +130,24 @@ func (p *pipeline) finish(w *write, c engine.Commit, err error) {
 // those that came meanwhile.
 func (p *pipeline) redo() {
 	for w := p.nextAgain(); w != nil; w = p.nextAgain() {
-		c, err := p.audience.db.Write(context.Background(), w.request)
+		ctx, cancel := p.context()
+		c, err := p.audience.db.Write(ctx, w.request)
+		cancel()
 		p.audience.mu.Lock()
 		p.finish(w, c, err)
 		p.audience.mu.Unlock()
 	}
+}
+
+// context returns that of a write that is made again. When the client has gone, all of
+// them together have as long as one.
+func (p *pipeline) context() (context.Context, context.CancelFunc) {
+	p.audience.mu.Lock()
+	defer p.audience.mu.Unlock()
+	if p.closeBy.IsZero() {
+		return context.Background(), func() {}
+	}
+	return context.WithTimeout(context.Background(), p.closeBy.Sub(p.audience.opts.Now()))
 }
 
 // nextAgain returns the first write to be made again. If there is none, writes are

@@ -70,8 +70,8 @@ func (q *queue) opened() *delivery {
 // something to do.
 func (q *queue) visible(c tree.Change, e *Effect, next *state.Published) {
 	published := q.set.database.Published()
-	whole := next == published
-	if !q.set.Any() && whole {
+	whole, watched := next == published, q.set.Any()
+	if !watched && whole {
 		defer q.set.order.Load().reach(published.Position) // nobody is to be told
 	}
 	q.mu.Lock()
@@ -80,7 +80,7 @@ func (q *queue) visible(c tree.Change, e *Effect, next *state.Published) {
 		q.forget(e)
 		return
 	}
-	if q.set.Any() {
+	if watched {
 		q.add(c, e)
 	} else {
 		q.forget(e)

@@ -155,6 +155,8 @@ func (w *Watch) find(v *state.View, gated bool) (fresh bool, err error) {
 		shared.known, shared.position = known, v.Position
 	} else if w.key.counted() {
 		return false, scan.ErrFull
+	} else {
+		return true, nil // it is printed by another scan, and not kept
 	}
 	own.known, own.position = known, v.Position
 	return true, nil

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"math"
 	"sync"
 	"sync/atomic"
 
@@ -287,5 +288,6 @@ func (w *Set) Close() {
 	w.queue.close()
 	lazily(&w.aside).close()
 	w.done.Wait()
+	w.order.Load().reach(math.MaxUint64) // nothing more is told
 	w.dropAllFresh()
 }

@@ -2,8 +2,10 @@ package wire
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/livetree/livetree/internal/audience"
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/wire/message"
@@ -34,6 +36,18 @@ func (s *session) inherit(who auth.Identity) error {
 	req.Who = who
 	_, err := s.db.Write(s.ctx, req)
 	return err
+}
+
+// loggedOut takes what was left from an identity whose credential was taken away: nobody
+// is to write by that any more.
+func (s *session) loggedOut(why error) {
+	if !errors.Is(why, audience.ErrRevoked) {
+		return
+	}
+	if err := s.inherit(auth.Identity{}); err != nil {
+		s.front.opts.Logger.Warn("what a client has left may be written by a credential that was taken away",
+			"session", s.logID(), "error", err)
+	}
 }
 
 // depart writes what the client has left.

@@ -4,7 +4,9 @@ import (
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/dev"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/tree"
+	"github.com/livetree/livetree/internal/wire/frame"
 	"github.com/livetree/livetree/internal/wire/message"
 )
 
@@ -31,6 +33,17 @@ func (s *session) become(who auth.Identity) error {
 	}
 	s.audience.Identify(who)
 	return nil
+}
+
+// logOut makes the client nobody, in any case. If what it has left cannot be nobody's, the
+// connection ends: the client comes back as who it is then.
+func (s *session) logOut(id int64) {
+	err := s.become(auth.Identity{})
+	if err != nil {
+		s.audience.Identify(auth.Identity{})
+		s.close(frame.CodeInternal, outbox.Behind, "try again")
+	}
+	s.audience.Reply(id, message.LoggedOut, err)
 }
 
 // loggedIn is the note of an answer to a login.

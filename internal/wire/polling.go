@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/livetree/livetree/internal/clientaddr"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/outbox"
@@ -37,7 +36,7 @@ func (f *Front) servePoll(w http.ResponseWriter, r *http.Request) {
 
 // beginPolling puts a session on a line.
 func (f *Front) beginPolling(r *http.Request, line *poll.Line, db *engine.Database, former string) error {
-	s := f.newSocket(f.newSession(db, r.Header, clientaddr.Of(r).Addr()))
+	s := f.newSocket(f.newSession(db, r.Header, networkOf(r)))
 	if err := f.opts.Clients.Admit(&s.client, outbox.Socket, s); err != nil {
 		s.session.release()
 		return err
@@ -65,7 +64,7 @@ func (polled) Close() {}
 // serveTaker opens a websocket that is to take over a session by long polling. A client
 // whose session is not there, or goes by a websocket already, goes on with its polls.
 func (f *Front) serveTaker(w http.ResponseWriter, r *http.Request, db *engine.Database, id string) {
-	s := f.newSocket(&session{front: f})
+	s := f.newSocket(&session{front: f, memory: f.memory.of(networkOf(r))})
 	if !s.open(w, r) {
 		return
 	}
@@ -99,6 +98,7 @@ func (s *socket) letTakeOver() {
 		case taker := <-s.takers:
 			all.Go(func() {
 				defer taker.reader.Close()
+				defer taker.survive(func() { taker.conn.Close() })
 				err := s.line.TakeOver(taking{taker.newWay(), taker.reader}) // Next returns it, too
 				if errors.Is(err, poll.ErrTaken) {
 					taker.conn.Close()

@@ -78,7 +78,8 @@ func TestPollingIsTakenOver(t *testing.T) {
 	p.Send(request(2, "p", `{"p":"a/c","d":2}`))
 	p.Send(`{"t":"c","d":{"t":"n","d":{}}}`)
 	c.Follow(p)
-	c.Send(request(3, "p", `{"p":"a/d","d":3}`))
+	long := `"` + strings.Repeat("x", 1000) + `"` // more than the first buffer holds
+	c.Send(request(3, "p", `{"p":"a/d","d":`+long+`}`))
 	byPoll := []string{}
 	for {
 		text, err := p.Next()
@@ -94,7 +95,7 @@ func TestPollingIsTakenOver(t *testing.T) {
 	for len(all) < 4 {
 		all = append(all, c.Next())
 	}
-	want := []string{push("a/c", `2`), reply(2, `""`), push("a/d", `3`), reply(3, `""`)}
+	want := []string{push("a/c", `2`), reply(2, `""`), push("a/d", long), reply(3, `""`)}
 	if strings.Join(all, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got %q, want %q", all, want)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 
 	"github.com/livetree/livetree/internal/audience"
-	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/sdkhash"
@@ -41,9 +40,15 @@ func (s *session) pong() {
 	s.wake()
 }
 
+// maxQueryText is the longest query, which is kept with its listen.
+const maxQueryText = 64 << 10
+
 // serve has a request done.
 func (s *session) serve(q *message.Request) {
 	a := asked{action: q.Action}
+	if q.Err == nil && len(q.QueryText) > maxQueryText {
+		q.QueryText, q.Err = nil, fault.New(fault.Invalid, "a query of more than %d bytes", maxQueryText)
+	}
 	if q.Action == message.Listen {
 		a.listen = &listen{Tagged: message.Tagged{Tag: q.Tag, QueryText: bytes.Clone(q.QueryText)}}
 	}
@@ -76,8 +81,7 @@ func (s *session) serve(q *message.Request) {
 	case message.Login:
 		s.login(q)
 	case message.Logout:
-		err := s.become(auth.Identity{})
-		s.audience.Reply(q.ID, message.LoggedOut, err)
+		s.logOut(q.ID)
 	case message.Stats:
 		for _, name := range q.SDKs() {
 			s.front.sdks.count(name)
@@ -90,7 +94,7 @@ func (s *session) serve(q *message.Request) {
 
 // listen begins to tell the client of a location.
 func (s *session) listen(q *message.Request, l *listen) {
-	req := audience.ListenRequest{Path: q.Path, Query: q.Query, Cookie: l}
+	req := audience.ListenRequest{Path: q.Path, Query: q.Query, Cookie: l, CookieBytes: len(l.QueryText)}
 	if q.Hash != nil {
 		req.Known = &watch.Known{Hash: *q.Hash, Compound: compound(q)}
 	}

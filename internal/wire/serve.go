@@ -2,6 +2,7 @@ package wire
 
 import (
 	"net/http"
+	"net/netip"
 	"strconv"
 
 	"github.com/livetree/livetree/internal/clientaddr"
@@ -36,7 +37,7 @@ func (f *Front) serveSocket(w http.ResponseWriter, r *http.Request) {
 		f.serveTaker(w, r, db, id)
 		return
 	}
-	s := f.newSocket(f.newSession(db, r.Header, clientaddr.Of(r).Addr()))
+	s := f.newSocket(f.newSession(db, r.Header, networkOf(r)))
 	if err := f.opts.Clients.Admit(&s.client, outbox.Socket, s); err != nil {
 		s.session.release()
 		refuse(w, err)
@@ -67,6 +68,9 @@ func (s *socket) open(w http.ResponseWriter, r *http.Request) bool {
 	})
 	return true
 }
+
+// networkOf returns what the memory of a client counts for.
+func networkOf(r *http.Request) netip.Addr { return clientaddr.Network(clientaddr.Of(r).Addr()) }
 
 // database returns the database that a request is for, and its name.
 func (f *Front) database(r *http.Request, ns []string) (*engine.Database, string, error) {

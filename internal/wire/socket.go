@@ -2,7 +2,9 @@ package wire
 
 import (
 	"errors"
+	"fmt"
 	"net"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -79,15 +81,37 @@ func (s *socket) leave(e *ending) {
 // read hands what the client sends to the session until the connection ends.
 func (s *socket) read() {
 	defer s.reader.Close()
+	defer s.survive(func() {
+		s.client.End(outbox.Damaged)
+		s.client.Cut()
+	})
 	for {
 		text, err := s.reader.Next()
 		if err == nil {
+			s.whole()
 			err = s.session.receive(text)
 		}
 		if err != nil {
 			s.lost(err)
 			return
 		}
+	}
+}
+
+// survive keeps a defect that a client has found from ending the server: it ends that
+// client alone. It is deferred.
+func (s *socket) survive(end func()) {
+	if cause := recover(); cause != nil {
+		s.session.front.opts.Logger.Error("a session of an SDK panicked", "panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
+		end()
+	}
+}
+
+// whole says that a message has come whose rest was owed.
+func (s *socket) whole() {
+	if !s.begun.IsZero() {
+		s.begun = time.Time{}
+		_ = s.conn.SetReadDeadline(time.Time{})
 	}
 }
 

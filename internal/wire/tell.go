@@ -15,7 +15,8 @@ import (
 func (s *socket) Release() { s.session.release() }
 
 // Tell implements outbox.Teller: it sends what there is to say.
-func (s *socket) Tell() outbox.Reason {
+func (s *socket) Tell() (reason outbox.Reason) {
+	defer s.survive(func() { reason = outbox.Damaged })
 	batch := s.client.NewBatch()
 	defer batch.Free()
 	for {
@@ -32,6 +33,7 @@ func (s *socket) Tell() outbox.Reason {
 		if reason := s.say(&batch, &say); reason != outbox.GoesOn {
 			return reason
 		}
+		s.touch()
 	}
 }
 
@@ -156,7 +158,9 @@ func (s *socket) print(batch *outbox.Batch, say *saying) outbox.Reason {
 	case err != nil:
 		return s.damaged(batch, err)
 	case p.again == nil:
-		return s.long(batch, frame.Append(nil, p.text))
+		frames := frame.Append(nil, p.text)
+		p.text = nil // both need not be held while the client takes them
+		return s.long(batch, frames)
 	}
 	if reason := outbox.Why(batch.Flush()); reason != outbox.GoesOn {
 		_ = p.again.Close()

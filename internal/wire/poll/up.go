@@ -30,6 +30,9 @@ type up struct {
 	held   int               // bytes of all of them, as charged to the budget
 }
 
+// earlyBytes is what a segment takes beside its text that has come too early.
+const earlyBytes = 128
+
 // add takes a segment, and makes messages of those whose turn has come.
 func (u *up) add(s segment) error {
 	switch {
@@ -44,8 +47,9 @@ func (u *up) add(s segment) error {
 		if u.early == nil {
 			u.early = map[int64]segment{}
 		}
+		s.text = strings.Clone(s.text) // it is a part of a request that need not be kept
 		u.early[s.number] = s
-		return u.charge(len(s.text))
+		return u.charge(earlyBytes + len(s.text))
 	}
 	for {
 		if err := u.join(s); err != nil {
@@ -55,7 +59,7 @@ func (u *up) add(s segment) error {
 		if !ok {
 			return nil
 		}
-		u.release(len(early.text))
+		u.release(earlyBytes + len(early.text))
 		delete(u.early, u.next)
 		s = early
 	}
