@@ -26,6 +26,7 @@ func (a *Audience) request(id int64, do func() *Answer) {
 	}
 	a.requests.Unlock()
 	answer.ID, answer.bytes = id, requestBytes
+	answer.placed = answer.position == 0 // no data has a part in it
 	a.reply(answer)
 }
 
