@@ -7,7 +7,6 @@ import (
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/watch"
 	"github.com/livetree/livetree/internal/wire/frame"
-	"github.com/livetree/livetree/internal/wire/message"
 )
 
 const (
@@ -112,20 +111,3 @@ func (p *printing) send(say *saying, s *frame.Stream) error {
 	}
 	return s.Close()
 }
-
-// message returns the whole text of a saying that is not an ending, for a transport
-// that has no frames of its own. Its error is errTooBig if that is more than may be held.
-func (say *saying) message() ([]byte, error) {
-	switch {
-	case say.event != nil:
-		text := appendPush(nil, say.listen, say.event)
-		return message.AppendPushTail(text, cookie(say.listen).Tagged), nil
-	case say.content != nil:
-		p, err := gather(&saying{content: onceOnly{say.content}, head: say.head, tail: say.tail})
-		return p.text, err
-	}
-	return say.text, nil
-}
-
-// onceOnly hides that a content can be printed again.
-type onceOnly struct{ watch.Content }

@@ -38,12 +38,10 @@ type Options struct {
 	MaxBody int64
 	// MaxMessages is what the messages of all clients may take in memory at a time.
 	MaxMessages int64
-	// MaxListens is how many listens all clients may have; DefaultMaxListens by default.
-	MaxListens int64
 }
 
-// DefaultMaxListens is the default of Options.MaxListens.
-const DefaultMaxListens = 1_000_000
+// maxListens is how many listens all clients may have.
+const maxListens = 1_000_000
 
 // A Front is all sessions of a server.
 type Front struct {
@@ -59,16 +57,13 @@ type Front struct {
 
 // New returns a front without sessions.
 func New(opts Options) *Front {
-	if opts.MaxListens == 0 {
-		opts.MaxListens = DefaultMaxListens
-	}
 	m := newMemory(opts.MaxMessages)
 	f := &Front{
 		opts: opts, sessions: map[string]*session{}, memory: m,
 		// All who poll have one share: their requests may come from many addresses.
 		lines: poll.New(poll.Options{Patience: opts.Clients.Patience, Budget: m.of(netip.Addr{})}),
 	}
-	f.listens.Max = opts.MaxListens
+	f.listens.Max = maxListens
 	return f
 }
 
