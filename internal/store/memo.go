@@ -49,6 +49,7 @@ type memoKey struct {
 	selected bool // by the query
 	query    query.Query
 	digest   bool // of the node, see Tree.Digest
+	shape    bool // of the node, see Printer.isArray
 }
 
 type memo struct {
@@ -81,6 +82,7 @@ type draft struct {
 	memos *memos
 	key   memoKey
 	view  uint64
+	least int64 // of a shape: how many children it must have taken to be kept
 }
 
 // keep remembers the text, all of it. A nil draft forgets it.
@@ -121,7 +123,17 @@ func (t Tree) newDraft(k *memoKey) *draft {
 	if !t.store.memos.wants(k) {
 		return nil
 	}
-	return &draft{&t.store.memos, *k, t.origin.number}
+	return &draft{memos: &t.store.memos, key: *k, view: t.origin.number}
+}
+
+// newShape returns what the shape of a node is remembered by, nil if it is not. It is
+// worth it for nodes with more children than would be in a few chunks.
+func (t Tree) newShape(p tree.Path) *draft {
+	if t.origin == nil || t.reader.Cost != nil {
+		return nil
+	}
+	key := memoKey{id: t.reader.ID, path: p, shape: true}
+	return &draft{&t.store.memos, key, t.origin.number, int64(t.store.opts.ChunkBytes / 2)}
 }
 
 // text returns what a read shows in a view, nil if that is not known. Nobody may

@@ -43,6 +43,7 @@ type Printer struct {
 	buf   []byte
 	w     io.Writer
 	draft *draft // nil if buf is not the whole text
+	shape *draft // of the bracket that the text begins with, see isArray
 }
 
 // A Text is one that is printed once, and must be closed.
@@ -93,7 +94,7 @@ func (t Tree) printer(p tree.Path, printer *Printer) (*Printer, error) {
 	}
 	printer.rows = rows
 	printer.prefix = len(l.Key)
-	printer.draft = t.newDraft(&k)
+	printer.draft, printer.shape = t.newDraft(&k), t.newShape(p)
 	return printer, nil
 }
 
@@ -331,43 +332,27 @@ func (p *Printer) mention(end int) error {
 	return p.separate()
 }
 
-// isArray decides whether the split node prints as an array. The iterator is at
-// the node's first child. Only a node that begins with an index and ends with
-// one, and not too far behind it, has its children counted.
+// isArray decides whether the split node prints as an array. The iterator is at the
+// node's first child. Of the node that was asked for the answer is remembered if it
+// took long: it is needed before the first byte.
 func (p *Printer) isArray(prefix int) (bool, error) {
-	key := p.rows.Key()
-	first, ok := layout.ChildIndex(key, prefix)
-	if p.form == tree.Export || !ok {
+	if p.form == tree.Export {
 		return false, nil
 	}
-	rows, err := p.rows.Copy()
-	if err != nil {
-		return false, err
+	if prefix != p.prefix || p.shape == nil {
+		array, _, err := p.rows.IsArray(prefix, p.waiter, p.between)
+		return array, err
 	}
-	defer func() { _ = rows.Close() }()
-	node := key[:prefix:prefix]
-	if !rows.SeekLT(layout.SubtreeEnd(nil, node)) {
-		return false, errors.Join(rows.Error(), fmt.Errorf("%w: node %x has lost its rows", damage.ErrMalformedRow, node))
+	if known := p.shape.memos.text(&p.shape.key, p.shape.view); known != nil {
+		return known[0] == '[', nil
 	}
-	last, ok := layout.ChildIndex(rows.Key(), prefix)
-	if !ok || !tree.ArrayRule(int64(last), int64(last)-int64(first)+1) {
-		return false, nil
-	}
-	count := int64(0)
-	rows.SeekGE(key)
-	for rows.In(string(node)) {
-		if err := p.waiter.Pace(int(count), p.between); err != nil {
-			return false, err
+	array, children, err := p.rows.IsArray(prefix, p.waiter, p.between)
+	if err == nil && children > p.shape.least {
+		text := "{"
+		if array {
+			text = "["
 		}
-		if _, ok := layout.ChildIndex(rows.Key(), prefix); !ok {
-			return false, nil
-		}
-		end, err := layout.ChildEnd(rows.Key(), prefix)
-		if err != nil {
-			return false, err
-		}
-		count++
-		rows.SkipChild(end)
+		p.shape.keep([]byte(text))
 	}
-	return tree.ArrayRule(int64(last), count), rows.Error()
+	return array, err
 }

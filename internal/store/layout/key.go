@@ -346,14 +346,25 @@ func ChildEnd(key []byte, prefix int) (int, error) {
 
 // ChildIndex returns the array index that the key of the child is.
 func ChildIndex(key []byte, prefix int) (int32, bool) {
-	if key[prefix] > integerTag+4 { // most keys are text
+	b := key[prefix:]
+	if b[0] >= firstText { // as most keys do
 		return 0, false
 	}
-	name, _, err := CutComponent(key[prefix:])
-	if err != nil {
+	n := ComponentLen(b)
+	if n < 0 || b[0] <= integerTag {
 		return 0, false
 	}
-	return tree.ArrayIndex(name)
+	size, v := int(b[0]-integerTag), int32(0)
+	if n != 1+size { // it is not spelled as an index is
+		return 0, false
+	}
+	for _, c := range b[1:n] {
+		v = v<<8 | int32(c)
+	}
+	if v < 0 || integerSize(v) != size {
+		return 0, false
+	}
+	return v, true
 }
 
 // Belongs reports whether a row is at or below the node with a key.

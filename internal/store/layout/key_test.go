@@ -280,6 +280,10 @@ func checkRoundTrip(t *testing.T, p tree.Path) {
 			t.Errorf("componentLen(% x) = %d, want %d", encoded, got, want)
 			return
 		}
+		index, ok := ChildIndex(encoded, 0)
+		if want, is := tree.ArrayIndex(key); ok != is || index != want && is {
+			t.Errorf("ChildIndex(% x) of %s = %d, %v; want %d, %v", encoded, short(key), index, ok, want, is)
+		}
 		encoded = encoded[ComponentLen(encoded):]
 	}
 }
