@@ -69,14 +69,7 @@ func (a *reply) fail(err error) {
 		status = a.dialect.denied
 	}
 	if status >= http.StatusInternalServerError && !isGone(a.r, err) {
-		level := slog.LevelWarn // of overload
-		switch status {
-		case http.StatusInternalServerError:
-			level = slog.LevelError
-		case http.StatusInsufficientStorage:
-			level = slog.LevelDebug // the store has said it, and a log takes space, too
-		}
-		a.logger.Log(a.r.Context(), level, "request failed", "request", a.w.Header().Get(exchange.IDHeader), "method", a.r.Method, "path", a.asked.path().String(), "status", status, "error", err)
+		a.logFailure(status, err)
 	}
 	header := a.w.Header()
 	if status == http.StatusServiceUnavailable || status == http.StatusInsufficientStorage {
@@ -92,6 +85,25 @@ func (a *reply) fail(err error) {
 	a.usage.release() // what was read, or was to be shown
 	exchange.Fail(a.w, status, text)
 	a.settle()
+}
+
+// logFailure tells the log of a failure of the server. Overload is told now and then,
+// with how many requests it refused: one client can bring it about as often as it likes.
+func (a *reply) logFailure(status int, err error) {
+	level, refused := slog.LevelWarn, 1
+	switch status {
+	case http.StatusInternalServerError:
+		level = slog.LevelError
+	case http.StatusInsufficientStorage:
+		level = slog.LevelDebug // the store has said it, and a log takes space, too
+	case http.StatusServiceUnavailable:
+		var tell bool
+		if refused, tell = a.overload.Count(a.now()); !tell {
+			return
+		}
+	}
+	a.logger.Log(a.r.Context(), level, "request failed", "request", a.w.Header().Get(exchange.IDHeader), "method", a.r.Method,
+		"path", a.asked.path().String(), "status", status, "error", err, "times", refused)
 }
 
 // answer returns the status and the text for an error.

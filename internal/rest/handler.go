@@ -95,6 +95,7 @@ type Handler struct {
 	answers *budget  // to reads
 
 	longReads *turns
+	overload  exchange.Seldom
 }
 
 // New returns a handler.
@@ -142,7 +143,7 @@ func (h *Handler) newCall(w http.ResponseWriter, r *http.Request) *call {
 		r: r, control: *http.NewResponseController(w), now: h.opts.Now, most: h.opts.MaxBody, usage: &c.usage, judge: c,
 	}
 	c.reply = reply{
-		w: w, r: r, now: h.opts.Now, logger: h.opts.Logger, asked: &c.question, dialect: h.dialect, usage: &c.usage, body: &c.body,
+		w: w, r: r, now: h.opts.Now, logger: h.opts.Logger, overload: &h.overload, asked: &c.question, dialect: h.dialect, usage: &c.usage, body: &c.body,
 	}
 	return c
 }

@@ -26,14 +26,16 @@ const (
 // A reply is the answer to one request. It is given once: as content, or as an
 // error.
 type reply struct {
-	w       http.ResponseWriter
-	r       *http.Request
-	now     func() time.Time
-	logger  *slog.Logger
-	asked   *question // as far as it was read
-	dialect *dialect
-	usage   *usage
-	body    *body // of the request, which may be on its way
+	w      http.ResponseWriter
+	r      *http.Request
+	now    func() time.Time
+	logger *slog.Logger
+	// overload counts refusals for lack of room.
+	overload *exchange.Seldom
+	asked    *question // as far as it was read
+	dialect  *dialect
+	usage    *usage
+	body     *body // of the request, which may be on its way
 }
 
 // respond sends content as the parameters ask for it.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/clientaddr"
+	"github.com/livetree/livetree/internal/exchange"
 )
 
 // connections bounds how many connections are open at a time, on all ports
@@ -29,7 +30,7 @@ type connections struct {
 	// For the operator: how many were refused because all were in use, or because
 	// their address had its share, and how many were closed for others.
 	full, overShare, shed             atomic.Uint64
-	warnFull, warnOverShare, warnShed seldom
+	warnFull, warnOverShare, warnShed exchange.Seldom
 }
 
 func newConnections(limits servingLimits, proxies clientaddr.Proxies, logger *slog.Logger) *connections {
@@ -78,13 +79,13 @@ func (c *connections) refuse(conn net.Conn, verdict verdict, network netip.Addr)
 	defer conn.Close()
 	if verdict == refusedFull {
 		c.full.Add(1)
-		if n, ok := c.warnFull.count(time.Now()); ok {
+		if n, ok := c.warnFull.Count(time.Now()); ok {
 			c.logger.Warn("connections are refused: as many as may be are open; see --max-connections", "open", c.room.most, "refused", n)
 		}
 		return
 	}
 	c.overShare.Add(1)
-	if n, ok := c.warnOverShare.count(time.Now()); ok {
+	if n, ok := c.warnOverShare.Count(time.Now()); ok {
 		c.logger.Warn("connections are refused: their address has its share, and more than half of all are in use; if it is a proxy's, name it by --trusted-proxy; else see --max-connections-per-address",
 			"from", network, "share", c.room.share, "refused", n)
 	}
@@ -95,7 +96,7 @@ func (c *connections) refuse(conn net.Conn, verdict verdict, network netip.Addr)
 func (c *connections) close(shed *seat) {
 	defer shed.conn.Close()
 	c.shed.Add(1)
-	if n, ok := c.warnShed.count(time.Now()); ok {
+	if n, ok := c.warnShed.Count(time.Now()); ok {
 		c.logger.Warn("idle connections are closed to let other addresses in: as many as may be are open, and theirs has more than its share; if it is a proxy's, name it by --trusted-proxy; else see --max-connections",
 			"from", c.networkOf(shed.conn), "share", c.room.share, "closed", n)
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/livetree/livetree/internal/exchange"
 )
 
 const (
@@ -36,7 +38,7 @@ type resets struct {
 	logger *slog.Logger
 	now    func() time.Time
 	cuts   atomic.Uint64 // for the operator
-	warn   seldom
+	warn   exchange.Seldom
 }
 
 // takenBackKey is where the context of a request has the *takenBack of its connection.
@@ -85,7 +87,7 @@ func (r *resets) count(request *http.Request, began time.Time) {
 	// Not by TLS, whose goodbye the client could hold up.
 	defer connection.conn.Close()
 	r.cuts.Add(1)
-	if n, ok := r.warn.count(now); ok {
+	if n, ok := r.warn.Count(now); ok {
 		r.logger.Warn("connections are cut: their clients take requests back as fast as they send them", "from", request.RemoteAddr, "cut", n)
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package exchange
 
 import (
 	"sync"
@@ -8,17 +8,17 @@ import (
 // warnEvery is how often the log tells of what many clients can bring about.
 const warnEvery = 10 * time.Second
 
-// seldom counts what the log shall tell of, but not each time. The zero value is
+// Seldom counts what the log shall tell of, but not each time. The zero value is
 // ready for use.
-type seldom struct {
+type Seldom struct {
 	mu   sync.Mutex
 	told time.Time
 	n    int // since then
 }
 
-// count counts one, and returns how many there were since the log was told; false if
+// Count counts one, and returns how many there were since the log was told; false if
 // that was a moment ago.
-func (s *seldom) count(now time.Time) (n int, tell bool) {
+func (s *Seldom) Count(now time.Time) (n int, tell bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.n++
