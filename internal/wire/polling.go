@@ -36,6 +36,7 @@ func (f *Front) servePoll(w http.ResponseWriter, r *http.Request) {
 
 // beginPolling puts a session on a line.
 func (f *Front) beginPolling(r *http.Request, line *poll.Line, db *engine.Database, former string) error {
+	f.endOld(db, former) // first, because its place may be the one that is free
 	s := f.newSocket(f.newSession(db, r.Header, networkOf(r)))
 	if err := f.opts.Clients.Admit(&s.client, outbox.Socket, s); err != nil {
 		s.session.release()
@@ -43,7 +44,6 @@ func (f *Front) beginPolling(r *http.Request, line *poll.Line, db *engine.Databa
 	}
 	s.line, s.takers = line, make(chan *socket)
 	s.reader = polled{line}
-	f.endOld(db, former)
 	s.session.begin(s, hostOf(r))
 	s.client.Go(s.read)
 	s.client.Go(s.letTakeOver)

@@ -273,6 +273,16 @@ func TestSocketComesBack(t *testing.T) {
 	ask(t, c, "q", `{"p":"/a","h":""}`)
 }
 
+// TestSocketComesBackToAFullServer: the place of its old session is free for it.
+func TestSocketComesBackToAFullServer(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(_ *wire.Options, o *outbox.Options) { o.MaxSockets = 1 })
+	_, id := s.dial("")
+	_, id = s.dial("/.ws?v=5&ls=" + id)
+	_, id = s.poll("&ls=" + id)
+	s.dial("/.ws?v=5&ls=" + id)
+}
+
 func TestSocketDrain(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
