@@ -54,7 +54,7 @@ func (f *Front) beginPolling(r *http.Request, line *poll.Line, db *engine.Databa
 // polled are the messages that come by a line.
 type polled struct{ *poll.Line }
 
-// Partial implements messages: the line bounds what it holds by itself.
+// Partial implements messages: the line bounds by itself what it holds, and for how long.
 func (polled) Partial() int { return 0 }
 
 // Close implements messages. The line is ended by the side that sends, which may have

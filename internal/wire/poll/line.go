@@ -37,6 +37,7 @@ type Line struct {
 	// more for the poll that is being filled.
 	arrived, roomAgain, more chan struct{}
 	timer                    *time.Timer // until the client counts as gone
+	slow                     *time.Timer // until the rest of a message must be here
 
 	mu      sync.Mutex
 	up      up
@@ -52,13 +53,15 @@ type Line struct {
 	takeOver takeOver
 }
 
-func newLine(lines *Lines, database string) *Line {
+func newLine(lines *Lines, database string, budget frame.Budget) *Line {
 	l := &Line{
 		lines: lines, id: newSecret(), password: newSecret(), database: database,
 		done: make(chan struct{}), arrived: make(chan struct{}, 1), roomAgain: make(chan struct{}, 1), more: make(chan struct{}, 1),
 		takeOver: newTakeOver(),
 	}
-	l.up.budget = lines.opts.Budget
+	l.up.budget = budget
+	l.slow = time.AfterFunc(partTime, l.tooSlow)
+	l.slow.Stop()
 	l.timer = time.AfterFunc(goneAfter, l.silent)
 	return l
 }
@@ -81,9 +84,12 @@ func (l *Line) take(segments []segment) {
 		if l.err != nil {
 			return
 		}
+		whole := l.up.whole
 		if err := l.up.add(s); err != nil {
 			l.finish(err)
+			return
 		}
+		l.await(whole != l.up.whole)
 	}
 	signal(l.arrived)
 }
@@ -251,6 +257,7 @@ func (l *Line) finish(err error) {
 	l.err = err
 	l.said = true
 	l.up.drop()
+	l.slow.Stop()
 	close(l.done)
 	l.nudge()
 }

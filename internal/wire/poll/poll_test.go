@@ -58,7 +58,7 @@ func newSite(t testing.TB) *site {
 	b := &budget{}
 	return &site{
 		t: t, budget: b, opened: make(chan *poll.Line, 10),
-		lines: poll.New(poll.Options{Patience: clients.Patience, Budget: b}),
+		lines: poll.New(poll.Options{Patience: clients.Patience, Budget: func(*http.Request) frame.Budget { return b }}),
 	}
 }
 
