@@ -38,6 +38,7 @@ func (f *Front) servePoll(w http.ResponseWriter, r *http.Request) {
 func (f *Front) beginPolling(r *http.Request, line *poll.Line, db *engine.Database, former string) error {
 	f.endOld(db, former) // first, because its place may be the one that is free
 	s := f.newSocket(f.newSession(db, r.Header, networkOf(r)))
+	s.client.Network = networkOf(r)
 	if err := f.opts.Clients.Admit(&s.client, outbox.Socket, s); err != nil {
 		s.session.release()
 		return err

@@ -39,6 +39,7 @@ func (f *Front) serveSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	f.endOld(db, query.Get("ls")) // first, because its place may be the one that is free
 	s := f.newSocket(f.newSession(db, r.Header, networkOf(r)))
+	s.client.Network = networkOf(r)
 	if err := f.opts.Clients.Admit(&s.client, outbox.Socket, s); err != nil {
 		s.session.release()
 		refuse(w, err)

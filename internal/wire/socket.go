@@ -61,7 +61,12 @@ func (f *Front) newSocket(s *session) *socket {
 func (s *socket) wake() { s.client.Wake() }
 
 // meet implements transport.
-func (s *socket) meet() { s.client.Meet() }
+func (s *socket) meet() {
+	s.client.Meet()
+	if s.line != nil {
+		s.line.Meet()
+	}
+}
 
 // close implements transport.
 func (s *socket) close(code int, reason outbox.Reason, text string) {

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -231,6 +232,43 @@ func TestSocketsAreBounded(t *testing.T) {
 	ask(t, a, "q", `{"p":"/a","h":""}`)
 	if got := tries(); got != 0 {
 		t.Fatalf("a stranger after another was met is answered %d", got)
+	}
+}
+
+// TestStrangersGiveWay: who has neither logged in nor was granted anything makes room for
+// others.
+func TestStrangersGiveWay(t *testing.T) {
+	t.Parallel()
+	var later atomic.Int64
+	s := serve(t, func(_ *wire.Options, o *outbox.Options) {
+		o.MaxSockets = 16 // 4 are strangers
+		o.Now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	})
+	var known []*wiretest.Client
+	for action, body := range map[string]string{
+		"q": `{"p":"/a","h":""}`, "g": `{"p":"/a","q":{}}`, "p": `{"p":"/a","d":1}`, "m": `{"p":"/a","d":{"b":1}}`,
+	} {
+		c, _ := s.dial("")
+		ask(t, c, action, body)
+		known = append(known, c)
+	}
+	stranger, _ := s.dial("")
+	ask(t, stranger, "s", `{"c":{}}`)
+	ask(t, stranger, "unauth", `{}`)
+	poller, _ := s.poll("")
+	for range 2 {
+		s.dial("")
+	}
+	later.Store(int64(10 * time.Second))
+	s.dial("")
+	stranger.ExpectClose(1008)
+	s.dial("")
+	poller.Expect("")
+	for _, c := range known {
+		ask(t, c, "s", `{"c":{}}`)
+	}
+	if n := s.clients.Stats(outbox.Socket).Closed["crowded"]; n != 2 {
+		t.Errorf("%d had to go, want 2", n)
 	}
 }
 

@@ -18,6 +18,8 @@ const (
 	goneAfter = 60 * time.Second
 	// held is how long a poll is held.
 	held = 20 * time.Second
+	// strangerGoneAfter is goneAfter for a client that anybody can be.
+	strangerGoneAfter = 10 * time.Second
 	// blocked is how long a Send waits for a client to take what there is for it.
 	blocked = 10 * time.Second
 )
@@ -46,6 +48,7 @@ type Line struct {
 	waiting *waiting // the one that is held
 	filling bool     // a poll is being filled
 	said    bool     // nothing more goes into down
+	met     bool     // the client is no stranger
 	broken  bool     // an answer was not completed, or what was in down is lost
 	sending bool     // Send is at work
 	err     error    // why it is done
@@ -62,7 +65,7 @@ func newLine(lines *Lines, database string, budget frame.Budget) *Line {
 	l.up.budget = budget
 	l.slow = time.AfterFunc(partTime, l.tooSlow)
 	l.slow.Stop()
-	l.timer = time.AfterFunc(goneAfter, l.silent)
+	l.timer = time.AfterFunc(strangerGoneAfter, l.silent)
 	return l
 }
 
@@ -190,6 +193,19 @@ func (l *Line) room() (Socket, error) {
 		case <-timeout:
 			return nil, os.ErrDeadlineExceeded
 		}
+	}
+}
+
+// Meet says that the client is no stranger. From then on it may be longer without a poll.
+func (l *Line) Meet() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.met {
+		return
+	}
+	l.met = true
+	if l.polls == 0 && l.err == nil {
+		l.timer.Reset(goneAfter)
 	}
 }
 
