@@ -167,7 +167,7 @@ func (s *serveSettings) declareLimits(flags *pflag.FlagSet) {
 	flags.Var((*cli.Count)(&c.MaxConnections), "max-connections", "the `number` of connections at a time; more are cut")
 	flags.Var((*share)(&c.MaxConnectionsPerAddress), "max-connections-per-address", "the `number` of connections that one address gets when more than half of --max-connections are open; more are cut, and idle ones above it are closed when others need their place; 0 for an eighth of --max-connections, and as many as --max-connections for no such limit")
 	flags.Var((*cli.Count)(&c.MaxStreams), "max-streams", "the `number` of streams at a time")
-	flags.Var((*cli.Count)(&c.MaxClients), "max-clients", "the `number` of clients of the SDKs that are connected at a time; a quarter of it for those that have neither logged in nor listen to anything")
+	flags.Var((*cli.Count)(&c.MaxClients), "max-clients", "the `number` of clients of the SDKs that are connected at a time; a quarter of it for those that have neither logged in nor were allowed anything")
 	flags.Var((*duration)(&c.KeepAlive), "keep-alive", "the `time` between two keep-alive events of a stream")
 	flags.Var((*rateLimit)(&c.RateLimit), "rate-limit", "the `rate` of requests for each credential, or address without one, such as 100/s, with a burst 100/s,500; more are answered 429")
 	flags.Var((*duration)(&c.HeadTimeout), "head-timeout", "the `time` in which the headers of a request must arrive")

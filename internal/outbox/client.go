@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"net/netip"
 	"sync/atomic"
 )
 
@@ -11,6 +12,10 @@ import (
 // for it, Begin or Serve have it told things, and Abandon gives the room back if
 // neither can be called.
 type Client struct {
+	// Network is where a socket comes from, by which strangers share their places. It is set
+	// before Admit.
+	Network netip.Addr
+
 	clients *Clients
 	teller  Teller
 	way     Way
@@ -18,9 +23,9 @@ type Client struct {
 	own chan struct{}
 
 	kind     Kind
-	begun    bool // something was sent
-	stranger bool // guarded by clients.mu
-	slot     int  // of the keep-alive
+	begun    bool           // something was sent
+	stranger *strangerPlace // nil if it is none; guarded by clients.mu
+	slot     int            // of the keep-alive
 	state    atomic.Int32
 	beat     atomic.Bool // a keep-alive is due
 	// ending is set when the client is to end, to the reason.

@@ -25,7 +25,7 @@ var plural = [kinds]string{Stream: "streams", Socket: "sockets"}
 // Options configure Clients.
 type Options struct {
 	// MaxStreams and MaxSockets are how many clients of a kind there may be at a time.
-	// A quarter of the sockets may be of strangers.
+	// A quarter of the sockets may be of strangers, an eighth of that of one network.
 	MaxStreams int
 	MaxSockets int
 	// KeepAlive is how often every client is sent a keep-alive, or is looked after.
@@ -46,9 +46,6 @@ const (
 	DefaultBlocked    = 10 * time.Second
 	DefaultSpread     = 3 * time.Second
 )
-
-// strangerPart is the part of the sockets that may be of strangers: one in so many.
-const strangerPart = 4
 
 // setDefaults fills in what is not said.
 func (o *Options) setDefaults() {
@@ -86,8 +83,10 @@ type Clients struct {
 	now    int // the slot of the next tick
 	count  int // of all kinds
 	counts [kinds]count
-	shut   bool
-	empty  chan struct{} // closed when shut and the last one is gone
+	// strangers are among the sockets.
+	strangers strangers
+	shut      bool
+	empty     chan struct{} // closed when shut and the last one is gone
 
 	stop chan struct{}
 	loop sync.WaitGroup
@@ -97,9 +96,8 @@ type Clients struct {
 
 // A count is of the clients of one kind.
 type count struct {
-	most, mostStrangers int
-	open, strangers     int
-	closed              map[Reason]int64 // how many have ended
+	most, open int
+	closed     map[Reason]int64 // how many have ended
 }
 
 // told counts what the clients of one kind were told.
@@ -123,8 +121,8 @@ func New(opts Options) *Clients {
 		c.slots[i] = make(map[*Client]struct{})
 	}
 	c.counts[Stream] = count{most: opts.MaxStreams, closed: make(map[Reason]int64)}
-	c.counts[Socket] = count{
-		most: opts.MaxSockets, mostStrangers: max(1, opts.MaxSockets/strangerPart), closed: make(map[Reason]int64)}
+	c.counts[Socket] = count{most: opts.MaxSockets, closed: make(map[Reason]int64)}
+	c.strangers = newStrangers(opts.MaxSockets)
 	c.loop.Go(c.beat)
 	return c
 }
@@ -163,47 +161,64 @@ func (c *Client) CountEvent(millis int64) {
 	}
 }
 
-// Admit makes room for a client, or refuses it. A socket is a stranger's until Meet
-// is called.
+// Admit makes room for a client, or refuses it. A socket is a stranger's until Meet is
+// called. For it another stranger may have to end.
 func (c *Clients) Admit(one *Client, kind Kind, teller Teller) error {
+	victim, err := c.admit(one, kind, teller)
+	if victim != nil {
+		victim.End(Crowded)
+	}
+	return err
+}
+
+// admit is Admit without ending the stranger that has to go, which it returns.
+func (c *Clients) admit(one *Client, kind Kind, teller Teller) (victim *Client, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n, stranger := &c.counts[kind], kind == Socket
+	n := &c.counts[kind]
 	switch {
 	case c.shut:
-		return fault.New(fault.Unavailable, "the server is stopping")
+		return nil, errStopping
 	case n.open >= n.most:
-		return fault.New(fault.Unavailable, "there are %d %s, which is as many as the server is allowed to have: try again later",
+		return nil, fault.New(fault.Unavailable, "there are %d %s, which is as many as the server is allowed to have: try again later",
 			n.open, plural[kind])
-	case stranger && n.strangers >= n.mostStrangers:
-		return fault.New(fault.Unavailable, "there are %d %s that have neither logged in nor listened, which is as many as the server is allowed to have: try again later",
-			n.strangers, plural[kind])
 	}
-	one.clients, one.kind, one.teller, one.stranger = c, kind, teller, stranger
+	one.clients, one.kind, one.teller = c, kind, teller
+	if kind == Socket {
+		if victim, err = c.meetStranger(one); err != nil {
+			return nil, err
+		}
+	}
 	one.slot = (c.now + len(c.slots) - 1) % len(c.slots)
 	c.slots[one.slot][one] = struct{}{}
 	c.count++
 	n.open++
-	if stranger {
-		n.strangers++
-	}
-	return nil
+	return victim, nil
 }
 
-// Meet says that the client is no stranger: it has logged in, or listens to something
-// that it may read.
+var errStopping = fault.New(fault.Unavailable, "the server is stopping")
+
+// meetStranger makes a place for one more stranger, and returns the one whose place it was.
+// That one ends soon, and counts as a socket until then. The lock is held.
+func (c *Clients) meetStranger(one *Client) (victim *Client, err error) {
+	now := c.opts.Now()
+	victim, ok := c.strangers.giveWay(one.Network, now)
+	if !ok {
+		return nil, fault.New(fault.Unavailable, "there are too many sockets that have neither logged in nor were allowed anything: try again later")
+	}
+	if victim != nil {
+		c.strangers.remove(victim)
+	}
+	c.strangers.add(one, now)
+	return victim, nil
+}
+
+// Meet says that the client is no stranger: it has logged in, or was granted something by
+// the rules.
 func (c *Client) Meet() {
 	c.clients.mu.Lock()
 	defer c.clients.mu.Unlock()
-	c.forgetStranger()
-}
-
-// forgetStranger counts the client as no stranger. The lock is held.
-func (c *Client) forgetStranger() {
-	if c.stranger {
-		c.stranger = false
-		c.clients.counts[c.kind].strangers--
-	}
+	c.clients.strangers.remove(c)
 }
 
 // remove takes a client out that has ended for a reason; GoesOn if it never began.
@@ -212,7 +227,7 @@ func (c *Clients) remove(one *Client, reason Reason) {
 	defer c.mu.Unlock()
 	delete(c.slots[one.slot], one)
 	n := &c.counts[one.kind]
-	one.forgetStranger()
+	c.strangers.remove(one)
 	c.count--
 	n.open--
 	if reason != GoesOn {

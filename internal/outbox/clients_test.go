@@ -31,7 +31,7 @@ func TestKindsAreBoundedApart(t *testing.T) {
 			sockets = append(sockets, newFake(t).join(c, Socket))
 		}
 		if len(sockets) < 8 {
-			refused(Socket, "there are 2 sockets that have neither")
+			refused(Socket, "too many sockets that have neither")
 		}
 		for _, f := range sockets {
 			f.client.Meet() // more often than once, too
@@ -43,8 +43,8 @@ func TestKindsAreBoundedApart(t *testing.T) {
 	}
 	c.Close(t.Context())
 	refused(Socket, "stopping")
-	if c.counts[Socket].strangers != 0 || c.count != 0 {
-		t.Errorf("in the end there are %d strangers and %d clients", c.counts[Socket].strangers, c.count)
+	if c.strangers.all.Len() != 0 || c.count != 0 {
+		t.Errorf("in the end there are %d strangers and %d clients", c.strangers.all.Len(), c.count)
 	}
 }
 

@@ -12,7 +12,9 @@
 // The types to know, in the order in which a front meets them:
 //
 //   - Clients are all clients of a server, of every Kind. Admit gives one a place, or
-//     refuses it because there are too many of its kind.
+//     refuses it because there are too many of its kind. Sockets that have neither logged
+//     in nor were granted anything are strangers: they have fewer places, shared between
+//     networks, and may have to end for others.
 //   - A Client is one of them, a field in whatever the front keeps for it.
 //   - A Teller is that front: Tell sends what is ready, Release lets go of the rest.
 //   - A Way is how bytes reach the client. Conn is that of a connection which was taken
@@ -60,6 +62,7 @@
 //   - Slots for keep-alives: with the seconds between two of them, up to an hour. Their
 //     maps stay as large as they once were, and so do two lists of the clients that a
 //     tick looks after.
+//   - The time of Admit: with nothing.
 //   - The reasons that are counted: with the constants in reason.go.
 //
 // The package knows no protocol, no database and no identity.

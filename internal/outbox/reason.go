@@ -15,6 +15,7 @@ const (
 	Behind    Reason = "behind"
 	Damaged   Reason = "damaged"
 	Draining  Reason = "draining"
+	Crowded   Reason = "crowded" // a stranger whose place another one needs
 )
 
 // Why returns the reason for a client to end that lies in what Send returned.

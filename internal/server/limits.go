@@ -37,7 +37,7 @@ type Limits struct {
 	MaxStreams int
 	KeepAlive  time.Duration
 	// MaxClients is how many clients of the SDKs are connected at a time; a quarter of
-	// them may be such as have neither logged in nor listen to anything.
+	// them may be such as have neither logged in nor were allowed anything.
 	MaxClients int
 	// RateLimit is what each client may ask for; by default it is off.
 	RateLimit RateLimit

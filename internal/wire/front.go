@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -60,8 +59,10 @@ func New(opts Options) *Front {
 	m := newMemory(opts.MaxMessages)
 	f := &Front{
 		opts: opts, sessions: map[string]*session{}, memory: m,
-		// All who poll have one share: their requests may come from many addresses.
-		lines: poll.New(poll.Options{Patience: opts.Clients.Patience, Budget: m.of(netip.Addr{})}),
+		lines: poll.New(poll.Options{
+			Patience: opts.Clients.Patience,
+			Budget:   func(r *http.Request) frame.Budget { return m.of(networkOf(r)) },
+		}),
 	}
 	f.listens.Max = maxListens
 	return f

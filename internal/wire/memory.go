@@ -9,8 +9,8 @@ import (
 )
 
 // A memory bounds what the messages of all clients take: those that are being read, and
-// the writes in them that are not answered. An address gets a quarter of it, so that
-// nobody takes all.
+// the writes in them that are not answered. The network of an address gets a quarter of it,
+// so that no client takes all.
 type memory struct {
 	limit, share int64
 

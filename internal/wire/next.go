@@ -137,7 +137,8 @@ func (s *session) reply(a *audience.Answer) saying {
 	if err != nil {
 		return s.refuse(a, err)
 	}
-	if was.action == message.Listen || was.action == message.Login {
+	if !s.met && grants(was.action) {
+		s.met = true
 		s.way().meet()
 	}
 	switch note := a.Note.(type) {
@@ -156,6 +157,16 @@ func (s *session) reply(a *audience.Answer) saying {
 		return saying{text: message.AppendOK(nil, a.ID, message.Listened)}
 	}
 	return s.afterTrace(a.Commit.Trace, message.AppendOK(nil, a.ID, message.NoData))
+}
+
+// grants reports whether a client that was not refused this is no stranger: it has logged
+// in, or the rules let it read or write something.
+func grants(a message.Action) bool {
+	switch a {
+	case message.Login, message.Listen, message.Get, message.Put, message.Merge:
+		return true
+	}
+	return false
 }
 
 // refuse returns what a failure is to the client.

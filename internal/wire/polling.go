@@ -36,14 +36,15 @@ func (f *Front) servePoll(w http.ResponseWriter, r *http.Request) {
 
 // beginPolling puts a session on a line.
 func (f *Front) beginPolling(r *http.Request, line *poll.Line, db *engine.Database, former string) error {
+	f.endOld(db, former) // first, because its place may be the one that is free
 	s := f.newSocket(f.newSession(db, r.Header, networkOf(r)))
+	s.client.Network = networkOf(r)
 	if err := f.opts.Clients.Admit(&s.client, outbox.Socket, s); err != nil {
 		s.session.release()
 		return err
 	}
 	s.line, s.takers = line, make(chan *socket)
 	s.reader = polled{line}
-	f.endOld(db, former)
 	s.session.begin(s, hostOf(r))
 	s.client.Go(s.read)
 	s.client.Go(s.letTakeOver)
@@ -54,7 +55,7 @@ func (f *Front) beginPolling(r *http.Request, line *poll.Line, db *engine.Databa
 // polled are the messages that come by a line.
 type polled struct{ *poll.Line }
 
-// Partial implements messages: the line bounds what it holds by itself.
+// Partial implements messages: the line bounds by itself what it holds, and for how long.
 func (polled) Partial() int { return 0 }
 
 // Close implements messages. The line is ended by the side that sends, which may have

@@ -1,8 +1,11 @@
 package wire_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -152,6 +155,61 @@ func TestPollingIsRefused(t *testing.T) {
 	}
 	if answer.Body.Close(); answer.StatusCode != 503 || answer.Header.Get("Retry-After") == "" {
 		t.Errorf("one too many is answered with %d, %v", answer.StatusCode, answer.Header)
+	}
+}
+
+// A recorder is where a handler writes to without a network.
+type recorder struct{ *httptest.ResponseRecorder }
+
+func (recorder) SetWriteDeadline(time.Time) error { return nil }
+
+// pollFrom asks for /.lp from an address, and does not wait if the poll is held.
+func (s *server) pollFrom(addr, parameters string) string {
+	ctx, cancel := context.WithCancel(s.t.Context())
+	if !strings.Contains(parameters, "start=") {
+		cancel()
+	}
+	defer cancel()
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/.lp?ns=default"+parameters, nil)
+	r.RemoteAddr = addr + ":1000"
+	w := recorder{httptest.NewRecorder()}
+	s.front.Handler(nil).ServeHTTP(w, r)
+	return w.Body.String()
+}
+
+// startFrom begins a line from an address, and returns the parameters of its polls.
+func (s *server) startFrom(addr string) string {
+	s.t.Helper()
+	script := s.pollFrom(addr, "&start=t&cb=1")
+	found := regexp.MustCompile(`'start','(\w+)','(\w+)'`).FindStringSubmatch(script)
+	if found == nil {
+		s.t.Fatalf("the start from %s is answered with %q", addr, script)
+	}
+	return "&id=" + found[1] + "&pw=" + found[2]
+}
+
+// TestPollersShareByNetwork: who polls takes no memory from those of other networks.
+func TestPollersShareByNetwork(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	piece := "&ts0=100&d0=" + strings.Repeat("e30x", 1<<18) // 1 MiB of a message that does not end
+	fill := func(line, addr string) (ended bool) {
+		for i := range 20 {
+			if strings.Contains(s.pollFrom(addr, fmt.Sprintf("%s&seg0=%d%s", line, i, piece)), "close") {
+				return true
+			}
+		}
+		return false
+	}
+	first, second, other := s.startFrom("2001:db8::1"), s.startFrom("2001:db8::2"), s.startFrom("192.0.2.1")
+	if fill(first, "2001:db8::1") {
+		t.Error("a message of 20 MiB is too much for a network")
+	}
+	if !fill(second, "192.0.2.1") { // the network is that in which the line began
+		t.Error("two messages of 20 MiB are not too much for a network")
+	}
+	if fill(other, "2001:db8::1") {
+		t.Error("a network is refused what another one has taken")
 	}
 }
 

@@ -37,7 +37,9 @@ func (f *Front) serveSocket(w http.ResponseWriter, r *http.Request) {
 		f.serveTaker(w, r, db, id)
 		return
 	}
+	f.endOld(db, query.Get("ls")) // first, because its place may be the one that is free
 	s := f.newSocket(f.newSession(db, r.Header, networkOf(r)))
+	s.client.Network = networkOf(r)
 	if err := f.opts.Clients.Admit(&s.client, outbox.Socket, s); err != nil {
 		s.session.release()
 		refuse(w, err)
@@ -48,7 +50,6 @@ func (f *Front) serveSocket(w http.ResponseWriter, r *http.Request) {
 		s.session.release()
 		return
 	}
-	f.endOld(db, query.Get("ls"))
 	s.session.begin(s, hostOf(r))
 	s.client.Go(s.read)
 	s.client.Begin(f.opts.Clients.NewConn(s.conn, outbox.ConnOptions{Heard: true}))

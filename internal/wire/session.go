@@ -18,7 +18,7 @@ type transport interface {
 	wake()
 	// close ends the transport soon, and then releases the session. It must not block.
 	close(code int, reason outbox.Reason, text string)
-	// meet says that the client is no stranger any more.
+	// meet says, once, that the client is no stranger any more.
 	meet()
 }
 
@@ -52,6 +52,7 @@ type session struct {
 	pongs   int  // to be sent
 
 	queued []byte // a message that comes next; of next
+	met    bool   // the client is no stranger; of next
 }
 
 // An asked is a request that was not answered.

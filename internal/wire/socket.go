@@ -61,7 +61,12 @@ func (f *Front) newSocket(s *session) *socket {
 func (s *socket) wake() { s.client.Wake() }
 
 // meet implements transport.
-func (s *socket) meet() { s.client.Meet() }
+func (s *socket) meet() {
+	s.client.Meet()
+	if s.line != nil {
+		s.line.Meet()
+	}
+}
 
 // close implements transport.
 func (s *socket) close(code int, reason outbox.Reason, text string) {
@@ -129,16 +134,13 @@ func (s *socket) lost(err error) {
 		s.close(frame.CodeData, outbox.ByClient, err.Error())
 		return
 	}
-	if errors.Is(err, errSlowMessage) {
+	if errors.Is(err, frame.ErrSlow) {
 		s.close(frame.CodePolicy, outbox.Slow, err.Error())
 		return
 	}
 	s.client.End(outbox.ByClient)
 	s.client.Cut() // nobody is there to take what is being sent
 }
-
-// errSlowMessage is why a connection ends on which a message comes too slowly.
-var errSlowMessage = errors.New("a message came too slowly")
 
 // A listening is the connection as the reader of its messages sees it: with a deadline
 // while the client owes the rest of a message.
@@ -156,7 +158,7 @@ func (l listening) Read(p []byte) (int, error) {
 	n, err := l.conn.Read(p)
 	l.touch()
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
-		err = errSlowMessage
+		err = frame.ErrSlow
 	}
 	return n, err
 }

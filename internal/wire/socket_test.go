@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -234,6 +235,43 @@ func TestSocketsAreBounded(t *testing.T) {
 	}
 }
 
+// TestStrangersGiveWay: who has neither logged in nor was granted anything makes room for
+// others.
+func TestStrangersGiveWay(t *testing.T) {
+	t.Parallel()
+	var later atomic.Int64
+	s := serve(t, func(_ *wire.Options, o *outbox.Options) {
+		o.MaxSockets = 16 // 4 are strangers
+		o.Now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	})
+	var known []*wiretest.Client
+	for action, body := range map[string]string{
+		"q": `{"p":"/a","h":""}`, "g": `{"p":"/a","q":{}}`, "p": `{"p":"/a","d":1}`, "m": `{"p":"/a","d":{"b":1}}`,
+	} {
+		c, _ := s.dial("")
+		ask(t, c, action, body)
+		known = append(known, c)
+	}
+	stranger, _ := s.dial("")
+	ask(t, stranger, "s", `{"c":{}}`)
+	ask(t, stranger, "unauth", `{}`)
+	poller, _ := s.poll("")
+	for range 2 {
+		s.dial("")
+	}
+	later.Store(int64(10 * time.Second))
+	s.dial("")
+	stranger.ExpectClose(1008)
+	s.dial("")
+	poller.Expect("")
+	for _, c := range known {
+		ask(t, c, "s", `{"c":{}}`)
+	}
+	if n := s.clients.Stats(outbox.Socket).Closed["crowded"]; n != 2 {
+		t.Errorf("%d had to go, want 2", n)
+	}
+}
+
 func TestSocketEnds(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
@@ -271,6 +309,16 @@ func TestSocketComesBack(t *testing.T) {
 	}
 	old.ExpectClose(1000)
 	ask(t, c, "q", `{"p":"/a","h":""}`)
+}
+
+// TestSocketComesBackToAFullServer: the place of its old session is free for it.
+func TestSocketComesBackToAFullServer(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(_ *wire.Options, o *outbox.Options) { o.MaxSockets = 1 })
+	_, id := s.dial("")
+	_, id = s.dial("/.ws?v=5&ls=" + id)
+	_, id = s.poll("&ls=" + id)
+	s.dial("/.ws?v=5&ls=" + id)
 }
 
 func TestSocketDrain(t *testing.T) {

@@ -54,6 +54,8 @@ func (s *socket) ending() *ending {
 		return nil
 	case reason == outbox.Draining:
 		return &ending{code: frame.CodeAway, reason: reason, text: "the server stops"}
+	case reason == outbox.Crowded:
+		return &ending{code: frame.CodePolicy, reason: reason, text: "others need the place of a client that has not logged in"}
 	}
 	return &ending{reason: reason}
 }

@@ -1,6 +1,9 @@
 package frame
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // The codes with which a websocket is closed.
 const (
@@ -15,6 +18,9 @@ const (
 
 	codeNone = 1005 // stands for a close frame without a code; never sent
 )
+
+// ErrSlow is why a connection ends on which a message comes too slowly.
+var ErrSlow = errors.New("a message came too slowly")
 
 // An Error says why what a client sent cannot be read, and with which code its
 // connection is to be closed.

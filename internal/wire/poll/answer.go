@@ -76,8 +76,12 @@ func (l *Line) depart(p *waiting) {
 	defer l.mu.Unlock()
 	l.unhold(p)
 	l.polls--
-	if l.polls == 0 {
+	switch {
+	case l.polls > 0:
+	case l.met:
 		l.timer.Reset(goneAfter)
+	default:
+		l.timer.Reset(strangerGoneAfter)
 	}
 }
 

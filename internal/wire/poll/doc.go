@@ -24,5 +24,7 @@
 //     most and could send nothing if both were held.
 //   - What is kept for a client is bounded in both directions. A client that takes nothing
 //     for ten seconds, though there is something for it, is given up by its Send.
-//   - A client without a poll for 60 seconds has gone. Next then returns io.EOF.
+//   - A message that has begun to come ends the line if it does not come to its end in time.
+//   - A client without a poll for 60 seconds has gone, a stranger after 10. Next then returns
+//     io.EOF.
 package poll

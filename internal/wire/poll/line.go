@@ -18,6 +18,8 @@ const (
 	goneAfter = 60 * time.Second
 	// held is how long a poll is held.
 	held = 20 * time.Second
+	// strangerGoneAfter is goneAfter for a client that anybody can be.
+	strangerGoneAfter = 10 * time.Second
 	// blocked is how long a Send waits for a client to take what there is for it.
 	blocked = 10 * time.Second
 )
@@ -37,6 +39,7 @@ type Line struct {
 	// more for the poll that is being filled.
 	arrived, roomAgain, more chan struct{}
 	timer                    *time.Timer // until the client counts as gone
+	slow                     *time.Timer // until the rest of a message must be here
 
 	mu      sync.Mutex
 	up      up
@@ -45,6 +48,7 @@ type Line struct {
 	waiting *waiting // the one that is held
 	filling bool     // a poll is being filled
 	said    bool     // nothing more goes into down
+	met     bool     // the client is no stranger
 	broken  bool     // an answer was not completed, or what was in down is lost
 	sending bool     // Send is at work
 	err     error    // why it is done
@@ -52,14 +56,16 @@ type Line struct {
 	takeOver takeOver
 }
 
-func newLine(lines *Lines, database string) *Line {
+func newLine(lines *Lines, database string, budget frame.Budget) *Line {
 	l := &Line{
 		lines: lines, id: newSecret(), password: newSecret(), database: database,
 		done: make(chan struct{}), arrived: make(chan struct{}, 1), roomAgain: make(chan struct{}, 1), more: make(chan struct{}, 1),
 		takeOver: newTakeOver(),
 	}
-	l.up.budget = lines.opts.Budget
-	l.timer = time.AfterFunc(goneAfter, l.silent)
+	l.up.budget = budget
+	l.slow = time.AfterFunc(partTime, l.tooSlow)
+	l.slow.Stop()
+	l.timer = time.AfterFunc(strangerGoneAfter, l.silent)
 	return l
 }
 
@@ -81,9 +87,12 @@ func (l *Line) take(segments []segment) {
 		if l.err != nil {
 			return
 		}
+		whole := l.up.whole
 		if err := l.up.add(s); err != nil {
 			l.finish(err)
+			return
 		}
+		l.await(whole != l.up.whole)
 	}
 	signal(l.arrived)
 }
@@ -187,6 +196,19 @@ func (l *Line) room() (Socket, error) {
 	}
 }
 
+// Meet says that the client is no stranger. From then on it may be longer without a poll.
+func (l *Line) Meet() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.met {
+		return
+	}
+	l.met = true
+	if l.polls == 0 && l.err == nil {
+		l.timer.Reset(goneAfter)
+	}
+}
+
 // ByPoll reports whether the client is told by polls, and not by a websocket that has
 // taken over.
 func (l *Line) ByPoll() bool {
@@ -251,6 +273,7 @@ func (l *Line) finish(err error) {
 	l.err = err
 	l.said = true
 	l.up.drop()
+	l.slow.Stop()
 	close(l.done)
 	l.nudge()
 }

@@ -15,8 +15,9 @@ import (
 type Options struct {
 	// Patience returns how long the writes of an answer may wait for a client.
 	Patience func() outbox.Patience
-	// Budget bounds the memory for messages of all clients; nil for no bound.
-	Budget frame.Budget
+	// Budget returns what bounds the memory for the messages of a client that begins by a
+	// request; nil for no bound.
+	Budget func(*http.Request) frame.Budget
 }
 
 // Lines are all connections by long polling.
@@ -30,7 +31,7 @@ type Lines struct {
 // New returns no lines yet.
 func New(opts Options) *Lines {
 	if opts.Budget == nil {
-		opts.Budget = boundless{}
+		opts.Budget = func(*http.Request) frame.Budget { return boundless{} }
 	}
 	return &Lines{opts: opts, byID: map[string]*Line{}}
 }
@@ -78,7 +79,7 @@ func (l *Lines) Serve(w http.ResponseWriter, r *http.Request, database string, b
 
 // start makes a line. The request is its first poll.
 func (l *Lines) start(r *http.Request, a *answer, ask ask, database string, begin func(*Line) error) error {
-	line := newLine(l, database)
+	line := newLine(l, database, l.opts.Budget(r))
 	a.head = startScript(ask.callback, line.id, line.password)
 	l.mu.Lock()
 	l.byID[line.id] = line

@@ -58,7 +58,7 @@ func newSite(t testing.TB) *site {
 	b := &budget{}
 	return &site{
 		t: t, budget: b, opened: make(chan *poll.Line, 10),
-		lines: poll.New(poll.Options{Patience: clients.Patience, Budget: b}),
+		lines: poll.New(poll.Options{Patience: clients.Patience, Budget: func(*http.Request) frame.Budget { return b }}),
 	}
 }
 
@@ -105,8 +105,14 @@ func (s *site) get(target string) string {
 	return string(body)
 }
 
-// begin starts a line by hand: without a client that polls.
+// begin starts a line by hand, without a client that polls. The client is no stranger.
 func (s *site) begin() (line *poll.Line, address string) {
+	line, address = s.beginStranger()
+	line.Meet()
+	return line, address
+}
+
+func (s *site) beginStranger() (line *poll.Line, address string) {
 	body := s.get("/.lp?start=t&ser=1&cb=1&v=5")
 	_, rest, _ := strings.Cut(body, "pLPCommand('start','")
 	id, rest, _ := strings.Cut(rest, "','")
@@ -352,6 +358,32 @@ func TestGone(t *testing.T) {
 			t.Errorf("Gone is %v, and there are %d lines", line.Gone(), s.lines.Count())
 		}
 		line.Close()
+	})
+}
+
+// TestStrangerGone: a client that anybody can be is gone sooner, unless it is met meanwhile.
+func TestStrangerGone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		gone, address := s.beginStranger()
+		met, _ := s.beginStranger()
+		time.Sleep(9 * time.Second) //nolint:forbidigo // fake time
+		met.Meet()
+		s.get(address)              // 20 seconds
+		time.Sleep(9 * time.Second) //nolint:forbidigo // fake time
+		if gone.Gone() {
+			t.Error("a stranger is gone 9 seconds after its last poll")
+		}
+		time.Sleep(2 * time.Second) //nolint:forbidigo // fake time
+		if !gone.Gone() || met.Gone() {
+			t.Errorf("a stranger is gone after 11 seconds: %v; one that was met in time after 31: %v", gone.Gone(), met.Gone())
+		}
+		if time.Sleep(30 * time.Second); !met.Gone() { //nolint:forbidigo // fake time
+			t.Error("one that was met is not gone after a minute")
+		}
+		gone.Close()
+		met.Close()
 	})
 }
 

@@ -3,6 +3,7 @@ package poll
 import (
 	"encoding/base64"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/livetree/livetree/internal/wire/frame"
@@ -28,6 +29,8 @@ type up struct {
 	ready  [][]byte          // messages that the session has not taken, the oldest first
 	taken  []byte            // the one that it has now
 	held   int               // bytes of all of them, as charged to the budget
+	whole  int64             // messages that have come
+	waited time.Duration     // for the rest of the message, 0 if none is owed
 }
 
 // earlyBytes is what a segment takes beside its text that has come too early.
@@ -89,8 +92,21 @@ func (u *up) join(s segment) error {
 	u.release(len(u.text))
 	u.text = nil
 	u.ready = append(u.ready, message)
+	u.whole++
 	return u.charge(len(message))
 }
+
+// owed returns how many bytes are held of what cannot be used until more comes.
+func (u *up) owed() (bytes int) {
+	bytes = len(u.text)
+	for _, s := range u.early {
+		bytes += len(s.text)
+	}
+	return bytes
+}
+
+// isOwed reports whether the client has begun a message, or left a segment out.
+func (u *up) isOwed() bool { return u.left > 0 || len(u.early) > 0 }
 
 // decode returns the message of a text in base64, with dots at its end where others have
 // equals signs.
@@ -136,5 +152,5 @@ func (u *up) release(bytes int) {
 // drop gives everything up.
 func (u *up) drop() {
 	u.release(u.held)
-	*u = up{budget: u.budget, next: u.next}
+	*u = up{budget: u.budget, next: u.next, whole: u.whole}
 }
