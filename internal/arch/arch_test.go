@@ -22,6 +22,7 @@ var livetree = layout{
 		"internal/wholefile",
 		"internal/owneronly",
 		"internal/clientaddr",
+		"internal/budget",
 		"internal/loopback",
 		"internal/pause",
 		"internal/tree",

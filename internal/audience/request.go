@@ -88,7 +88,7 @@ func (a *Audience) become(who auth.Identity) {
 		a.expiry = nil
 	}
 	if !who.Expires.IsZero() && !a.ended.Load() {
-		a.expiry = time.AfterFunc(who.Expires.Sub(a.opts.Now()), func() { a.logOut(who, ErrExpired) })
+		a.expiry = time.AfterFunc(who.Expires.Sub(a.opts.Now()), func() { a.logOut(who, auth.ErrExpired) })
 	}
 	a.mu.Unlock()
 	for _, l := range a.all() {
@@ -165,11 +165,9 @@ func (a *Audience) goOn() {
 	a.Wake()
 }
 
-// Why a client is logged out.
-var (
-	ErrExpired = fault.New(fault.Unauthenticated, "Auth token is expired.")
-	ErrRevoked = fault.New(fault.Unauthenticated, "credential is no longer valid")
-)
+// ErrRevoked is why a client is logged out whose credential was taken away. One whose time
+// is over is logged out by auth.ErrExpired.
+var ErrRevoked = fault.New(fault.Unauthenticated, "credential is no longer valid")
 
 // same reports whether two identities come from one credential.
 func same(a, b auth.Identity) bool {

@@ -186,7 +186,7 @@ func TestLogout(t *testing.T) {
 		time.Sleep(2 * time.Minute) //nolint:forbidigo // fake time
 		synctest.Wait()
 		c.write(3, `PATCH / {"a":1,"c":1}`)
-		c.expect(3, `logout Auth token is expired.`, `/a: over 3`, `/c: 0 / 1`, `answer 3 <nil>`)
+		c.expect(3, `logout Auth token is expired: the token has expired`, `/a: over 3`, `/c: 0 / 1`, `answer 3 <nil>`)
 		if who := c.Who(); who.Auth != (auth.Identity{}).Auth {
 			t.Error("the client is still somebody")
 		}

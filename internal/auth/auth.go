@@ -271,7 +271,7 @@ var (
 func refusal(cause error) error {
 	switch {
 	case errors.Is(cause, errExpired):
-		return fault.Wrap(fault.Unauthenticated, cause, "Auth token is expired")
+		return ErrExpired
 	case errors.Is(cause, errNoKeys):
 		return fault.Wrap(fault.Unavailable, cause, "the issuer of the auth token cannot be reached")
 	case errors.Is(cause, context.Canceled), errors.Is(cause, context.DeadlineExceeded):
@@ -281,8 +281,9 @@ func refusal(cause error) error {
 	}
 }
 
-// IsExpired reports whether an error of Verify says that the credential was good once.
-func IsExpired(err error) bool { return errors.Is(err, errExpired) }
+// ErrExpired is the error of Verify for a credential that was good once. It is also why a
+// client loses a login whose time is over.
+var ErrExpired = fault.Wrap(fault.Unauthenticated, errExpired, "Auth token is expired")
 
 // findSecret returns the secret that a credential is. It looks at all of them,
 // as hashes and in constant time (CouchDB's CVE-2010-0009 is what happens else).

@@ -56,11 +56,11 @@ func (b *body) charge(bytes int64) error {
 func (b *body) reserve(total int64) error {
 	claim := b.usage.ofBody(b.isSmall())
 	switch {
-	case total <= claim.size:
+	case total <= claim.Size():
 		return nil
-	case total > claim.most():
+	case total > claim.Most():
 		return b.tooLarge()
-	case !claim.grow(total):
+	case !claim.Grow(total):
 		return fault.New(fault.Unavailable, "too much data is being written at the moment, try again")
 	}
 	return nil
@@ -69,7 +69,7 @@ func (b *body) reserve(total int64) error {
 func (b *body) tooLarge() error {
 	return fault.New(fault.TooLarge,
 		"Data to write exceeds the maximum size that can be modified with a single request: %d bytes, or %d in memory",
-		b.most, b.usage.newClaim(b.usage.bodies, false).most())
+		b.most, b.usage.newClaim(b.usage.bodies, false).Most())
 }
 
 // open begins to read the body. It returns how to decode what is to be at a depth of
@@ -150,7 +150,7 @@ func (b *body) announce() error {
 	if b.read == 0 || b.r.ContentLength <= smallBody {
 		return nil
 	}
-	return b.reserve(min(b.r.ContentLength, b.usage.bodies.limit/announced))
+	return b.reserve(min(b.r.ContentLength, b.usage.bodies.Limit()/announced))
 }
 
 // Read implements io.Reader, after open.

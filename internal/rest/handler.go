@@ -40,10 +40,10 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime"
-	"sync/atomic"
 	"time"
 
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/dev"
 	"github.com/livetree/livetree/internal/engine"
@@ -78,21 +78,21 @@ type Options struct {
 	// shared, and Streams with other fronts.
 	Streams    *outbox.Clients
 	Operations *Operations
-	// MaxBody is the largest body, MaxBodies what all bodies may take in memory
-	// at a time. Large answers may take half as much beside them.
-	MaxBody   int64
+	// MaxBody is the largest body.
+	MaxBody int64
+	// Memory is what bodies and large answers may take in memory; it may be shared with
+	// other fronts. If it is nil, MaxBodies is what all bodies may take at a time.
+	Memory    *budget.Memory
 	MaxBodies int64
-	// BodyBytes, if set, is kept at what bodies and large answers take in memory.
-	BodyBytes *atomic.Int64
 }
 
 // A Handler serves the databases of a catalog.
 type Handler struct {
 	opts    Options
 	guard   dev.Guard
-	dialect *dialect // of databases that have none of their own
-	bodies  *budget  // of writes
-	answers *budget  // to reads
+	dialect *dialect       // of databases that have none of their own
+	bodies  *budget.Budget // of writes
+	answers *budget.Budget // to reads
 
 	longReads *turns
 	overload  exchange.Seldom
@@ -100,8 +100,8 @@ type Handler struct {
 
 // New returns a handler.
 func New(opts Options) *Handler {
-	if opts.BodyBytes == nil {
-		opts.BodyBytes = &atomic.Int64{}
+	if opts.Memory == nil {
+		opts.Memory = budget.NewMemory(opts.MaxBodies)
 	}
 	d := dialects[opts.Dialect]
 	if d == nil {
@@ -111,8 +111,8 @@ func New(opts Options) *Handler {
 		opts:    opts,
 		guard:   dev.Guard{On: opts.Dev, Hosts: opts.Hosts, Names: opts.DevHosts, Origins: opts.DevOrigins},
 		dialect: d,
-		bodies:  newBudget(opts.MaxBodies, writeCopies, opts.BodyBytes),
-		answers: newBudget(opts.MaxBodies/2, 1, opts.BodyBytes),
+		bodies:  opts.Memory.Writes,
+		answers: opts.Memory.Reads,
 
 		longReads: newTurns(runtime.GOMAXPROCS(0)),
 	}

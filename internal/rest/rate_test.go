@@ -105,7 +105,7 @@ func TestWaitingForATurnIsNotSlow(t *testing.T) {
 		clock := &stepClock{time.Unix(1_700_000_000, 0)}
 		h := New(Options{MaxBodies: 64 << 20, Now: clock.now})
 		h.longReads = newTurns(1)
-		h.longReads.take(addressOf(1), nil)
+		h.longReads.take(addressAt(1), nil)
 		w := &deadlineWriter{ResponseRecorder: httptest.NewRecorder(), clock: clock}
 		ended := make(chan error, 1)
 		go func() { ended <- answerOf(h, w, 1, printPieces(5, func(int) {})) }()

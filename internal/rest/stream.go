@@ -106,8 +106,7 @@ type stream struct {
 
 // newStream returns a stream of the call without what it tells of.
 func (c *call) newStream() *stream {
-	address, _ := holdersOf(c.r)
-	return &stream{handler: c.Handler, dialect: c.reply.dialect, addr: address.addr, gone: waiting(c.r)}
+	return &stream{handler: c.Handler, dialect: c.reply.dialect, addr: addressOf(c.r), gone: waiting(c.r)}
 }
 
 // A source is what a stream tells of, such as an watch.Watch.
@@ -187,7 +186,7 @@ func (s *stream) flush(batch *outbox.Batch) (ended outbox.Reason) {
 func (s *stream) print(e *watch.Event) (ended outbox.Reason) {
 	w := s.client.NewLongWriter()
 	defer w.Free()
-	turn := &turn{turns: s.handler.longReads, from: holder{addr: s.addr}, gone: s.gone}
+	turn := &turn{turns: s.handler.longReads, from: s.addr, gone: s.gone}
 	defer turn.end()
 	w.Sending, w.Taken = turn.pause, turn.resume
 	if s.resume {

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"io"
+	"net/netip"
 	"slices"
 	"sync"
 
@@ -24,18 +25,18 @@ type turns struct {
 	mu   sync.Mutex
 	free int
 	// queues are who waits, by address; order has the addresses, the next one first.
-	queues map[holder][]chan struct{}
-	order  []holder
+	queues map[netip.Addr][]chan struct{}
+	order  []netip.Addr
 }
 
 // newTurns leaves a quarter of the processors, one at least, to short requests. If
 // there is only one, it has a turn.
 func newTurns(processors int) *turns {
-	return &turns{free: max(1, processors-max(1, processors/4)), queues: map[holder][]chan struct{}{}}
+	return &turns{free: max(1, processors-max(1, processors/4)), queues: map[netip.Addr][]chan struct{}{}}
 }
 
 // take waits for a turn. It reports false if nobody waits for the answer any more.
-func (t *turns) take(from holder, gone <-chan struct{}) bool {
+func (t *turns) take(from netip.Addr, gone <-chan struct{}) bool {
 	t.mu.Lock()
 	if t.free > 0 {
 		t.free--
@@ -58,7 +59,7 @@ func (t *turns) take(from holder, gone <-chan struct{}) bool {
 }
 
 // leave gives up a place in the queue, or the turn that was given meanwhile.
-func (t *turns) leave(from holder, turn chan struct{}) {
+func (t *turns) leave(from netip.Addr, turn chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	queue := t.queues[from]
@@ -70,7 +71,7 @@ func (t *turns) leave(from holder, turn chan struct{}) {
 	t.queues[from] = slices.Delete(queue, i, i+1)
 	if len(queue) == 1 {
 		delete(t.queues, from)
-		t.order = slices.DeleteFunc(t.order, func(h holder) bool { return h == from })
+		t.order = slices.DeleteFunc(t.order, func(h netip.Addr) bool { return h == from })
 	}
 }
 
@@ -102,7 +103,7 @@ func (t *turns) next() {
 // A turn is that of one read. The zero value takes none.
 type turn struct {
 	turns  *turns
-	from   holder
+	from   netip.Addr
 	gone   <-chan struct{}
 	taken  bool
 	paused bool // it is to be taken again
@@ -164,8 +165,7 @@ func (o *output) prepareTurn(body content, encoding string) error {
 	if !o.asked.verb.reads() || known && (size <= bufferBytes || encoding == "") {
 		return nil
 	}
-	address, _ := holdersOf(o.r)
-	o.turn = turn{turns: o.usage.longReads, from: address, gone: waiting(o.r)}
+	o.turn = turn{turns: o.usage.longReads, from: addressOf(o.r), gone: waiting(o.r)}
 	params := &o.asked.params
 	if few := max(params.limit, params.query.Limit); !known && few > 0 && few <= fewChildren {
 		return nil

@@ -8,21 +8,21 @@ import (
 	"testing/synctest"
 )
 
-func addressOf(last byte) holder { return holder{addr: netip.AddrFrom4([4]byte{192, 0, 2, last})} }
+func addressAt(last byte) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, last}) }
 
 // TestTurnsGoByAddress: a client that asks for many long reads waits for itself, and
 // another one comes after one of them.
 func TestTurnsGoByAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := newTurns(2)
-		if !turns.take(addressOf(1), nil) {
+		if !turns.take(addressAt(1), nil) {
 			t.Fatal("the first turn is not given")
 		}
 		var mu sync.Mutex
 		var got []byte
 		for _, who := range []byte{1, 1, 1, 2, 3, 2} {
 			go func() {
-				turns.take(addressOf(who), nil)
+				turns.take(addressAt(who), nil)
 				mu.Lock()
 				got = append(got, who)
 				mu.Unlock()
@@ -47,11 +47,11 @@ func TestTurnsGoByAddress(t *testing.T) {
 func TestTurnsOfWhoHasLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := newTurns(1)
-		turns.take(addressOf(1), nil)
+		turns.take(addressAt(1), nil)
 		gone := make(chan struct{})
 		for who := range byte(3) {
 			go func() {
-				if turns.take(addressOf(who), gone) {
+				if turns.take(addressAt(who), gone) {
 					t.Error("a turn is given to a client that has left")
 				}
 			}()
@@ -66,7 +66,7 @@ func TestTurnsOfWhoHasLeft(t *testing.T) {
 		// The turn may be given while its client leaves.
 		turn := make(chan struct{})
 		turns.free = 0
-		turns.leave(addressOf(1), turn)
+		turns.leave(addressAt(1), turn)
 		if turns.free != 1 {
 			t.Error("a turn that was given to a client that left is lost")
 		}

@@ -162,7 +162,7 @@ func TestEndedReadsWantNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := New(Options{MaxBodies: 64 << 20, Now: time.Now})
 		h.longReads = newTurns(1)
-		w := takingWriter{httptest.NewRecorder(), func() { h.longReads.take(addressOf(1), nil) }}
+		w := takingWriter{httptest.NewRecorder(), func() { h.longReads.take(addressAt(1), nil) }}
 		ended := make(chan error, 1)
 		go func() { ended <- answerOf(h, w, 1, printPieces(1, func(int) {})) }()
 		synctest.Wait()

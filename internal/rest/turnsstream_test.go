@@ -117,7 +117,7 @@ func TestShortFirstEventsWaitForNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := New(Options{Now: time.Now, Logger: slog.New(slog.DiscardHandler), Streams: outbox.New(outbox.Options{KeepAlive: time.Hour})})
 		h.longReads = newTurns(1)
-		h.longReads.take(addressOf(1), nil)
+		h.longReads.take(addressAt(1), nil)
 		var working, sending, bytes atomic.Int32
 		free := make(chan struct{})
 		close(free)

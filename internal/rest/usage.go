@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/fault"
 )
 
@@ -12,37 +13,29 @@ import (
 // read takes turns as well.
 type usage struct {
 	r               *http.Request
-	bodies, answers *budget
+	bodies, answers *budget.Budget
 	longReads       *turns
 
 	database string         // that the request is for
 	who      *auth.Identity // who asks; filled in when that is known
-	claim    *claim         // nil for none
+	claim    *budget.Claim  // nil for none
+	// compresses says that the claim includes a compressor.
+	compresses bool
 }
 
 // newClaim returns a claim of the request, which takes nothing yet.
-func (u *usage) newClaim(b *budget, small bool) *claim {
-	address, connection := holdersOf(u.r)
-	list := append(make([]holder, 0, 3), address)
-	if u.isMultiplexed() {
-		list = append(list, connection)
-	}
-	if uid := u.who.Auth.Child("uid").Leaf().Text(); uid != "" {
-		list = append(list, holder{database: u.database, uid: uid})
-	}
-	return &claim{budget: b, holders: list, admin: u.who.Admin, small: small}
+func (u *usage) newClaim(b *budget.Budget, small bool) *budget.Claim {
+	return b.Claim(u.client(), small)
 }
 
 // release gives the memory back.
 func (u *usage) release() {
-	if u.claim != nil {
-		u.claim.release()
-		u.claim = nil
-	}
+	u.claim.Release()
+	u.claim, u.compresses = nil, false
 }
 
 // ofBody returns the claim of the request's body.
-func (u *usage) ofBody(small bool) *claim {
+func (u *usage) ofBody(small bool) *budget.Claim {
 	if u.claim == nil {
 		u.claim = u.newClaim(u.bodies, small)
 	}
@@ -52,16 +45,16 @@ func (u *usage) ofBody(small bool) *claim {
 // chargeAnswer takes memory up to a total from the budget for answers. One that is larger
 // than the budget counts as all of it: what was written can be read.
 func (u *usage) chargeAnswer(total int64, small bool) error {
-	if u.claim != nil && total <= u.claim.size {
+	if u.claim != nil && total <= u.claim.Size() {
 		return nil
 	}
-	if u.claim != nil && u.claim.small && !small {
+	if u.claim != nil && u.claim.IsSmall() && !small {
 		u.release() // it turns out not to be
 	}
 	if u.claim == nil {
 		u.claim = u.newClaim(u.answers, small)
 	}
-	if !u.claim.grow(min(total, u.claim.most())) {
+	if !u.claim.Grow(min(total, u.claim.Most())) {
 		return fault.New(fault.Unavailable, "too many large answers are under way, try again")
 	}
 	return nil
@@ -84,7 +77,7 @@ const longAnswer = 160 << 10
 // chargeLong takes the memory of an answer that is longer than is gathered.
 func (u *usage) chargeLong() error {
 	total := int64(longAnswer)
-	if u.claim != nil && u.claim.compresses {
+	if u.compresses {
 		total += compressorBytes
 	}
 	return u.chargeAnswer(total, false)
@@ -96,6 +89,6 @@ func (u *usage) chargeCompressor() bool {
 	if u.claim == nil {
 		u.claim = u.newClaim(u.answers, false)
 	}
-	u.claim.compresses = u.claim.growIfSpare(u.claim.size + compressorBytes)
-	return u.claim.compresses
+	u.compresses = u.claim.GrowIfSpare(u.claim.Size() + compressorBytes)
+	return u.compresses
 }

@@ -9,12 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/backup"
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/hub"
 	"github.com/livetree/livetree/internal/loopback"
@@ -31,10 +31,10 @@ const DefaultAdminAddr = admin.DefaultAddr
 // An adminSide is the operator's side of a server: the admin listener, and what
 // is counted for it. Without a listener it counts for nobody.
 type adminSide struct {
-	listener  *admin.Listener // nil if it is off, or not open yet
-	requests  *admin.Requests
-	metrics   *state.Metrics
-	bodyBytes atomic.Int64
+	listener *admin.Listener // nil if it is off, or not open yet
+	requests *admin.Requests
+	metrics  *state.Metrics
+	memory   *budget.Memory
 }
 
 // openAdmin opens the admin listener, if there is to be one, and has requests
@@ -42,8 +42,8 @@ type adminSide struct {
 // and not ready. A listener with TLS has to wait for the certificate, which is in
 // the data directory.
 func openAdmin(c *Config) (*adminSide, error) {
-	a := &adminSide{requests: admin.NewRequests(), metrics: &state.Metrics{}}
-	c.bodyBytes = &a.bodyBytes
+	c.memory = budget.NewMemory(c.MaxBodies)
+	a := &adminSide{requests: admin.NewRequests(), metrics: &state.Metrics{}, memory: c.memory}
 	if c.AdminAddr == "" {
 		return a, nil
 	}
@@ -195,7 +195,7 @@ func (a *adminSide) sources(parts adminParts, dir string) admin.Sources {
 		AuthFailures: parts.verifier.Failures,
 		Panics:       parts.serving.guard.panics.Load,
 		Scans:        parts.scans.Passes,
-		BodyBytes:    a.bodyBytes.Load,
+		BodyBytes:    a.memory.Bytes,
 		OpenRequests: parts.serving.guard.running.Count,
 		LastBackup:   func() time.Time { return modified(filepath.Join(dir, backupFile)) },
 		LastVerified: func() time.Time { return modified(filepath.Join(dir, verifiedFile)) },

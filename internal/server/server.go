@@ -20,10 +20,10 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/clientaddr"
 	"github.com/livetree/livetree/internal/engine"
@@ -115,9 +115,9 @@ type Config struct {
 	// Disturb, if set, gives the store a disk or a clock that fails. Only tests do.
 	Disturb func(*store.Options)
 
-	bodyBytes *atomic.Int64 // for the operator
-	clients   *outbox.Clients
-	sdks      *wire.Front
+	memory  *budget.Memory // that all fronts share
+	clients *outbox.Clients
+	sdks    *wire.Front
 	// operations are told to those who profile a database.
 	operations *rest.Operations
 }

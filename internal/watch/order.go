@@ -33,8 +33,11 @@ func (w *Set) Order() *Order {
 }
 
 // Told returns the position up to which everything that watches are to be told was
-// published. A watch that was woken for it was so before.
+// published. A watch that was woken for it was so before. It is 0 while there is no order.
 func (o *Order) Told() uint64 {
+	if o == nil {
+		return 0
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.told

@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	expiredLogin = fault.New(fault.Unauthenticated, "Auth token is expired.")
+	expiredLogin = fmt.Errorf("the session: %w", auth.ErrExpired)
 	revokedLogin = fault.New(fault.Unauthenticated, "credential is no longer valid")
 )
 
@@ -91,6 +91,7 @@ func TestStatus(t *testing.T) {
 		{fault.New(fault.Precondition, "x"), "datastale", "Transaction hash does not match"},
 		{fault.New(fault.Unauthenticated, "Could not parse auth token."), "invalid_token", "Could not parse auth token."},
 		{expired, "expired_token", "Auth token is expired."},
+		{fault.New(fault.Unauthenticated, "Auth token is expired."), "invalid_token", "Auth token is expired."}, // by what it is, not by its text
 		{fault.New(fault.Invalid, "x"), "invalid_parameters", "x"},
 		{fault.Wrap(fault.Invalid, query.ErrNoIndex, "Index not defined"), "failure", "Index not defined"},
 		{request(t, "zz", "{}").Err, "failure", "unknown action"},

@@ -49,7 +49,7 @@ func Status(err error) (status, text string) {
 		status = statusFailure
 	case status == statusStale:
 		text = "Transaction hash does not match"
-	case status == statusInvalidToken && (text == expiredText || auth.IsExpired(err)):
+	case errors.Is(err, auth.ErrExpired):
 		status, text = statusExpiredToken, expiredText
 	}
 	return status, text
