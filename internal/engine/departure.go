@@ -72,7 +72,7 @@ func (w *writer) changeList(task *task, list *leave.List) (*leave.List, error) {
 		return list, nil
 	case p.from == list:
 		return p.to, nil
-	case list.Bytes() > w.limits.HeavyBytes && p.makes == 0 && !task.late:
+	case p.isHeavy(list, w.limits) && !task.late:
 		return nil, state.ErrHeavy
 	}
 	return p.change(list)

@@ -98,6 +98,12 @@ func (p *parting) admit(s *store.Store, w tree.Write) error {
 	return s.AdmitStep(p.later)
 }
 
+// isHeavy reports whether so much was left already that the list is worked out before the turn
+// of the request. What a request makes is off the list with little effort.
+func (p *parting) isHeavy(list *leave.List, limits *Limits) bool {
+	return p.change != nil && p.makes == 0 && (list.Bytes() > limits.HeavyBytes || list.Parts() > limits.HeavyPaths)
+}
+
 // prepare works out the list before the turn of the request.
 func (p *parting) prepare() (err error) {
 	if p == nil || p.change == nil {

@@ -98,6 +98,9 @@ func (w *writer) write(ctx context.Context, req Request) (Commit, error) {
 // isHeavy reports whether a task is to be prepared before its turn. Many small
 // assignments are, too.
 func (w *writer) isHeavy(task *task) bool {
+	if p := task.request.parting; p != nil && p.isHeavy(p.of.left.Load().list, w.limits) {
+		return true
+	}
 	return task.heavy || task.request.Bytes() > w.limits.HeavyBytes || len(task.request.Assignments) > w.limits.HeavyPaths
 }
 
