@@ -49,7 +49,8 @@ func (w *writer) depart(task *task) (*departure, error) {
 	next := *was
 	next.ended = was.ended || p.ends
 	if p.identifies {
-		next.who = auth.Identity{Admin: task.request.Who.Admin, Auth: task.request.Who.Auth}
+		who := task.request.Who
+		next.who = auth.Identity{Admin: who.Admin, Auth: who.Auth, Basis: who.Basis}
 		next.identity = leave.EncodeIdentity(next.who)
 	}
 	var err error

@@ -347,6 +347,7 @@ type judgement struct {
 func (w *writer) judge(t store.Tree, settings *state.Settings, req Request, e state.Effort) (judgement, error) {
 	var j judgement
 	write := req.Write
+	req.Who = w.heir(&req, settings)
 	if req.Push {
 		key, err := w.db.source.Clock.PushKey()
 		if err != nil {
