@@ -25,6 +25,7 @@ package auth
 
 import (
 	"context"
+	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -57,9 +58,11 @@ type Identity struct {
 	Simulate bool
 	// Expires is from when on the identity is not good any more; zero for never.
 	Expires time.Time
-	// Basis stands for the secret or the issuer that the identity rests on, for
-	// Verifier.Holds. It says nothing about it and means nothing to another
-	// Verifier. It is empty for an identity that rests on neither.
+	// Basis stands for the secret, the key of a service account, or the issuer that the
+	// identity rests on, for Verifier.Holds. It is a MAC: it cannot be used to log in, and
+	// means nothing to a Verifier with another AccessKey. With the same one it outlives the
+	// process, so that it can be stored with what is to be done for the identity later. It
+	// is empty for an identity that rests on none of these.
 	Basis string
 }
 
@@ -87,7 +90,7 @@ type Options struct {
 	Transport http.RoundTripper
 	Logger    *slog.Logger // discards if nil
 	// AccessKey signs access tokens; see the function AccessKey. Without it one is
-	// drawn, and no access token outlives the Verifier.
+	// drawn, and no access token, and no Basis, outlives the Verifier.
 	AccessKey []byte
 }
 
@@ -115,15 +118,16 @@ func New(opts Options) (*Verifier, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
-	v := &Verifier{now: opts.Now, issuers: map[string]*issuer{}, basisKey: make([]byte, sha256.Size)}
-	if _, err := rand.Read(v.basisKey); err != nil {
-		return nil, fmt.Errorf("draw a key: %w", err)
-	}
-	if v.accessKey = opts.AccessKey; len(v.accessKey) == 0 {
-		var err error
-		if v.accessKey, err = AccessKey(v.basisKey); err != nil {
-			return nil, fmt.Errorf("derive a key: %w", err)
+	v := &Verifier{now: opts.Now, issuers: map[string]*issuer{}, accessKey: opts.AccessKey}
+	if len(v.accessKey) == 0 {
+		v.accessKey = make([]byte, sha256.Size)
+		if _, err := rand.Read(v.accessKey); err != nil {
+			return nil, fmt.Errorf("draw a key: %w", err)
 		}
+	}
+	var err error
+	if v.basisKey, err = hkdf.Key(sha256.New, v.accessKey, nil, "livetree basis of identities 1", sha256.Size); err != nil {
+		return nil, fmt.Errorf("derive a key: %w", err)
 	}
 	for _, config := range opts.Issuers {
 		if v.issuers[config.URL] != nil {

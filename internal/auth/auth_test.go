@@ -250,3 +250,28 @@ func BenchmarkVerify(b *testing.B) {
 		b.Run(name+"/known", func(b *testing.B) { run(b, func() {}) })
 	}
 }
+
+// TestBasisOutlivesTheVerifier: with the same key another Verifier knows on what an identity rests.
+func TestBasisOutlivesTheVerifier(t *testing.T) {
+	database := auth.Database{Name: "db", Secrets: []string{"a secret that is long enough"}}
+	basis := func(key string) auth.Identity {
+		t.Helper()
+		v, err := auth.New(auth.Options{AccessKey: []byte(key)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := v.Verify(t.Context(), database.Secrets[0], database)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	if a, b := basis("key"), basis("key"); a.Basis != b.Basis {
+		t.Errorf("with one key the basis is %q, then %q", a.Basis, b.Basis)
+	}
+	for _, key := range []string{"", "another"} {
+		if basis(key).Basis == basis("key").Basis {
+			t.Errorf("the basis is the same with the key %q", key)
+		}
+	}
+}

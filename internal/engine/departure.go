@@ -49,7 +49,8 @@ func (w *writer) depart(task *task) (*departure, error) {
 	next := *was
 	next.ended = was.ended || p.ends
 	if p.identifies {
-		next.who = auth.Identity{Admin: task.request.Who.Admin, Auth: task.request.Who.Auth}
+		who := task.request.Who
+		next.who = auth.Identity{Admin: who.Admin, Auth: who.Auth, Basis: who.Basis}
 		next.identity = leave.EncodeIdentity(next.who)
 	}
 	var err error
@@ -72,7 +73,7 @@ func (w *writer) changeList(task *task, list *leave.List) (*leave.List, error) {
 		return list, nil
 	case p.from == list:
 		return p.to, nil
-	case list.Bytes() > w.limits.HeavyBytes && p.makes == 0 && !task.late:
+	case p.isHeavy(list, w.limits) && !task.late:
 		return nil, state.ErrHeavy
 	}
 	return p.change(list)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/leave"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -87,6 +88,16 @@ func (r *Request) hasWrite() bool { return r.parting == nil || r.parting.later |
 // isLater reports whether a request leaves its write instead of making it.
 func (r *Request) isLater() bool { return r.parting != nil && r.parting.later }
 
+// heir returns the identity that a request is judged by. A write that was left is judged by the
+// identity that its connection had, which does not expire: it was good when the client was last
+// heard. If the secret or the key that it rests on was taken away meanwhile, it is nobody's.
+func (w *writer) heir(req *Request, settings *state.Settings) auth.Identity {
+	if req.parting == nil || req.parting.makes == 0 || w.db.source.Verifier.Holds(req.Who, settings.Credentials(w.db.source.Name)) {
+		return req.Who
+	}
+	return auth.Identity{}
+}
+
 // admit refuses what can be refused without looking at what is left.
 func (p *parting) admit(s *store.Store, w tree.Write) error {
 	switch {
@@ -96,6 +107,12 @@ func (p *parting) admit(s *store.Store, w tree.Write) error {
 		return s.Admit(w)
 	}
 	return s.AdmitStep(p.later)
+}
+
+// isHeavy reports whether so much was left already that the list is worked out before the turn
+// of the request. What a request makes is off the list with little effort.
+func (p *parting) isHeavy(list *leave.List, limits *Limits) bool {
+	return p.change != nil && p.makes == 0 && (list.Bytes() > limits.HeavyBytes || list.Parts() > limits.HeavyPaths)
 }
 
 // prepare works out the list before the turn of the request.

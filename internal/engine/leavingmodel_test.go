@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -182,4 +183,34 @@ func TestSubmittedLeaving(t *testing.T) {
 		t.Errorf("Run() = %+v, %v, want two writes", made, err)
 	}
 	f.expect("/", `{"a":{"b":3,"c":2}}`)
+}
+
+// TestManyLeftArePrepared: where much is left, what more does to the list is not worked out at the
+// turn of a request, where all other writes would wait for it.
+func TestManyLeftArePrepared(t *testing.T) {
+	t.Parallel()
+	f := openCut(t, vfs.NewMem(), engine.Open)
+	defer f.CloseAll()
+	l := f.leaver(admin)
+	var paths []string
+	for i := range 300 {
+		paths = append(paths, fmt.Sprintf(`"%d":1`, i))
+	}
+	l.leave(fmt.Sprintf(`PATCH /a {%s}`, strings.Join(paths, ",")))
+	for _, request := range []string{`PUT /b 1`, `CANCEL /a/7`} {
+		req, err := leavingRequest(l.Leaving, request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Who = admin
+		f.Submit(req, &engine.Chain{}, func(_ engine.Commit, err error) {
+			if !errors.Is(err, engine.ErrAgain) {
+				t.Errorf("%s at its turn = %v, want that it is to be prepared", request, err)
+			}
+		})
+		l.leave(request)
+	}
+	l.run(engine.Made{Made: 2})
+	f.expect("/a/7", "null")
+	f.expect("/a/8", "1")
 }

@@ -98,6 +98,9 @@ func (w *writer) write(ctx context.Context, req Request) (Commit, error) {
 // isHeavy reports whether a task is to be prepared before its turn. Many small
 // assignments are, too.
 func (w *writer) isHeavy(task *task) bool {
+	if p := task.request.parting; p != nil && p.isHeavy(p.of.left.Load().list, w.limits) {
+		return true
+	}
 	return task.heavy || task.request.Bytes() > w.limits.HeavyBytes || len(task.request.Assignments) > w.limits.HeavyPaths
 }
 
@@ -344,6 +347,7 @@ type judgement struct {
 func (w *writer) judge(t store.Tree, settings *state.Settings, req Request, e state.Effort) (judgement, error) {
 	var j judgement
 	write := req.Write
+	req.Who = w.heir(&req, settings)
 	if req.Push {
 		key, err := w.db.source.Clock.PushKey()
 		if err != nil {

@@ -39,25 +39,63 @@ func (e *edit) own(row int) *editedRow {
 	return r
 }
 
-// holder returns the part whose value decides what is at a path, or its priority.
-func (e *edit) holder(p tree.Path, priority bool) (place, bool) {
+// values returns where the parts are that are values, by their paths.
+func (e *edit) values() map[tree.Path]place {
+	found := make(map[tree.Path]place, len(e.rows))
 	for i := range e.rows {
 		for j, h := range e.rows[i].parts {
-			if !h.priority && h.path.Contains(p) && (priority || h.path != p) {
-				return place{i, j}, true
+			if !h.priority {
+				found[h.path] = place{i, j}
 			}
 		}
 	}
-	return place{}, false
+	return found
 }
 
-// forget takes away what is left at and below a path; of a priority, just that.
-func (e *edit) forget(p tree.Path, priority bool) {
-	covered := func(q part) bool {
-		if priority {
-			return q.priority && q.path == p
+// holder returns the one of some values that decides what is at a path, or its priority.
+func holder(values map[tree.Path]place, p tree.Path, priority bool) (place, bool) {
+	if !priority {
+		if p.IsRoot() {
+			return place{}, false
 		}
-		return p.Contains(q.path)
+		p = p.Parent()
+	}
+	return above(values, p)
+}
+
+// above returns what is known of a path, or else of the nearest path above it. It takes as many
+// steps as the path has keys, whatever else is known.
+func above[T any](known map[tree.Path]T, p tree.Path) (T, bool) {
+	for {
+		if what, found := known[p]; found || p.IsRoot() {
+			return what, found
+		}
+		p = p.Parent()
+	}
+}
+
+// forget takes away what is left at and below the paths of some parts; of a priority, just
+// that.
+func (e *edit) forget(parts ...part) {
+	values, priorities := map[tree.Path]struct{}{}, map[tree.Path]struct{}{}
+	for _, p := range parts {
+		if p.priority {
+			priorities[p.path] = struct{}{}
+		} else {
+			values[p.path] = struct{}{}
+		}
+	}
+	covered := func(q part) bool {
+		if q.priority {
+			if _, found := priorities[q.path]; found {
+				return true
+			}
+		}
+		_, found := above(values, q.path)
+		return found
+	}
+	if len(parts) == 1 && !parts[0].priority { // as most are: no need to look paths up
+		covered = func(q part) bool { return parts[0].path.Contains(q.path) }
 	}
 	for i := range e.rows {
 		if slices.ContainsFunc(e.rows[i].parts, covered) {
@@ -120,9 +158,8 @@ func collectOthers(n tree.Node, at, below tree.Path, priority bool, add func(tre
 // list returns the edit with these rows as a list, if the limits allow it.
 func (e *edit) list(rows []editedRow) (*List, error) {
 	l := &List{limits: e.from.limits, next: e.from.next}
-	count := 0
 	for _, r := range rows {
-		if count += len(r.parts); count > l.limits.MaxParts {
+		if l.parts += len(r.parts); l.parts > l.limits.MaxParts {
 			return nil, l.tooMany()
 		}
 		if len(r.parts) == 0 {

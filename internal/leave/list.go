@@ -24,7 +24,8 @@ type List struct {
 	limits Limits
 	rows   []Row // by number
 	next   uint64
-	bytes  int
+	parts  int // of all rows
+	bytes  int // of all rows
 }
 
 // New returns a list of rows, which must be in order. There may be none.
@@ -32,6 +33,7 @@ func New(limits Limits, rows ...Row) *List {
 	l := &List{limits: limits, rows: rows, next: 1}
 	for _, r := range rows {
 		l.bytes += len(r.Encoded)
+		l.parts += len(r.parts)
 		l.next = r.Number + 1
 	}
 	return l
@@ -45,6 +47,9 @@ func (l *List) IsEmpty() bool { return len(l.rows) == 0 }
 
 // Bytes returns how large all rows together are.
 func (l *List) Bytes() int { return l.bytes }
+
+// Parts returns for how many paths something is left.
+func (l *List) Parts() int { return l.parts }
 
 // Has reports whether a row with a number is in the list.
 func (l *List) Has(number uint64) bool { return l.find(number) >= 0 }
@@ -62,6 +67,7 @@ func (l *List) Done(number uint64) *List {
 	shorter := *l
 	shorter.rows = slices.Delete(slices.Clone(l.rows), i, i+1)
 	shorter.bytes -= len(l.rows[i].Encoded)
+	shorter.parts -= len(l.rows[i].parts)
 	return &shorter
 }
 
@@ -72,23 +78,22 @@ func (l *List) With(w tree.Write) (*List, error) {
 		return nil, l.tooMany()
 	}
 	e := l.edit()
+	values := e.values()
 	inside := make(map[place][]tree.Assignment) // by the part whose value they change
 	added := editedRow{Row: Row{Number: l.next, at: w.At, patch: w.Patch}, changed: true}
 	for _, a := range w.Assignments {
-		if holder, found := e.holder(a.Path, a.Priority); found {
-			inside[holder] = append(inside[holder], a)
+		if at, found := holder(values, a.Path, a.Priority); found {
+			inside[at] = append(inside[at], a)
 			continue
 		}
 		added.parts = append(added.parts, part{a.Path, a.Priority, textOf(a.Node)})
 	}
-	for holder, assignments := range inside {
-		if err := e.change(holder, assignments); err != nil {
+	for at, assignments := range inside {
+		if err := e.change(at, assignments); err != nil {
 			return nil, err
 		}
 	}
-	for _, p := range added.parts {
-		e.forget(p.path, p.priority)
-	}
+	e.forget(added.parts...)
 	return e.list(append(e.rows, added))
 }
 
@@ -97,12 +102,12 @@ func (l *List) With(w tree.Write) (*List, error) {
 // into more parts than the limits allow, it fails with a fault.TooLarge error.
 func (l *List) Without(p tree.Path, priority bool) (*List, error) {
 	e := l.edit()
-	if holder, found := e.holder(p, priority); found {
-		if err := e.split(holder, p, priority); err != nil {
+	if at, found := holder(e.values(), p, priority); found {
+		if err := e.split(at, p, priority); err != nil {
 			return nil, err
 		}
 	} else {
-		e.forget(p, priority)
+		e.forget(part{path: p, priority: priority})
 	}
 	return e.list(e.rows)
 }

@@ -2,10 +2,8 @@ package wire
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	"github.com/livetree/livetree/internal/audience"
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/wire/message"
@@ -28,26 +26,15 @@ func (s *session) leave(q *message.Request) {
 	s.audience.Write(q.ID, s.leaving.Later(w))
 }
 
-// inherit makes somebody else the one for whom the rules judge what was left. The login
-// ends by its time without that: if the client is gone already, and that was not noticed
-// yet, what it has left is judged by who it was when it was last heard.
+// inherit makes somebody else the one for whom the rules judge what was left. A login that
+// ends by its time does not: if the client is gone already, and that was not noticed
+// yet, what it has left is judged by who it was when it was last heard. Nor does one whose
+// credential is taken away: the database judges for nobody then.
 func (s *session) inherit(who auth.Identity) error {
 	req := s.leaving.Identify()
 	req.Who = who
 	_, err := s.db.Write(s.ctx, req)
 	return err
-}
-
-// loggedOut takes what was left from an identity whose credential was taken away: nobody
-// is to write by that any more.
-func (s *session) loggedOut(why error) {
-	if !errors.Is(why, audience.ErrRevoked) {
-		return
-	}
-	if err := s.inherit(auth.Identity{}); err != nil {
-		s.front.opts.Logger.Warn("what a client has left may be written by a credential that was taken away",
-			"session", s.logID(), "error", err)
-	}
 }
 
 // depart writes what the client has left.

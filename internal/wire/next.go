@@ -51,7 +51,6 @@ func (s *session) next() (saying, bool) {
 		case !ok:
 			return saying{}, false
 		case item.Logout != nil:
-			s.loggedOut(item.Logout)
 			return saying{text: message.AppendRevoked(nil, item.Logout)}, true
 		case item.Answer != nil:
 			return s.reply(item.Answer), true
