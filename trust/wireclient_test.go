@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,7 +30,9 @@ type wireClient struct {
 	// something.
 	isApart bool
 	// tamper, if set, is what happens to messages on their way: planted bugs.
-	tamper  func(message string) []string
+	tamper func(message string) []string
+	// claim, if set, changes what it says that it has.
+	claim   func(hash string) string
 	problem func(format string, args ...any)
 	// look is called after each message, with the caches that it has led to.
 	look func(c *wireCache)
@@ -228,6 +232,9 @@ func (c *wireClient) listen(l wireListen) error {
 	if !l.isPlain() {
 		body += fmt.Sprintf(`,"q":%s,"t":%d`, l.query, l.tag)
 	}
+	if c.claim != nil {
+		hash = c.claim(hash)
+	}
 	if !c.isBare {
 		body += fmt.Sprintf(`,"h":%q`, hash)
 	}
@@ -291,4 +298,44 @@ func (c *wireClient) wait(action, body string, judge func(status string, d json.
 			return ""
 		}
 	}
+}
+
+// move has a client go from listen to listen, as an SDK does: the new one is there before the
+// old one goes.
+func (c *wireClient) move(stop <-chan struct{}, rng *rand.Rand, places []wireListen) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-time.After(time.Duration(rng.IntN(10)) * time.Millisecond):
+		}
+		c.mu.Lock()
+		at := pick(rng, places...)
+		i := slices.IndexFunc(c.listens, func(l wireListen) bool { return slices.Equal(l.path, at.path) })
+		switch {
+		case c.link == nil:
+		case i < 0:
+			c.listens = append(slices.Clone(c.listens), at)
+			if err := c.listen(at); err != nil {
+				c.problem("%s: %v", c.name, err)
+			}
+		case len(c.listens) > 1 && c.opening == 0:
+			c.unlisten(i)
+		}
+		c.mu.Unlock()
+	}
+}
+
+// unlisten ends a listen. What it showed is forgotten when the reply is there.
+func (c *wireClient) unlisten(i int) {
+	at := c.listens[i]
+	c.opening++ // no other meanwhile
+	c.send("n", fmt.Sprintf(`{"p":%q}`, "/"+strings.Join(at.path, "/")), func(status string, _ json.RawMessage) {
+		c.opening--
+		if status == "ok" {
+			c.listens = slices.DeleteFunc(slices.Clone(c.listens), func(l wireListen) bool { return slices.Equal(l.path, at.path) })
+			c.cache.forget(c.listens)
+			c.look(c.cache)
+		}
+	})
 }

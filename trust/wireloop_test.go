@@ -21,19 +21,40 @@ import (
 func TestWireCaches(t *testing.T) {
 	t.Parallel()
 	n := seed(t)
-	for i, portion := range portions(rounds(2, 200, 2000), 50) {
+	for i, portion := range portions(rounds(4, 200, 2000), 50) {
 		l := newWireLoop(t, startProcess(t), n+uint64(i))
 		if err := l.run(portion); err != nil {
 			t.Error(err)
 		}
 		l.end()
-		for _, problem := range l.books.problems {
+		for _, problem := range l.books.found() {
 			t.Error(problem)
 		}
 		if l.books.acknowledged == 0 || l.pushes() == 0 || l.wins == 0 {
 			t.Errorf("%d writes, %d pushes, %d transactions: this test saw nothing", l.books.acknowledged, l.pushes(), l.wins)
 		}
 		figures.Report(t, "wirecaches", l.figures()...)
+	}
+}
+
+// TestWireOrder has many writes and no kills: what clients are told never goes back, an answer
+// comes behind what it was judged on, and no write is ever shown in part.
+func TestWireOrder(t *testing.T) {
+	t.Parallel()
+	n := seed(t)
+	for i, writes := range portions(rounds(400, 20_000, 100_000), 20_000) {
+		l := newWireLoop(t, startProcess(t), n+uint64(i))
+		if err := l.calm(writes); err != nil {
+			t.Error(err)
+		}
+		l.end()
+		for _, problem := range l.books.found() {
+			t.Error(problem)
+		}
+		if l.books.refused == 0 || l.wins == 0 {
+			t.Errorf("%d transactions were stale and %d went through: this test saw nothing", l.books.refused, l.wins)
+		}
+		figures.Report(t, "wireorder", l.figures()...)
 	}
 }
 
@@ -44,13 +65,16 @@ const wireRules = `{"rules":{".read":true,".write":true,"d":{"list":{".indexOn":
 type wireLoop struct {
 	server   *process
 	database string
+	seed     uint64
 	rng      *rand.Rand
 	rest     *client
 	clients  []*wireClient
+	mover    *wireClient // which goes from one listen to another
 	streams  []*wireStream
 	writers  []*wireWriter
 	books    *account
 	perRound int // writes
+	begun    sync.Once
 	running  sync.WaitGroup
 
 	mu           sync.Mutex
@@ -63,7 +87,7 @@ type wireLoop struct {
 
 func newWireLoop(t *testing.T, p *process, seed uint64) *wireLoop {
 	t.Helper()
-	l := &wireLoop{server: p, database: "default", rng: newRand(seed, 0), rest: newClient(t, p, 1), books: &account{}, won: map[int]bool{}, perRound: 100}
+	l := &wireLoop{server: p, database: "default", seed: seed, rng: newRand(seed, 0), rest: newClient(t, p, 1), books: &account{}, won: map[int]bool{}, perRound: 100}
 	l.rest.must(t, request{method: "PUT", target: "/.settings/rules.json?auth=" + secret, body: wireRules})
 	for i := range 4 {
 		w := &wireWriter{loop: l, id: i, rng: newRand(seed, i+1)}
@@ -81,6 +105,7 @@ func newWireLoop(t *testing.T, p *process, seed uint64) *wireLoop {
 	l.client("bare", d).isBare = true
 	l.client("phone", d).isPhone = true
 	l.client("several", d, wireListen{path: l.writers[0].place()}, wireListen{path: append(l.writers[1].place(), "pair")}, wireListen{path: list})
+	l.mover = l.client("mover", wireListen{path: l.writers[0].place()})
 	l.client("windows",
 		wireListen{path: list, query: `{"l":3,"vf":"r","i":"n"}`, tag: 1}, wireListen{path: list, query: `{"sp":3,"ep":7,"i":"n"}`, tag: 2},
 		wireListen{path: list, query: `{"l":3,"vf":"r","i":".key"}`, tag: 3}, wireListen{path: list, query: `{"sp":2,"ep":6}`, tag: 4})
@@ -162,46 +187,58 @@ func (l *wireLoop) win(number int) {
 	l.won[number] = true
 }
 
+// places are those that the mover listens to, one above the other.
+func (l *wireLoop) places() []wireListen {
+	return []wireListen{{path: []string{"d"}}, {path: l.writers[0].place()}, {path: append(l.writers[0].place(), "pair")}, {path: l.writers[2].place()}}
+}
+
 // run lets clients and writers loose for some rounds.
 func (l *wireLoop) run(rounds int) error {
-	if l.rounds == 0 {
-		for _, c := range l.clients {
-			l.running.Go(c.run)
-		}
-		for _, s := range l.streams {
-			l.running.Go(s.run)
-		}
-	}
+	l.begin()
 	for range rounds {
 		l.rounds++
+		l.enough(1 + l.rng.IntN(l.perRound))
 		if err := l.round(); err != nil {
 			return fmt.Errorf("round %d: %w", l.rounds, err)
 		}
-		if len(l.books.problems) > 20 {
+		if len(l.books.found()) > 20 {
 			return nil
 		}
 	}
 	return nil
 }
 
+// begin starts the clients, once.
+func (l *wireLoop) begin() {
+	l.begun.Do(func() {
+		for _, c := range l.clients {
+			l.running.Go(c.run)
+		}
+		for _, s := range l.streams {
+			l.running.Go(s.run)
+		}
+	})
+}
+
+// enough says how many writes there are to be until something happens.
+func (l *wireLoop) enough(writes int) {
+	l.books.enough, l.books.isEnough = l.books.acknowledged+writes, make(chan struct{})
+}
+
+// calm lets clients and writers loose for so many writes.
+func (l *wireLoop) calm(writes int) error {
+	l.begin()
+	l.enough(writes)
+	if err := l.write(func() error { return nil }); err != nil {
+		return err
+	}
+	return l.compare()
+}
+
 // round has the server end under the hands of the writers, looks, and has it end again
 // while it is quiet.
 func (l *wireLoop) round() error {
-	stop := make(chan struct{})
-	l.books.enough, l.books.isEnough = l.books.acknowledged+1+l.rng.IntN(l.perRound), make(chan struct{})
-	var working sync.WaitGroup
-	for _, w := range l.writers {
-		working.Go(func() { w.work(stop) })
-	}
-	var err error
-	select {
-	case <-l.books.isEnough:
-		err = l.restart()
-	case <-time.After(patience):
-		err = fmt.Errorf("no %d writes were acknowledged in %v", l.books.enough, patience)
-	}
-	close(stop)
-	working.Wait()
+	err := l.write(l.restart)
 	if err == nil {
 		err = l.compare()
 	}
@@ -211,8 +248,28 @@ func (l *wireLoop) round() error {
 	return l.restartQuietly()
 }
 
+// write has the writers work until there are enough writes and something has happened.
+func (l *wireLoop) write(happens func() error) error {
+	stop := make(chan struct{})
+	var working sync.WaitGroup
+	for _, w := range l.writers {
+		working.Go(func() { w.work(stop) })
+	}
+	working.Go(func() { l.mover.move(stop, newRand(l.seed, 100+l.rounds), l.places()) })
+	var err error
+	select {
+	case <-l.books.isEnough:
+		err = happens()
+	case <-time.After(time.Duration(length(1, 10, 10)) * patience):
+		err = fmt.Errorf("no %d writes were acknowledged", l.books.enough)
+	}
+	close(stop)
+	working.Wait()
+	return err
+}
+
 func (l *wireLoop) restart() error {
-	if l.rng.IntN(3) == 0 {
+	if l.rng.IntN(5) == 0 {
 		l.ends++
 		if err := l.server.terminate(); err != nil {
 			return fmt.Errorf("the server ends with %w, want in order", err)
@@ -330,6 +387,6 @@ func (l *wireLoop) figures() []proof.Figure {
 	return []proof.Figure{
 		proof.Count("rounds", l.rounds), proof.Count("kills", l.kills), proof.Count("ends", l.ends), proof.Count("writes", l.books.acknowledged),
 		proof.Count("transactions", l.wins), proof.Count("stale", l.books.refused), proof.Count("pushes", l.pushes()),
-		proof.Count("connections", connections), proof.Count("problems", len(l.books.problems)),
+		proof.Count("connections", connections), proof.Count("problems", len(l.books.found())),
 	}
 }
