@@ -138,6 +138,13 @@ func (a *account) problem(format string, args ...any) {
 	a.problems = append(a.problems, fmt.Sprintf(format, args...))
 }
 
+// found returns the problems so far.
+func (a *account) found() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.problems)
+}
+
 // work writes until the server does not answer any more, or stop is closed.
 func (w *witness) work(stop <-chan struct{}) {
 	for {

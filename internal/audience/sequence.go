@@ -97,11 +97,20 @@ func (s *sequence) drop(l *Listen) {
 	s.take(l)
 }
 
-// heads are listens by the position of their next event.
+// heads are listens by the position of their next event. Of a commit, the higher location
+// is told first: a client applies an event to all listens that show its path, and one
+// for a lower location would show the higher listen a part of the commit.
 type heads []*Listen
 
-func (h heads) Len() int           { return len(h) }
-func (h heads) Less(i, j int) bool { return h[i].head.Position < h[j].head.Position }
+func (h heads) Len() int { return len(h) }
+
+// Less implements heap.Interface.
+func (h heads) Less(i, j int) bool {
+	if a, b := h[i].head.Position, h[j].head.Position; a != b {
+		return a < b
+	}
+	return h[i].Path.Depth() < h[j].Path.Depth()
+}
 
 func (h heads) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]

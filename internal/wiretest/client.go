@@ -1,45 +1,17 @@
 package wiretest
 
 import (
-	"bufio"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
-	"strconv"
-	"strings"
-	"sync"
 	"testing"
-	"time"
 )
 
-// patience is how long a client waits for the server before a test has failed.
-const patience = 60 * time.Second
-
-// Dialing says how a client connects. Only the address is needed.
-type Dialing struct {
-	Address string // host and port
-	Target  string // "/.ws?v=5" unless given
-	Host    string // of the Host header; the address unless given
-	Header  http.Header
-	TLS     *tls.Config // nil for plain TCP
-	// TakesOver says that the connection takes over one by long polling.
-	TakesOver bool
-}
-
-// A Client is a websocket to a server. What it is sent goes through Strict and a
-// Conversation; the test fails at the first violation. One goroutine may
-// read while another one sends.
+// A Client is a Link of a test, which fails at the first violation.
 type Client struct {
-	t      testing.TB
-	conn   net.Conn
-	strict *Strict
-	last   int64 // number of the last request
-
-	mu   sync.Mutex
-	talk Conversation
+	t    testing.TB
+	link *Link
+	last int64 // number of the last request
 }
 
 // Dial connects, and fails the test if the server does not answer as it must.
@@ -52,85 +24,14 @@ func Dial(t testing.TB, d Dialing) *Client {
 	return c
 }
 
-// A Refused is the answer of a server that does not upgrade.
-type Refused struct {
-	Status int
-	Header http.Header
-	Body   string
-}
-
-func (r *Refused) Error() string { return fmt.Sprintf("status %d: %s", r.Status, r.Body) }
-
 // Try connects. The error is a Refused if the server answered with another status.
 func Try(t testing.TB, d Dialing) (*Client, error) {
-	conn, err := net.DialTimeout("tcp", d.Address, patience)
+	link, err := Connect(d)
 	if err != nil {
 		return nil, err
 	}
-	if d.TLS != nil {
-		conn = tls.Client(conn, d.TLS)
-	}
-	t.Cleanup(func() { conn.Close() })
-	return Open(t, conn, d)
-}
-
-// Open upgrades a connection.
-func Open(t testing.TB, conn net.Conn, d Dialing) (*Client, error) {
-	c := &Client{t: t, conn: conn, talk: Conversation{TakesOver: d.TakesOver}}
-	c.expectSoon()
-	if _, err := io.WriteString(conn, d.request()); err != nil {
-		return nil, err
-	}
-	src := bufio.NewReader(conn)
-	head, err := readHead(src)
-	if err != nil {
-		return nil, err
-	}
-	if !strings.HasPrefix(head, "HTTP/1.1 101 ") {
-		answer, err := http.ReadResponse(bufio.NewReader(io.MultiReader(strings.NewReader(head), src)), nil)
-		if err != nil {
-			return nil, err
-		}
-		defer answer.Body.Close()
-		body, err := io.ReadAll(answer.Body)
-		return nil, errors.Join(&Refused{answer.StatusCode, answer.Header, string(body)}, err)
-	}
-	if err := CheckAnswer(head); err != nil {
-		return nil, err
-	}
-	c.strict = NewStrict(src)
-	return c, nil
-}
-
-func (d Dialing) request() string {
-	target, host := d.Target, d.Host
-	if target == "" {
-		target = "/.ws?v=5"
-	}
-	if host == "" {
-		host = d.Address
-	}
-	var text strings.Builder
-	text.WriteString("GET " + target + " HTTP/1.1\r\nHost: " + host + "\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
-		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n")
-	_ = d.Header.Write(&text) // a Builder takes everything
-	return text.String() + "\r\n"
-}
-
-// readHead reads up to the empty line.
-func readHead(src *bufio.Reader) (string, error) {
-	var head strings.Builder
-	for {
-		line, err := src.ReadString('\n')
-		head.WriteString(line)
-		if err != nil || line == "\r\n" || head.Len() > 16<<10 {
-			return head.String(), err
-		}
-	}
-}
-
-func (c *Client) expectSoon() {
-	_ = c.conn.SetReadDeadline(time.Now().Add(patience)) //nolint:forbidigo // the clock of the connection
+	t.Cleanup(func() { link.Close() })
+	return &Client{t: t, link: link}, nil
 }
 
 // Next returns the next message. The test fails at a violation, and when there is none.
@@ -147,13 +48,7 @@ func (c *Client) Next() string {
 // the server has said why. The test fails at a violation.
 func (c *Client) NextOrEnd() (string, error) {
 	c.t.Helper()
-	c.expectSoon()
-	message, err := c.strict.Next()
-	if err == nil {
-		c.mu.Lock()
-		err = c.talk.Got(message)
-		c.mu.Unlock()
-	}
+	message, err := c.link.Next()
 	var violation *Violation
 	if errors.As(err, &violation) {
 		c.t.Fatal(err)
@@ -199,45 +94,14 @@ func (c *Client) Hello() string {
 // Send sends a message as JavaScript does: in segments if it is long.
 func (c *Client) Send(message string) {
 	c.t.Helper()
-	c.mu.Lock()
-	c.talk.Sent(message)
-	c.mu.Unlock()
-	var all []byte
-	for _, text := range Segments(message) {
-		all = Text(text).Append(all)
-	}
-	c.Write(all)
+	c.sent(c.link.Send(message))
 }
 
 // SendAs sends a message in frames that the test has made of it.
 func (c *Client) SendAs(message string, frames ...Frame) {
 	c.t.Helper()
-	c.mu.Lock()
-	c.talk.Sent(message)
-	c.mu.Unlock()
+	c.link.note(message)
 	c.SendFrames(frames...)
-}
-
-// Segments returns the frames of a message as JavaScript cuts it. But for it, a character
-// of two units stays whole.
-func Segments(message string) []string {
-	var list []string
-	units, start := 0, 0
-	for i, r := range message {
-		size := 1
-		if r > 0xffff {
-			size = 2
-		}
-		if units+size > 16384 {
-			list = append(list, message[start:i])
-			units, start = 0, i
-		}
-		units += size
-	}
-	if list = append(list, message[start:]); len(list) == 1 {
-		return list
-	}
-	return append([]string{strconv.Itoa(len(list))}, list...)
 }
 
 // Request sends a request with a body in JSON and returns its number, counted from 1.
@@ -268,7 +132,7 @@ func (c *Client) Ask(action, body string) (before []string, status, d string) {
 // Ping sends a websocket ping.
 func (c *Client) Ping(payload string) {
 	c.t.Helper()
-	c.strict.Pinged()
+	c.link.strict.Pinged()
 	c.SendFrames(Frame{Op: OpPing, Masked: true, Payload: []byte(payload)})
 }
 
@@ -285,20 +149,23 @@ func (c *Client) SendFrames(frames ...Frame) {
 // Write sends bytes as they are.
 func (c *Client) Write(all []byte) {
 	c.t.Helper()
-	if _, err := c.conn.Write(all); err != nil {
+	c.sent(c.link.Write(all))
+}
+
+func (c *Client) sent(err error) {
+	c.t.Helper()
+	if err != nil {
 		c.t.Fatalf("send to the server: %v", err)
 	}
 }
 
 // Unanswered returns the numbers of the requests without a reply.
 func (c *Client) Unanswered() []int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.talk.Unanswered()
+	return c.link.Unanswered()
 }
 
 // Conn returns the connection, to be broken or left unread.
-func (c *Client) Conn() net.Conn { return c.conn }
+func (c *Client) Conn() net.Conn { return c.link.conn }
 
 // Close sends a close frame with a code.
 func (c *Client) Close(code int) {

@@ -263,7 +263,7 @@ func (p *Poller) IsOver() bool {
 func (c *Client) Follow(p *Poller) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.talk.requests, c.talk.listens = p.talk.requests, p.talk.listens
+	c.link.mu.Lock()
+	defer c.link.mu.Unlock()
+	c.link.talk.requests, c.link.talk.listens = p.talk.requests, p.talk.listens
 }
