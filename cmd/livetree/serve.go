@@ -49,6 +49,7 @@ type serveSettings struct {
 	logLevel    slog.Level
 	logFormat   choice
 	lane        bool
+	console     bool
 	configFile  string
 	printConfig choice
 }
@@ -86,7 +87,7 @@ func serve(a *app, c *cobra.Command, s *serveSettings) error {
 	if s.config.Issuers, err = s.trust.list(); err != nil {
 		return err
 	}
-	s.config.ACME.Domains, s.config.NoLane = s.acmeDomains, !s.lane
+	s.config.ACME.Domains, s.config.NoLane, s.config.Console.Off = s.acmeDomains, !s.lane, !s.console
 	if s.printConfig.word != "" {
 		all := settings(c.Flags())
 		if hasSecret {
@@ -109,6 +110,9 @@ func (s *serveSettings) declare(flags *pflag.FlagSet) {
 	c.Addr, c.AdminAddr = server.DefaultAddr, server.DefaultAdminAddr
 	flags.Var((*hostPort)(&c.Addr), "addr", "the `host:port` for HTTPS; plain HTTP there is answered 404; port 0 picks one")
 	flags.Var((*hostPort)(&c.AdminAddr), "admin-addr", "the `host:port` of the admin listener: health, metrics, and what livetree db, secret, backup, top and profile use; with TLS unless it is on this machine alone; empty for none")
+	flags.BoolVar(&s.console, "console", true, "serve the web console on the admin listener, below /console/")
+	flags.StringVar(&c.Console.Dir, "console-dir", "", "a `directory` with the files of the console, such as internal/console/web, read for each request, for work on it; without it those in the binary are served")
+	flags.Var(&c.Console.Label, "console-label", "a `text,colour` that names this server in the console, such as PRODUCTION,red; the colour is red, orange, yellow, green, blue, purple or grey")
 	flags.Var((*hostPort)(&c.HTTPAddr), "http-addr", "a second `host:port` for plain HTTP: 404 unless --allow-http")
 	flags.BoolVar(&c.AllowHTTP, "allow-http", false, "also serve plain HTTP: behind a proxy that ends TLS, or for SDKs in emulator mode")
 	flags.Var((*proxies)(&c.TrustedProxies), "trusted-proxy", "the `network` of a proxy in front of the server, such as 10.1.0.0/16, or its address: its connections are not limited by --max-connections-per-address, and X-Forwarded-For says which client a request comes from; else that header is ignored; repeatable")
@@ -189,6 +193,7 @@ func (s *serveSettings) complete(c *cobra.Command) {
 		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
 	}
 	_ = c.MarkFlagDirname("data")
+	_ = c.MarkFlagDirname("console-dir")
 	for _, name := range []string{"tls-cert", "tls-key", "acme-ca"} {
 		_ = c.MarkFlagFilename(name, "pem", "crt", "key")
 	}

@@ -62,6 +62,8 @@ type Options struct {
 	Draining func() bool
 	// Dev says that the server runs for trying out.
 	Dev bool
+	// Console answers below /console/, for everybody; nil for none.
+	Console http.Handler
 	Actions
 	Sources
 }
@@ -133,6 +135,7 @@ func New(opts Options) *Handler {
 	opts.Requests.register(h.registry)
 	h.mux.HandleFunc("GET /livez", livez)
 	h.mux.HandleFunc("GET /readyz", h.readyz)
+	h.mountConsole()
 	for pattern, handler := range map[string]http.HandlerFunc{
 		"GET /metrics":                              promhttp.HandlerFor(h.registry, promhttp.HandlerOpts{}).ServeHTTP,
 		"GET /v1/databases":                         h.listDatabases,
@@ -159,6 +162,21 @@ func New(opts Options) *Handler {
 		h.mux.HandleFunc(pattern, h.withCredential(handler))
 	}
 	return h
+}
+
+// mountConsole has the page answered, which holds nothing of the server and is for
+// everybody who reaches it.
+func (h *Handler) mountConsole() {
+	if h.opts.Console == nil {
+		h.mux.HandleFunc("/console/", func(w http.ResponseWriter, _ *http.Request) {
+			exchange.Fail(w, http.StatusNotFound, "this server has no console")
+		})
+		return
+	}
+	h.mux.Handle("/console/", h.opts.Console)
+	h.mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/console/", http.StatusSeeOther)
+	})
 }
 
 // ServeHTTP implements http.Handler.

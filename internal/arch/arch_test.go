@@ -58,6 +58,7 @@ var livetree = layout{
 		"internal/wire/message",
 		"internal/wire/poll",
 		"internal/wire",
+		"internal/session",
 		"internal/console",
 		"internal/backup",
 		"internal/admin",

@@ -128,8 +128,13 @@ func (a *adminSide) serve(ctx context.Context, parts adminParts) error {
 	if err != nil {
 		return fmt.Errorf("the credential of the admin listener: %w", err)
 	}
+	page, err := parts.Console.handler()
+	if err != nil {
+		return err
+	}
 	return a.listener.Serve(admin.New(admin.Options{
 		Credential: credential,
+		Console:    page,
 		Store:      parts.store,
 		Catalog:    parts.founder.Catalog,
 		Requests:   a.requests,

@@ -60,6 +60,8 @@ type Config struct {
 	// AdminAddr is where the admin listener is; empty for none. It has TLS unless
 	// only programs on this machine can reach it.
 	AdminAddr string
+	// Console is the web console on the admin listener.
+	Console Console
 	// Version is told to the operator.
 	Version string
 	// TLSCert and TLSKey are PEM files; without them a certificate is made.
