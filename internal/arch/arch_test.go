@@ -47,6 +47,7 @@ var livetree = layout{
 		"internal/state",
 		"internal/watch",
 		"internal/engine",
+		"internal/rows",
 		"internal/audience",
 		"internal/catalog",
 		"internal/cluster",

@@ -54,7 +54,7 @@ func (p *Pool) Claim(bytes int) bool {
 	return true
 }
 
-var errBusy = fault.New(fault.Unavailable, "too many queries without an index are running, try again")
+var errBusy = fault.New(fault.Unavailable, "too many long reads and queries without an index are running, try again")
 
 // A turn is when a pass may use a processor for long.
 type turn struct {
@@ -102,3 +102,18 @@ func (t *turn) end() {
 		t.has = false
 	}
 }
+
+// A Turn is when a long read that is no pass may use a processor: one through the keys of
+// a large node, for example. It shares the turns of the passes. Who reads for long ends
+// it now and then and begins it again, so that others get theirs.
+type Turn struct{ turn turn }
+
+// NewTurn returns a turn that has not begun.
+func (p *Pool) NewTurn() *Turn { return &Turn{turn{pool: p, begun: true}} } // it is not counted as a pass
+
+// Begin waits for the turn, unless it has begun. Nobody waits for what is read once done
+// is closed.
+func (t *Turn) Begin(done <-chan struct{}) error { return t.turn.begin(done) }
+
+// End lets another read begin. It may be called without a turn.
+func (t *Turn) End() { t.turn.end() }

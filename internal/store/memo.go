@@ -255,6 +255,10 @@ func (s *stamps) of(id layout.ID, p tree.Path) uint64 {
 	return max(newest, s.below[h%uint32(len(s.below))].Load())
 }
 
+// Stamp returns the number of a view that shows the newest write to what is at p, or of a
+// later one: what a view with that number, or a greater one, shows there is still so.
+func (t Tree) Stamp(p tree.Path) uint64 { return t.store.memos.stamps.of(t.reader.ID, p) }
+
 // A path is hashed by FNV-1a: its database, and key by key.
 func hashDatabase(id layout.ID) uint32 { return uint32(id) * 0x9E3779B1 }
 

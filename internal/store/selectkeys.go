@@ -56,14 +56,7 @@ func (w *keyWalk) bounds() (from, to []byte, ok bool) {
 	if !ok {
 		return nil, nil, false
 	}
-	from = append(bytes.Clone(w.parent), layout.PriorityMark, 0) // behind the priority
-	to = layout.SubtreeEnd(nil, w.parent)
-	if r.Lower.Key != "" {
-		from = edgeKey(w.parent, r.Lower)
-	}
-	if r.Upper.Key != "" {
-		to = edgeKey(w.parent, r.Upper)
-	}
+	from, to = layout.ChildBounds(w.parent, r)
 	return from, to, true
 }
 
@@ -160,15 +153,6 @@ func (w *keyWalk) each(yield func(component []byte) error) error {
 	}
 	defer func() { _ = rows.Close() }()
 	return w.eachBack(rows, from, to, func(end int) (bool, error) { return take(rows.Key(), end) })
-}
-
-// edgeKey returns the data key of an edge among the children of a parent.
-func edgeKey(parent []byte, edge query.KeyEdge) []byte {
-	key := layout.AppendComponent(bytes.Clone(parent), edge.Key)
-	if edge.After {
-		return append(key, layout.SubtreeMark)
-	}
-	return key
 }
 
 // ShallowPage returns the keys of the node's children after a key, from the first

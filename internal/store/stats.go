@@ -8,6 +8,7 @@ import (
 
 	"github.com/livetree/livetree/internal/store/damage"
 	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/tree"
 )
 
 // slowSync is from how long on a sync of the log counts as slow.
@@ -207,4 +208,12 @@ func (s *Store) DatabaseStats(id layout.ID) (DatabaseStats, error) {
 		}
 	}
 	return stats, nil
+}
+
+// DiskBytes returns about how much the rows of the node at p take on disk. What is only in
+// the write-ahead log does not count.
+func (t Tree) DiskBytes(p tree.Path) (uint64, error) {
+	l := t.reader.Locate(p)
+	bytes, err := t.store.db.EstimateDiskUsage(l.Key, l.End())
+	return bytes, damage.Mark(err)
 }

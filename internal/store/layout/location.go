@@ -1,6 +1,11 @@
 package layout
 
-import "github.com/livetree/livetree/internal/tree"
+import (
+	"bytes"
+
+	"github.com/livetree/livetree/internal/query"
+	"github.com/livetree/livetree/internal/tree"
+)
 
 // A Location is a path as a key, with the places where its ancestors' keys end.
 type Location struct {
@@ -60,4 +65,28 @@ func FirstKeys(p tree.Path, n int) tree.Path {
 		p = p.Parent()
 	}
 	return p
+}
+
+// ChildBounds returns the data keys between which the rows of those children of a node
+// are whose keys are in a range: from the first, and before the second. The priority of
+// the node itself is never among them.
+func ChildBounds(parent []byte, r query.KeyRange) (from, to []byte) {
+	from = append(bytes.Clone(parent), PriorityMark, 0)
+	to = SubtreeEnd(nil, parent)
+	if r.Lower.Key != "" {
+		from = edgeKey(parent, r.Lower)
+	}
+	if r.Upper.Key != "" {
+		to = edgeKey(parent, r.Upper)
+	}
+	return from, to
+}
+
+// edgeKey returns the data key of an edge among the children of a parent.
+func edgeKey(parent []byte, edge query.KeyEdge) []byte {
+	key := AppendComponent(bytes.Clone(parent), edge.Key)
+	if edge.After {
+		return append(key, SubtreeMark)
+	}
+	return key
 }
