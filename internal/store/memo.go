@@ -128,7 +128,7 @@ func (t Tree) newDraft(k *memoKey) *draft {
 
 // newShape returns what the shape of a node is remembered by, nil if it is not. It is
 // worth it for nodes with more children than would be in a few chunks.
-func (t Tree) newShape(p tree.Path) *draft {
+func newShape(t Tree, p tree.Path) *draft {
 	if t.origin == nil || t.reader.Cost != nil {
 		return nil
 	}

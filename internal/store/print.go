@@ -94,7 +94,7 @@ func (t Tree) printer(p tree.Path, printer *Printer) (*Printer, error) {
 	}
 	printer.rows = rows
 	printer.prefix = len(l.Key)
-	printer.draft, printer.shape = t.newDraft(&k), t.newShape(p)
+	printer.draft, printer.shape = t.newDraft(&k), newShape(t, p)
 	return printer, nil
 }
 
