@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -71,7 +72,12 @@ func TestPollingIsTakenOver(t *testing.T) {
 	c.Expect(`{"t":"c","d":{"t":"a","d":{}}}`)
 	for range 2 {
 		c.Send(`{"t":"c","d":{"t":"p","d":{}}}`)
-		c.Expect(`{"t":"c","d":{"t":"o","d":{}}}`)
+		c.Ping("before")
+		c.Send(`{"t":"c","d":{"t":"p","d":{}}}`)
+		c.Expect(`{"t":"c","d":{"t":"o","d":{}}}`, `{"t":"c","d":{"t":"o","d":{}}}`)
+	}
+	if n := c.Pending(); n != 0 {
+		t.Errorf("%d pings of the websocket are not answered while it is tried", n)
 	}
 	other, _ := s.dial("/.ws?v=5&ns=default")
 	ask(t, other, "p", `{"p":"a/b","d":1}`)
@@ -104,6 +110,12 @@ func TestPollingIsTakenOver(t *testing.T) {
 	}
 	ask(t, other, "p", `{"p":"a/e","d":4}`)
 	c.Expect(push("a/e", `4`))
+	c.Ping("after")
+	c.Send(`{"t":"c","d":{"t":"p","d":{}}}`)
+	c.Expect(`{"t":"c","d":{"t":"o","d":{}}}`)
+	if n := c.Pending(); n != 0 {
+		t.Errorf("%d pings of the websocket are not answered after it has taken over", n)
+	}
 	c.Close(1000)
 	c.ExpectClose(1000)
 }
@@ -118,6 +130,20 @@ func TestTakeOverOfNothing(t *testing.T) {
 		c := wiretest.Dial(t, dialing)
 		c.Expect(fmt.Sprintf(`{"t":"c","d":{"t":"r","d":%q}}`, dialing.Address))
 		c.ExpectClose(1000)
+	}
+}
+
+// TestTakeOverWhileTheServerStops: no websocket is opened then.
+func TestTakeOverWhileTheServerStops(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	_, id := s.poll("")
+	s.close()
+	dialing := s.dialing("/.ws?v=5&ns=default&s=" + id)
+	dialing.TakesOver = true
+	var refused *wiretest.Refused
+	if _, err := wiretest.Try(t, dialing); !errors.As(err, &refused) || refused.Status != 503 {
+		t.Errorf("a websocket that is to take over: %v, want 503", err)
 	}
 }
 

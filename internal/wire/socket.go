@@ -35,6 +35,10 @@ type socket struct {
 	reader  messages
 	line    *poll.Line   // nil if it began as a websocket
 	takers  chan *socket // websockets that are to take the line over
+	// polls is what a websocket is to take over, and taking how it appears there; nil of
+	// others.
+	polls  *socket
+	taking *taking
 	// busy is the time, in milliseconds, at which something was last read or written.
 	busy  *atomic.Int64
 	begun time.Time // when a message began to come whose end has not come; of the reader
@@ -194,9 +198,19 @@ const maxPongBytes = 4 << 10
 
 // ping is called by the reader for a ping of the websocket.
 func (s *socket) ping(payload []byte) {
+	pong := frame.AppendPong(nil, payload)
+	if s.polls != nil {
+		s.answerPing(pong)
+		return
+	}
+	s.queuePong(pong)
+}
+
+// queuePong has a frame sent that answers a ping.
+func (s *socket) queuePong(pong []byte) {
 	s.mu.Lock()
 	if len(s.pongs) < maxPongBytes {
-		s.pongs = frame.AppendPong(s.pongs, payload)
+		s.pongs = append(s.pongs, pong...)
 	}
 	s.mu.Unlock()
 	s.wake()
