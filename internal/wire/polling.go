@@ -15,7 +15,7 @@ import (
 
 // servePoll answers a request of a browser that polls. The first begins a session.
 func (f *Front) servePoll(w http.ResponseWriter, r *http.Request) {
-	if err := f.opts.Dev.Check(r); err != nil {
+	if err := f.opts.Dev.CheckScript(r); err != nil {
 		exchange.Fail(w, http.StatusForbidden, err.Error())
 		return
 	}

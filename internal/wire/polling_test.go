@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/livetree/livetree/internal/dev"
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/wire"
 	"github.com/livetree/livetree/internal/wiretest"
@@ -212,6 +213,35 @@ func (s *server) startFrom(addr string) string {
 		s.t.Fatalf("the start from %s is answered with %q", addr, script)
 	}
 	return "&id=" + found[1] + "&pw=" + found[2]
+}
+
+// TestPollingUnderDev: a page that does not tell which one it is gets no scripts.
+func TestPollingUnderDev(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(o *wire.Options, _ *outbox.Options) { o.Dev = dev.Guard{On: true} })
+	const browser = "Mozilla/5.0 (X11) Chrome/140"
+	for _, test := range []struct {
+		agent, referrer string
+		want            int
+	}{
+		{"", "", 200},
+		{browser, "", 403},
+		{browser, "http://attacker.example/", 403},
+		{browser, "http://192.168.1.5:3000/", 200},
+	} {
+		for _, parameters := range []string{"start=t&cb=1", "id=a&pw=b", "dframe=t&id=a&pw=b"} {
+			r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.http.URL+"/.lp?ns=default&"+parameters, nil)
+			r.Header.Set("User-Agent", test.agent)
+			r.Header.Set("Referer", test.referrer)
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if answer.Body.Close(); answer.StatusCode != test.want {
+				t.Errorf("%s of %q with the page %q: %d, want %d", parameters, test.agent, test.referrer, answer.StatusCode, test.want)
+			}
+		}
+	}
 }
 
 // TestPollersShareByNetwork: who polls takes no memory from those of other networks.
