@@ -185,9 +185,10 @@ func (l listening) await(owed int) error {
 func (s *socket) touch() { s.busy.Store(s.now().UnixMilli()) }
 
 // isSilent reports whether nothing was read or written for too long.
-// Polls come and go without a word; their line knows when they have stopped.
+// Polls come and go without a word; their line knows when they have stopped. A client that is
+// not read from cannot say anything.
 func (s *socket) isSilent() bool {
-	if s.line != nil && s.line.ByPoll() {
+	if s.session.waits.Load() || s.line != nil && s.line.ByPoll() {
 		return false
 	}
 	return s.now().UnixMilli()-s.busy.Load() > silence.Milliseconds()
