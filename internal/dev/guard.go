@@ -33,6 +33,7 @@ type Guard struct {
 var (
 	errHost   = errors.New("with --dev the server answers to localhost and IP addresses: allow another name by --dev-host")
 	errOrigin = errors.New("with --dev pages of other origins are refused: allow one by --dev-origin")
+	errHidden = errors.New("with --dev a script is sent to a browser only if Origin, Sec-Fetch-Site or Referer says for which page")
 )
 
 // Check refuses a request that a web page of a stranger may have caused. The text of
@@ -62,19 +63,52 @@ func origins(header http.Header) []string {
 	if !slices.Contains(header.Values("Sec-Fetch-Site"), "cross-site") {
 		return nil
 	}
+	return []string{referrer(header)}
+}
+
+// referrer returns the origin of the page that Referer names, or "null".
+func referrer(header http.Header) string {
 	page, err := url.Parse(header.Get("Referer"))
 	if err != nil || page.Host == "" {
-		return []string{"null"}
+		return "null"
 	}
-	return []string{page.Scheme + "://" + page.Host}
+	return page.Scheme + "://" + page.Host
+}
+
+// CheckScript refuses, beside what Check does, a request whose answer is a script, unless the
+// browser tells for which page. A script shows what it holds to any page that loads it, and a
+// browser sends neither Origin nor Sec-Fetch-Site with it to a server that it reaches
+// without TLS by a private address. Referer is left: a page that hides it is refused.
+//
+// Programs send none of these. They are told from browsers by User-Agent, which all browsers
+// begin with Mozilla and which no page can change for a script.
+func (g *Guard) CheckScript(r *http.Request) error {
+	if err := g.Check(r); err != nil || !g.On {
+		return err
+	}
+	header := r.Header
+	switch {
+	case header.Get("Origin") != "", header.Get("Sec-Fetch-Site") != "":
+		return nil // Check has seen it
+	case header.Get("Referer") != "":
+		if !g.isOrigin(referrer(header)) {
+			return errOrigin
+		}
+	case strings.Contains(header.Get("User-Agent"), "Mozilla"):
+		return errHidden
+	}
+	return nil
 }
 
 // isHost reports whether no page of a stranger can have the server called so: a
 // name that leads here today may be a stranger's that led elsewhere a moment ago.
 func (g *Guard) isHost(host string) bool {
 	name := strings.TrimSuffix(strings.ToLower(hosts.Name(host)), ".")
+	ip := net.ParseIP(name)
 	switch {
-	case host == "", hosts.IsLocal(name), net.ParseIP(name) != nil:
+	case ip.IsUnspecified():
+		return false // some browsers lead any page to this machine by it
+	case host == "", hosts.IsLocal(name), ip != nil:
 		return true
 	case slices.ContainsFunc(g.Names, func(allowed string) bool { return strings.EqualFold(allowed, name) }):
 		return true

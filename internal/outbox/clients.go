@@ -196,6 +196,16 @@ func (c *Clients) admit(one *Client, kind Kind, teller Teller) (victim *Client, 
 	return victim, nil
 }
 
+// Standing returns why no client is let in: the server is stopping. It is nil before that.
+func (c *Clients) Standing() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.shut {
+		return errStopping
+	}
+	return nil
+}
+
 var errStopping = fault.New(fault.Unavailable, "the server is stopping")
 
 // meetStranger makes a place for one more stranger, and returns the one whose place it was.

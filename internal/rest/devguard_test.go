@@ -27,6 +27,9 @@ func TestDevGuard(t *testing.T) {
 		{"a program by an address", "127.0.0.1:9000", "", 200},
 		{"Android's emulator", "10.0.2.2:9000", "", 200},
 		{"a program by an address of IPv6", "[::1]:9000", "", 200},
+		{"no address", "0.0.0.0:9000", "", 403},
+		{"no address of IPv6", "[::]:9000", "", 403},
+		{"no address, in a longer form", "[::ffff:0.0.0.0]:9000", "", 403},
 		{"a name of --dev-host", "DevBox.test:9000", "", 200},
 		{"a name of --domain", "app.db.test", "", 200},
 		{"a name of --host-map", "shop.test", "", 200},
@@ -48,6 +51,8 @@ func TestDevGuard(t *testing.T) {
 		{"a script tag of a front-end server", "127.0.0.1:9000", "Sec-Fetch-Site: cross-site; Referer: http://localhost:3000/", 200},
 		{"a script tag of the same site", "localhost:9000", "Sec-Fetch-Site: same-site", 200},
 		{"an address that was typed", "localhost:9000", "Sec-Fetch-Site: none", 200},
+		{"a browser that tells nothing", "192.168.1.5:9000", "User-Agent: Mozilla/5.0 (X11)", 200},
+		{"a link on a stranger's page", "192.168.1.5:9000", "User-Agent: Mozilla/5.0 (X11); Referer: http://attacker.example/", 200},
 	} {
 		for _, method := range []string{"GET", "PUT", "OPTIONS"} {
 			for _, target := range []string{"/a.json", "/a.json?access_token=owner", "/.settings/rules.json?access_token=owner"} {
@@ -67,6 +72,48 @@ func TestDevGuard(t *testing.T) {
 				if w.Code == http.StatusForbidden && w.Header().Get("Access-Control-Allow-Origin") != "" {
 					t.Errorf("%s, %s %s: the page may read the refusal", test.what, method, target)
 				}
+			}
+		}
+	}
+}
+
+// TestDevGuardOfScripts: a script shows what it holds to the page that loads it, so the
+// browser must tell which page that is.
+func TestDevGuardOfScripts(t *testing.T) {
+	h := serve(t, func(o *rest.Options) {
+		o.Dev, o.DevOrigins = true, []string{"http://app.example.com"}
+	}).Config.Handler
+	const browser = "User-Agent: Mozilla/5.0 (X11) Chrome/140; "
+	for _, test := range []struct {
+		what    string
+		headers string
+		want    int
+	}{
+		{"a program", "User-Agent: node", 200},
+		{"a program that tells nothing", "", 200},
+		{"a page that hides", browser, 403},
+		{"a page of a stranger", browser + "Referer: http://attacker.example/", 403},
+		{"a page of a public address", browser + "Referer: http://8.8.8.8/", 403},
+		{"a page with a Referer that is none", browser + "Referer: attacker", 403},
+		{"a page of a machine beside", browser + "Referer: http://192.168.1.5:5173/", 200},
+		{"a page of --dev-origin", browser + "Referer: http://app.example.com/page", 200},
+		{"a page of this server", browser + "Sec-Fetch-Site: same-origin", 200},
+		{"a page of a front-end server", browser + "Sec-Fetch-Site: same-site", 200},
+		{"an address that was typed", browser + "Sec-Fetch-Site: none", 200},
+		{"a script tag with CORS", browser + "Origin: http://localhost:3000", 200},
+		{"a script tag with CORS of a stranger", browser + "Origin: http://attacker.example", 403},
+	} {
+		for _, target := range []string{"/a.json?callback=f", "/a.json?%63allback=f&print=pretty"} {
+			r := httptest.NewRequest("GET", target, nil)
+			r.Host = "192.168.1.5:9000"
+			for _, pair := range strings.Split(test.headers, "; ") {
+				if name, value, ok := strings.Cut(pair, ": "); ok {
+					r.Header.Add(name, value)
+				}
+			}
+			w := httptest.NewRecorder()
+			if h.ServeHTTP(w, r); w.Code != test.want {
+				t.Errorf("%s, %s: %d %s, want %d", test.what, target, w.Code, w.Body, test.want)
 			}
 		}
 	}

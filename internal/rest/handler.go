@@ -150,7 +150,11 @@ func (h *Handler) newCall(w http.ResponseWriter, r *http.Request) *call {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if err := h.guard.Check(r); err != nil {
+	check := h.guard.Check
+	if h.guard.On && asksForScript(r) {
+		check = h.guard.CheckScript
+	}
+	if err := check(r); err != nil {
 		exchange.Fail(w, http.StatusForbidden, err.Error()) // no page may read it
 		return
 	}
@@ -169,6 +173,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := c.serve(); err != nil {
 		c.reply.fail(err)
 	}
+}
+
+// asksForScript reports whether the answer would be a script, which any page may load.
+func asksForScript(r *http.Request) bool {
+	values, err := parseQuery(r.URL.RawQuery)
+	return err == nil && values["callback"] != nil
 }
 
 // serve finds out what is asked for, checks it in the order that behaviour is

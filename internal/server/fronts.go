@@ -21,7 +21,7 @@ const messageShare = 4
 
 // newSDKFront returns the front of the SDKs. There is one for HTTPS and plain HTTP: a
 // client may come back by the other.
-func newSDKFront(c Config, f *founder) *wire.Front {
+func newSDKFront(c Config, f *founder, rates *rateLimiter) *wire.Front {
 	opts := wire.Options{
 		Catalog: f.Catalog,
 		Logger:  c.Logger,
@@ -32,6 +32,9 @@ func newSDKFront(c Config, f *founder) *wire.Front {
 		MaxBody: c.MaxBody,
 
 		MaxMessages: c.MaxBodies / messageShare,
+	}
+	if rates.limit.PerSecond > 0 {
+		opts.Rate = rates
 	}
 	if c.Dev {
 		opts.Create = f.create

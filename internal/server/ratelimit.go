@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"math"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/livetree/livetree/internal/clientaddr"
 	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/wire"
 )
 
 // A RateLimit is what one client may ask for: so many requests per second on
@@ -28,7 +30,8 @@ type RateLimit struct {
 const maxClients = 32 << 10
 
 // A rateLimiter answers 429 to clients that ask too often, before anything else
-// is done for them.
+// is done for them. Clients of the SDKs, who have one connection for many requests, are not
+// refused: their requests wait.
 //
 // A client is a credential or, without one, an address. A credential counts for
 // itself only once the handler has found it to be good: until then it counts for
@@ -40,20 +43,14 @@ type rateLimiter struct {
 	seed  maphash.Seed
 
 	mu      sync.Mutex
-	clients map[client]*list.Element
+	clients map[wire.Asker]*list.Element
 	recent  *list.List // of *allowance, the one used last in front
 	most    int
 }
 
-// A client is the hash of a credential or of an address.
-type client struct {
-	byCredential bool
-	hash         uint64
-}
-
 // An allowance is what a client may still ask for.
 type allowance struct {
-	client client
+	client wire.Asker
 	*rate.Limiter
 }
 
@@ -63,7 +60,7 @@ func newRateLimiter(limit RateLimit, now func() time.Time) *rateLimiter {
 		limit:   limit,
 		now:     now,
 		seed:    maphash.MakeSeed(),
-		clients: map[client]*list.Element{},
+		clients: map[wire.Asker]*list.Element{},
 		recent:  list.New(),
 		most:    maxClients,
 	}
@@ -76,56 +73,62 @@ func (l *rateLimiter) wrap(next http.Handler) http.Handler {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		credential, hasCredential := l.credential(r)
-		asking, known := credential, hasCredential && l.knows(credential)
+		// It is read as the handler reads it: what that takes for one and the same must not be
+		// several clients.
+		credential := rest.Credential(r)
+		asking, known := l.OfCredential(credential)
 		if !known {
 			asking = l.address(r)
 		}
-		if wait := l.take(asking); wait > 0 {
+		if wait := l.Take(asking); wait > 0 {
 			refuseRate(w, wait)
 			return
 		}
 		next.ServeHTTP(w, r)
 		// A status does not tell: while an issuer cannot be reached, its tokens are
 		// neither good nor bad.
-		if hasCredential && !known && exchange.Of(w).Identified() {
-			l.remember(credential)
+		if credential != "" && !known && exchange.Of(w).Identified() {
+			asking, _ = l.OfCredential(credential)
+			l.Remember(asking)
 		}
 	})
 }
 
-// credential returns the client that the credential of a request stands for. It is
-// read as the handler reads it: what that takes for one and the same must not be
-// several clients.
-func (l *rateLimiter) credential(r *http.Request) (client, bool) {
-	text := rest.Credential(r)
-	return client{true, maphash.String(l.seed, text)}, text != ""
-}
-
 // address returns the client that the address of a request stands for.
-func (l *rateLimiter) address(r *http.Request) client {
+func (l *rateLimiter) address(r *http.Request) wire.Asker {
 	remote := clientaddr.Of(r)
 	if !remote.IsValid() {
-		return client{false, maphash.String(l.seed, r.RemoteAddr)}
+		return wire.Asker{Hash: maphash.String(l.seed, r.RemoteAddr)}
 	}
-	return client{false, maphash.Comparable(l.seed, clientaddr.Network(remote.Addr()))}
+	return l.OfNetwork(clientaddr.Network(remote.Addr()))
 }
 
-func (l *rateLimiter) knows(c client) bool {
+// The requests of the SDKs count with all others.
+var _ wire.Rate = (*rateLimiter)(nil)
+
+// OfNetwork implements wire.Rate.
+func (l *rateLimiter) OfNetwork(network netip.Addr) wire.Asker {
+	return wire.Asker{Hash: maphash.Comparable(l.seed, network)}
+}
+
+// OfCredential implements wire.Rate.
+func (l *rateLimiter) OfCredential(credential string) (c wire.Asker, known bool) {
+	c = wire.Asker{ByCredential: true, Hash: maphash.String(l.seed, credential)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.clients[c] != nil
+	return c, credential != "" && l.clients[c] != nil
 }
 
-func (l *rateLimiter) remember(c client) {
+// Remember implements wire.Rate.
+func (l *rateLimiter) Remember(c wire.Asker) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.allowanceLocked(c)
 }
 
-// take takes a request from the allowance of a client, or returns how long it has
-// to wait for one.
-func (l *rateLimiter) take(c client) time.Duration {
+// Take implements wire.Rate: it takes a request from the allowance of a client, or returns
+// how long it has to wait for one.
+func (l *rateLimiter) Take(c wire.Asker) time.Duration {
 	l.mu.Lock()
 	a := l.allowanceLocked(c)
 	l.mu.Unlock()
@@ -140,7 +143,7 @@ func (l *rateLimiter) take(c client) time.Duration {
 
 // allowanceLocked returns the allowance of a client. For a new one the client goes
 // that was not heard of for longest; should it come back, it starts afresh.
-func (l *rateLimiter) allowanceLocked(c client) *allowance {
+func (l *rateLimiter) allowanceLocked(c wire.Asker) *allowance {
 	if place := l.clients[c]; place != nil {
 		l.recent.MoveToFront(place)
 		return place.Value.(*allowance)

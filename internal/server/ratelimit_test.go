@@ -1,6 +1,7 @@
 package server
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/wiretest"
 )
 
 // A rated is a handler behind a rate limiter, with a clock of its own.
@@ -176,5 +178,28 @@ func BenchmarkRateLimit(b *testing.B) {
 				handler.ServeHTTP(w, request)
 			}
 		})
+	}
+}
+
+// TestRateLimitOfSockets: requests inside of a websocket count with all others of their
+// client, and wait instead of being refused.
+func TestRateLimitOfSockets(t *testing.T) {
+	m := startManaged(t, t.TempDir(), func(c *Config) { c.RateLimit = RateLimit{PerSecond: 0.001, Burst: 6} })
+	c := wiretest.Dial(t, wiretest.Dialing{
+		Address: strings.TrimPrefix(m.public, "https://"), Target: "/.ws?v=5&ns=default",
+		TLS: &tls.Config{RootCAs: m.authority(), ServerName: "localhost"},
+	})
+	c.Hello()
+	for range 5 {
+		c.Ask("auth", `{"cred":"wrong"}`)
+	}
+	if status, _ := m.send("GET", m.public+"/a.json", "", ""); status != 429 {
+		t.Errorf("a request after five that failed in a websocket: %d, want 429", status)
+	}
+	c.Request("s", `{"c":{}}`)
+	m.stop()
+	c.ExpectClose(1001)
+	if left := c.Unanswered(); len(left) != 1 {
+		t.Errorf("%d requests are not answered, want the one that waited", len(left))
 	}
 }

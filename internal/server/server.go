@@ -268,8 +268,8 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	}
 	c.clients = outbox.New(outbox.Options{MaxStreams: c.MaxStreams, MaxSockets: c.MaxClients, KeepAlive: c.KeepAlive})
 	defer c.clients.Close(ended()) // does nothing after a drain
-	c.sdks = newSDKFront(c, f)
 	rates := newRateLimiter(c.RateLimit, time.Now)
+	c.sdks = newSDKFront(c, f, rates)
 	serving := newServing(servingOptions{
 		secure:  rates.wrap(newHandler(c, f)),
 		plain:   acme.answering(c.HTTPAddr, rates.wrap(plainHandler(c, f))),

@@ -33,6 +33,8 @@ type Options struct {
 	Create func(ctx context.Context, name string) (*engine.Database, error)
 	// Clients holds the open sessions; it may be shared with other fronts.
 	Clients *outbox.Clients
+	// Rate bounds how often clients ask; nil for no bound.
+	Rate Rate
 	// MaxBody is the most bytes of data in one write.
 	MaxBody int64
 	// MaxMessages is what the messages of all clients may take in memory at a time.
@@ -56,6 +58,9 @@ type Front struct {
 
 // New returns a front without sessions.
 func New(opts Options) *Front {
+	if opts.Rate == nil {
+		opts.Rate = noRate{}
+	}
 	m := newMemory(opts.MaxMessages)
 	f := &Front{
 		opts: opts, sessions: map[string]*session{}, memory: m,

@@ -19,6 +19,9 @@ func (s *session) login(q *message.Request) {
 	if err == nil {
 		err = s.become(who)
 	}
+	if err == nil {
+		s.pace.loggedIn(q.Credential)
+	}
 	s.audience.Reply(q.ID, loggedIn(who), err)
 }
 
@@ -38,6 +41,7 @@ func (s *session) become(who auth.Identity) error {
 // logOut makes the client nobody, in any case. If what it has left cannot be nobody's, the
 // connection ends: the client comes back as who it is then.
 func (s *session) logOut(id int64) {
+	s.pace.loggedOut()
 	err := s.become(auth.Identity{})
 	if err != nil {
 		s.audience.Identify(auth.Identity{})

@@ -15,7 +15,7 @@ import (
 
 // servePoll answers a request of a browser that polls. The first begins a session.
 func (f *Front) servePoll(w http.ResponseWriter, r *http.Request) {
-	if err := f.opts.Dev.Check(r); err != nil {
+	if err := f.opts.Dev.CheckScript(r); err != nil {
 		exchange.Fail(w, http.StatusForbidden, err.Error())
 		return
 	}
@@ -63,15 +63,20 @@ func (polled) Partial() int { return 0 }
 func (polled) Close() {}
 
 // serveTaker opens a websocket that is to take over a session by long polling. A client
-// whose session is not there, or goes by a websocket already, goes on with its polls.
+// whose session is not there, or goes by a websocket already, goes on with its polls. It
+// needs no place of its own: a line is tried by one websocket at a time.
 func (f *Front) serveTaker(w http.ResponseWriter, r *http.Request, db *engine.Database, id string) {
+	if err := f.opts.Clients.Standing(); err != nil {
+		refuse(w, err)
+		return
+	}
 	s := f.newSocket(&session{front: f, memory: f.memory.of(networkOf(r))})
 	if !s.open(w, r) {
 		return
 	}
 	if session := f.find(db, id); session != nil {
 		if polls, ok := session.way().(*socket); ok && polls.line != nil && polls.line.ByPoll() {
-			s.busy = polls.busy
+			s.busy, s.polls, s.taking = polls.busy, polls, &taking{s.newWay(), s.reader}
 			select {
 			case polls.takers <- s:
 				return
@@ -100,7 +105,7 @@ func (s *socket) letTakeOver() {
 			all.Go(func() {
 				defer taker.reader.Close()
 				defer taker.survive(func() { taker.conn.Close() })
-				err := s.line.TakeOver(taking{taker.newWay(), taker.reader}) // Next returns it, too
+				err := s.line.TakeOver(taker.taking) // Next returns it, too
 				if errors.Is(err, poll.ErrTaken) {
 					taker.conn.Close()
 				}
@@ -108,6 +113,13 @@ func (s *socket) letTakeOver() {
 		case <-s.line.Done():
 			return
 		}
+	}
+}
+
+// answerPing answers a ping of a websocket that is to take over, or has.
+func (s *socket) answerPing(pong []byte) {
+	if sent, err := s.polls.line.Reply(s.taking, pong); !sent && err == nil {
+		s.polls.queuePong(pong)
 	}
 }
 

@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/livetree/livetree/internal/dev"
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/wire"
 	"github.com/livetree/livetree/internal/wiretest"
@@ -71,7 +73,12 @@ func TestPollingIsTakenOver(t *testing.T) {
 	c.Expect(`{"t":"c","d":{"t":"a","d":{}}}`)
 	for range 2 {
 		c.Send(`{"t":"c","d":{"t":"p","d":{}}}`)
-		c.Expect(`{"t":"c","d":{"t":"o","d":{}}}`)
+		c.Ping("before")
+		c.Send(`{"t":"c","d":{"t":"p","d":{}}}`)
+		c.Expect(`{"t":"c","d":{"t":"o","d":{}}}`, `{"t":"c","d":{"t":"o","d":{}}}`)
+	}
+	if n := c.Pending(); n != 0 {
+		t.Errorf("%d pings of the websocket are not answered while it is tried", n)
 	}
 	other, _ := s.dial("/.ws?v=5&ns=default")
 	ask(t, other, "p", `{"p":"a/b","d":1}`)
@@ -104,6 +111,12 @@ func TestPollingIsTakenOver(t *testing.T) {
 	}
 	ask(t, other, "p", `{"p":"a/e","d":4}`)
 	c.Expect(push("a/e", `4`))
+	c.Ping("after")
+	c.Send(`{"t":"c","d":{"t":"p","d":{}}}`)
+	c.Expect(`{"t":"c","d":{"t":"o","d":{}}}`)
+	if n := c.Pending(); n != 0 {
+		t.Errorf("%d pings of the websocket are not answered after it has taken over", n)
+	}
 	c.Close(1000)
 	c.ExpectClose(1000)
 }
@@ -118,6 +131,20 @@ func TestTakeOverOfNothing(t *testing.T) {
 		c := wiretest.Dial(t, dialing)
 		c.Expect(fmt.Sprintf(`{"t":"c","d":{"t":"r","d":%q}}`, dialing.Address))
 		c.ExpectClose(1000)
+	}
+}
+
+// TestTakeOverWhileTheServerStops: no websocket is opened then.
+func TestTakeOverWhileTheServerStops(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	_, id := s.poll("")
+	s.close()
+	dialing := s.dialing("/.ws?v=5&ns=default&s=" + id)
+	dialing.TakesOver = true
+	var refused *wiretest.Refused
+	if _, err := wiretest.Try(t, dialing); !errors.As(err, &refused) || refused.Status != 503 {
+		t.Errorf("a websocket that is to take over: %v, want 503", err)
 	}
 }
 
@@ -186,6 +213,35 @@ func (s *server) startFrom(addr string) string {
 		s.t.Fatalf("the start from %s is answered with %q", addr, script)
 	}
 	return "&id=" + found[1] + "&pw=" + found[2]
+}
+
+// TestPollingUnderDev: a page that does not tell which one it is gets no scripts.
+func TestPollingUnderDev(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(o *wire.Options, _ *outbox.Options) { o.Dev = dev.Guard{On: true} })
+	const browser = "Mozilla/5.0 (X11) Chrome/140"
+	for _, test := range []struct {
+		agent, referrer string
+		want            int
+	}{
+		{"", "", 200},
+		{browser, "", 403},
+		{browser, "http://attacker.example/", 403},
+		{browser, "http://192.168.1.5:3000/", 200},
+	} {
+		for _, parameters := range []string{"start=t&cb=1", "id=a&pw=b", "dframe=t&id=a&pw=b"} {
+			r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.http.URL+"/.lp?ns=default&"+parameters, nil)
+			r.Header.Set("User-Agent", test.agent)
+			r.Header.Set("Referer", test.referrer)
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if answer.Body.Close(); answer.StatusCode != test.want {
+				t.Errorf("%s of %q with the page %q: %d, want %d", parameters, test.agent, test.referrer, answer.StatusCode, test.want)
+			}
+		}
+	}
 }
 
 // TestPollersShareByNetwork: who polls takes no memory from those of other networks.

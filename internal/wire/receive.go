@@ -13,7 +13,8 @@ import (
 	"github.com/livetree/livetree/internal/wire/message"
 )
 
-// receive takes a message of the client. It waits while too much is not answered. The
+// receive takes a message of the client. It waits while too much is not answered, and while
+// the client has asked too often. The
 // text may be changed when it has returned. Its error is message.ErrUnreadable.
 func (s *session) receive(text []byte) error {
 	m, err := message.Parse(text)
@@ -23,6 +24,7 @@ func (s *session) receive(text []byte) error {
 	case m.Control == message.Ping:
 		s.pong()
 	case m.Control == message.NoControl:
+		s.awaitTurn(&m.Request)
 		s.serve(&m.Request)
 	}
 	return nil

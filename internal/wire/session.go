@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 
 	"github.com/livetree/livetree/internal/audience"
 	"github.com/livetree/livetree/internal/engine"
@@ -33,6 +34,8 @@ type session struct {
 	// audience orders all that the client is told.
 	audience *audience.Audience
 	memory   memoryShare
+	pace     pace
+	waits    atomic.Bool // a request waits for its turn
 	// leaving is what the client leaves to be written when it goes.
 	leaving *engine.Leaving
 	leaves  bool // it has left something; of receive
@@ -77,6 +80,7 @@ func (f *Front) newSession(db *engine.Database, header http.Header, addr netip.A
 	s := &session{
 		front: f, id: newID(), db: db, over: make(chan struct{}), leaving: db.NewLeaving(),
 		allowsOwner: f.opts.Dev.AllowsOwner(header), memory: f.memory.of(addr),
+		pace: newPace(f.opts.Rate, addr),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.audience = audience.New(db, audience.Options{Wake: s.wake, Done: s.ctx.Done(), Now: f.opts.Now, Crowd: &f.listens})

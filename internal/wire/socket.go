@@ -35,6 +35,10 @@ type socket struct {
 	reader  messages
 	line    *poll.Line   // nil if it began as a websocket
 	takers  chan *socket // websockets that are to take the line over
+	// polls is what a websocket is to take over, and taking how it appears there; nil of
+	// others.
+	polls  *socket
+	taking *taking
 	// busy is the time, in milliseconds, at which something was last read or written.
 	busy  *atomic.Int64
 	begun time.Time // when a message began to come whose end has not come; of the reader
@@ -181,9 +185,10 @@ func (l listening) await(owed int) error {
 func (s *socket) touch() { s.busy.Store(s.now().UnixMilli()) }
 
 // isSilent reports whether nothing was read or written for too long.
-// Polls come and go without a word; their line knows when they have stopped.
+// Polls come and go without a word; their line knows when they have stopped. A client that is
+// not read from cannot say anything.
 func (s *socket) isSilent() bool {
-	if s.line != nil && s.line.ByPoll() {
+	if s.session.waits.Load() || s.line != nil && s.line.ByPoll() {
 		return false
 	}
 	return s.now().UnixMilli()-s.busy.Load() > silence.Milliseconds()
@@ -194,9 +199,19 @@ const maxPongBytes = 4 << 10
 
 // ping is called by the reader for a ping of the websocket.
 func (s *socket) ping(payload []byte) {
+	pong := frame.AppendPong(nil, payload)
+	if s.polls != nil {
+		s.answerPing(pong)
+		return
+	}
+	s.queuePong(pong)
+}
+
+// queuePong has a frame sent that answers a ping.
+func (s *socket) queuePong(pong []byte) {
 	s.mu.Lock()
 	if len(s.pongs) < maxPongBytes {
-		s.pongs = frame.AppendPong(s.pongs, payload)
+		s.pongs = append(s.pongs, pong...)
 	}
 	s.mu.Unlock()
 	s.wake()

@@ -136,6 +136,9 @@ func (c *Client) Ping(payload string) {
 	c.SendFrames(Frame{Op: OpPing, Masked: true, Payload: []byte(payload)})
 }
 
+// Pending returns how many pings were not answered.
+func (c *Client) Pending() int { return int(c.strict.pinged.Load()) }
+
 // SendFrames sends frames as they are. A Conversation knows nothing of them.
 func (c *Client) SendFrames(frames ...Frame) {
 	c.t.Helper()

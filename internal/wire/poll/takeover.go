@@ -2,6 +2,7 @@ package poll
 
 import (
 	"errors"
+	"time"
 
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/wire/frame"
@@ -21,10 +22,12 @@ var ErrTaken = errors.New("there is nothing to take over")
 // takeOver is the state of a line with a websocket. The line's lock guards the sockets.
 type takeOver struct {
 	tried Socket // it is open, and the client tries whether it works
+	// dropped is closed when tried is given up for another one, or takes too long.
+	dropped chan struct{}
 	to    Socket // the client sends by it; the server will, after the current message
 	moved Socket // both send by it
-	// replying says that TakeOver sends something by tried or to, so Send must not.
-	replying bool
+	// replying is tried or to while something is sent by it here, so Send must not.
+	replying Socket
 
 	switched chan struct{} // closed when the client sends by the socket
 	messages chan []byte   // from the socket to Next
@@ -41,44 +44,85 @@ func newTakeOver() takeOver {
 // the end of the socket means nothing to the line; afterwards it is the end of the line,
 // and the line's end that of the socket.
 //
-// The line closes the socket, unless the error is ErrTaken: then it was not used.
+// The line closes the socket, unless the error is ErrTaken: then it was not used. It tries
+// one socket at a time, and not for long, so it has one goroutine in here at most, beside
+// those that are about to return.
 func (l *Line) TakeOver(socket Socket) error {
-	if !l.try(socket) {
+	dropped := l.try(socket)
+	if dropped == nil {
 		return ErrTaken
 	}
-	err := l.reply(socket, message.AppendSwitch(nil))
+	late := time.AfterFunc(tryTime, func() { l.drop(socket) })
+	defer late.Stop()
+	_, err := l.Reply(socket, frame.Append(nil, message.AppendSwitch(nil)))
 	for err == nil {
 		var text []byte
 		if text, err = socket.Next(); err == nil {
-			err = l.hear(socket, text)
+			err = l.hear(socket, dropped, text)
 		}
 	}
 	l.lose(socket, err)
 	return err
 }
 
-// try makes a socket the one that is tried. One that was tried before is cut.
-func (l *Line) try(socket Socket) bool {
+// tryTime is how long a socket may be tried. SDKs give it up after a minute.
+const tryTime = 90 * time.Second
+
+// try makes a socket the one that is tried, in the place of one that was tried before. It
+// returns what is closed when this one has to go; nil if there is nothing to take over.
+func (l *Line) try(socket Socket) (dropped chan struct{}) {
 	l.mu.Lock()
-	former, free := l.takeOver.tried, l.err == nil && l.takeOver.to == nil && l.takeOver.moved == nil
-	if free {
-		l.takeOver.tried = socket
+	if l.err != nil || l.takeOver.to != nil || l.takeOver.moved != nil {
+		l.mu.Unlock()
+		return nil
 	}
+	former := l.dropTried()
+	dropped = make(chan struct{})
+	l.takeOver.tried, l.takeOver.dropped = socket, dropped
 	l.mu.Unlock()
-	if free && former != nil {
+	if former != nil {
 		former.Cut()
 	}
-	return free
+	return dropped
 }
 
-// hear takes a message that came by a socket.
-func (l *Line) hear(socket Socket, text []byte) error {
+// drop gives a socket up, if it is still only tried.
+func (l *Line) drop(socket Socket) {
+	l.mu.Lock()
+	isTried := l.takeOver.tried == socket
+	if isTried {
+		l.dropTried()
+	}
+	l.mu.Unlock()
+	if isTried {
+		socket.Cut()
+	}
+}
+
+// dropTried has nothing tried any more, and returns the socket that was, which is to be cut.
+// The lock is held.
+func (l *Line) dropTried() Socket {
+	former := l.takeOver.tried
+	if former != nil {
+		close(l.takeOver.dropped)
+		if l.takeOver.replying == former {
+			l.takeOver.replying = nil // which need not be waited for
+		}
+	}
+	l.takeOver.tried, l.takeOver.dropped = nil, nil
+	return former
+}
+
+// hear takes a message that came by a socket, which is not to be listened to once it is
+// dropped.
+func (l *Line) hear(socket Socket, dropped <-chan struct{}, text []byte) error {
 	if !l.isSwitched() {
 		switch m, err := message.Parse(text); {
 		case err != nil:
 			return &frame.Error{Code: frame.CodeData, Reason: err.Error()}
 		case m.Control == message.Ping:
-			return l.reply(socket, message.AppendPong(nil))
+			_, err := l.Reply(socket, frame.Append(nil, message.AppendPong(nil)))
+			return err
 		case m.Control != message.NoControl:
 			return nil
 		}
@@ -86,7 +130,10 @@ func (l *Line) hear(socket Socket, text []byte) error {
 	// A request may be here before the polls that were sent earlier.
 	select {
 	case <-l.takeOver.switched:
+	case <-dropped:
 	case <-l.done:
+	}
+	if !l.carries(socket) {
 		return errCut
 	}
 	select {
@@ -111,23 +158,41 @@ func (l *Line) isSwitched() bool {
 	}
 }
 
-// reply sends a message by a socket that does not carry everything yet.
-func (l *Line) reply(socket Socket, text []byte) error {
-	l.mu.Lock()
-	if l.takeOver.moved != nil || l.err != nil {
-		l.mu.Unlock()
-		return nil // the client needs it no more
-	}
-	l.takeOver.replying = true
-	l.mu.Unlock()
-	err := socket.Send(frame.Append(nil, text))
+// carries reports whether the client sends by this socket now.
+func (l *Line) carries(socket Socket) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.takeOver.replying = false
+	return l.err == nil && (l.takeOver.to == socket || l.takeOver.moved == socket)
+}
+
+// Reply sends frames by a socket that does not carry everything yet. It is called by the
+// goroutine that reads from the socket. It reports false if nothing was sent because the
+// socket does carry everything: the client is told by Send.
+func (l *Line) Reply(socket Socket, frames []byte) (sent bool, err error) {
+	l.mu.Lock()
+	switch {
+	case l.err != nil:
+		l.mu.Unlock()
+		return true, nil // the client needs it no more
+	case l.takeOver.moved == socket:
+		l.mu.Unlock()
+		return false, nil
+	case l.takeOver.tried != socket && l.takeOver.to != socket:
+		l.mu.Unlock()
+		return false, errCut
+	}
+	l.takeOver.replying = socket
+	l.mu.Unlock()
+	err = socket.Send(frames)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.takeOver.replying == socket { // it may have been dropped meanwhile
+		l.takeOver.replying = nil
+	}
 	if !l.sending {
 		l.moveIfBetween()
 	}
-	return err
+	return true, err
 }
 
 // move is called when the client has sent its last message by poll.
@@ -137,7 +202,7 @@ func (l *Line) move() {
 	if l.takeOver.tried == nil {
 		return
 	}
-	l.takeOver.to, l.takeOver.tried = l.takeOver.tried, nil
+	l.takeOver.to, l.takeOver.tried, l.takeOver.dropped = l.takeOver.tried, nil, nil
 	close(l.takeOver.switched)
 	if !l.sending {
 		l.moveIfBetween()
@@ -148,7 +213,7 @@ func (l *Line) move() {
 // and no message is half sent. It is called with the lock held, by Send or while Send is not
 // at work.
 func (l *Line) moveIfBetween() {
-	if l.takeOver.to == nil || l.takeOver.replying || !l.split.Between() || l.said {
+	if l.takeOver.to == nil || l.takeOver.replying != nil || !l.split.Between() || l.said {
 		return
 	}
 	l.down.add(message.AppendLastByOld(nil), true)
@@ -165,7 +230,7 @@ func (l *Line) lose(socket Socket, err error) {
 	wasTried := l.takeOver.tried == socket
 	switch socket {
 	case l.takeOver.tried:
-		l.takeOver.tried = nil
+		l.dropTried()
 	case l.takeOver.to, l.takeOver.moved:
 		l.finish(err)
 	}

@@ -1,10 +1,12 @@
 package poll_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -304,6 +306,100 @@ func TestSocketThatBreaksBeforeN(t *testing.T) {
 		}
 	})
 }
+
+// TestTakersThatSendTooEarly: one that sends a request, and waits for its turn, does not
+// wait beside the next one, and its request never reaches the session.
+func TestTakersThatSendTooEarly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		p := wiretest.Poll(t, s.fetch, "", "")
+		p.Expect(hello)
+		line := <-s.opened
+		session := received(line)
+		var ends []<-chan error
+		for range 5 {
+			ws := newSocket()
+			ws.in <- `{"t":"d","d":{"r":7}}`
+			ends = append(ends, took(line, ws))
+			synctest.Wait()
+		}
+		last := newSocket()
+		took(line, last)
+		synctest.Wait()
+		for i, end := range ends {
+			select {
+			case <-end:
+			default:
+				t.Errorf("take-over %d goes on beside a later one", i)
+			}
+		}
+		p.Send(lastByOld)
+		p.Expect(lastByOld, "")
+		last.in <- `{"t":"d","d":{"r":1}}`
+		expect(t, "requests", session(), `{"t":"d","d":{"r":1}}`)
+		line.Close()
+	})
+}
+
+// TestTakerThatIsTriedForLong is given up, and the line goes on.
+func TestTakerThatIsTriedForLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		p := wiretest.Poll(t, s.fetch, "", "")
+		p.Expect(hello)
+		line := <-s.opened
+		defer line.Close()
+		received(line)
+		began := time.Now()
+		if err := <-took(line, newSocket()); err == nil || time.Since(began) != 90*time.Second {
+			t.Errorf("the socket is given up after %v, %v, want 90s", time.Since(began), err)
+		}
+		send(t, line, note("a"))
+		p.Expect(note("a"))
+		ws := newSocket()
+		took(line, ws)
+		expect(t, "another socket", ws.sent(), goOver)
+		p.Send(lastByOld)
+		p.Expect(lastByOld, "")
+		time.Sleep(10 * time.Minute) //nolint:forbidigo // fake time
+		send(t, line, note("b"))
+		expect(t, "the socket that has taken over", ws.sent(), note("b"))
+	})
+}
+
+// TestPollThatIsGivenUpAfterTheTakeOver: the browser takes its polls away. That is not the
+// end of the session, which goes by the websocket.
+func TestPollThatIsGivenUpAfterTheTakeOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		line, address := s.begin()
+		defer line.Close()
+		received(line)
+		ws := newSocket()
+		took(line, ws)
+		synctest.Wait()
+		got := make(chan string, 1)
+		go func() { got <- s.get(address + "&seg0=0&ts0=1&d0=eyJ0IjoiYyIsImQiOnsidCI6Im4iLCJkIjp7fX19") }()
+		expect(t, "the last answer", <-got, "pRTLPCB(1,["+lastByOld+"]);")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		s.ServeHTTP(failing{recorder{httptest.NewRecorder()}}, httptest.NewRequestWithContext(ctx, "GET", address, nil))
+		ws.sent()
+		send(t, line, note("a"))
+		expect(t, "after the take-over", ws.sent(), note("a"))
+		if line.Gone() {
+			t.Error("the line has gone with its polls")
+		}
+	})
+}
+
+// failing is a recorder to which nothing can be written.
+type failing struct{ recorder }
+
+func (failing) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
 // TestEndOfTheLineIsThatOfTheSocket: also of one that is only tried.
 func TestEndOfTheLineIsThatOfTheSocket(t *testing.T) {

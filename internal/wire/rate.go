@@ -1,0 +1,102 @@
+package wire
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/livetree/livetree/internal/pause"
+	"github.com/livetree/livetree/internal/wire/message"
+)
+
+// A Rate bounds how often clients ask, by all fronts together.
+type Rate interface {
+	// OfNetwork returns whom requests without a credential count for.
+	OfNetwork(network netip.Addr) Asker
+	// OfCredential returns whom requests with a credential count for, and whether it was
+	// found to be good. Until then they count for the network.
+	OfCredential(credential string) (a Asker, isGood bool)
+	// Remember says that the credential of an asker was found to be good.
+	Remember(a Asker)
+	// Take takes one request from what an asker may ask for. If there is none, it returns
+	// how long it takes until there is.
+	Take(a Asker) time.Duration
+}
+
+// An Asker is whom requests count for: the hash of a credential or of a network.
+type Asker struct {
+	ByCredential bool
+	Hash         uint64
+}
+
+// noRate bounds nothing.
+type noRate struct{}
+
+func (noRate) OfNetwork(netip.Addr) Asker        { return Asker{} }
+func (noRate) OfCredential(string) (Asker, bool) { return Asker{}, true }
+func (noRate) Remember(Asker)                    {}
+func (noRate) Take(Asker) time.Duration          { return 0 }
+
+// A pace is how fast the requests of a session are taken. It belongs to the goroutine that
+// calls receive.
+type pace struct {
+	rate    Rate
+	network Asker
+	now     Asker // whom requests count for; the network until a login
+}
+
+func newPace(rate Rate, network netip.Addr) pace {
+	of := rate.OfNetwork(network)
+	return pace{rate: rate, network: of, now: of}
+}
+
+// asker returns whom a request counts for. A login counts for the credential that it
+// brings, if that was good before: so one that fails counts for the network.
+func (p *pace) asker(q *message.Request) Asker {
+	if q.Action != message.Login {
+		return p.now
+	}
+	if a, isGood := p.rate.OfCredential(q.Credential); isGood {
+		return a
+	}
+	return p.network
+}
+
+// loggedIn has requests count for a credential that is good.
+func (p *pace) loggedIn(credential string) {
+	a, isGood := p.rate.OfCredential(credential)
+	if !isGood {
+		p.rate.Remember(a)
+	}
+	p.now = a
+}
+
+// loggedOut has requests count for the network again.
+func (p *pace) loggedOut() { p.now = p.network }
+
+// leastPause and mostPause bound the time between two looks whether there is room for a
+// request, when others of the same asker take it: each look waits longer, so that a thousand
+// who wait take no processor.
+const (
+	leastPause = 10 * time.Millisecond
+	mostPause  = time.Second
+)
+
+// awaitTurn waits until a request may be served. Nothing more is read from the client
+// meanwhile, so it notices by its own writes. It is not noticed then that the client has gone.
+func (s *session) awaitTurn(q *message.Request) {
+	asker := s.pace.asker(q)
+	wait := s.pace.rate.Take(asker)
+	if wait <= 0 {
+		return
+	}
+	s.waits.Store(true)
+	defer s.waits.Store(false)
+	for again := leastPause; wait > 0; again = min(2*again, mostPause) {
+		if pause.For(s.ctx, wait) != nil {
+			return // the session has ended, and takes nothing
+		}
+		if wait = s.pace.rate.Take(asker); wait > 0 {
+			wait = max(wait, again)
+		}
+	}
+}
