@@ -32,6 +32,7 @@ func newSDKFront(c Config, f *founder) *wire.Front {
 		MaxBody: c.MaxBody,
 
 		MaxMessages: c.MaxBodies / messageShare,
+		Memory:      c.memory,
 	}
 	if c.Dev {
 		opts.Create = f.create
