@@ -84,8 +84,8 @@ type Client struct {
 	Database, UID string
 	// Admin says that the client holds the secret of the database.
 	Admin bool
-	// Keeps says that claims last, so that those of a database count together: it gets a
-	// half.
+	// Keeps says that claims last: even a client with nothing else in flight gets no more
+	// than its share, and those of a database count together. It gets a half.
 	Keeps bool
 }
 

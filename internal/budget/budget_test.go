@@ -186,6 +186,7 @@ func TestBudgetShareOfDatabase(t *testing.T) {
 	kept := func(address, database string) *Claim {
 		return d.budget.Claim(Client{Network: netip.MustParseAddr(address), Database: database, Keeps: true}, false)
 	}
+	d.grows(kept("192.0.2.1", "a"), 201, false) // though it is alone
 	d.grows(kept("192.0.2.1", "a"), 200, true)
 	d.grows(kept("192.0.2.2", "a"), 200, true)
 	d.grows(kept("192.0.2.3", "a"), 1, false)

@@ -8,6 +8,7 @@ type Claim struct {
 	holders []holder // the address comes first
 	admin   bool     // the holder of a secret
 	small   bool     // something that is known to be small
+	lasts   bool
 	size    int64
 	cost    int64 // of the budget
 }
@@ -18,7 +19,7 @@ func (b *Budget) Claim(c Client, small bool) *Claim {
 	if b == nil {
 		return &Claim{}
 	}
-	return &Claim{budget: b, holders: c.holders(), admin: c.Admin, small: small}
+	return &Claim{budget: b, holders: c.holders(), admin: c.Admin, small: small, lasts: c.Keeps}
 }
 
 // cost returns what a size takes of the budget. What is larger than a client's
@@ -89,7 +90,7 @@ func (c *Claim) fits(cost, parts int64) bool {
 	}
 	for i := range c.holders {
 		others := b.holders[c.holders[i]].all - c.cost
-		if others > 0 && others+cost > c.holders[i].share(b.limit)/parts {
+		if (others > 0 || c.lasts) && others+cost > c.holders[i].share(b.limit)/parts {
 			return false
 		}
 	}

@@ -158,6 +158,9 @@ func (d *Database) Published() *state.Published { return d.published.Load() }
 // Watches returns the watches of the database.
 func (d *Database) Watches() *watch.Set { return &d.watches }
 
+// Name returns the name of the database.
+func (d *Database) Name() string { return d.source.Name }
+
 // Epoch returns the epoch of the database's positions. No other database has the
 // same, be it in the same store or under the same name after this one was dropped:
 // their positions cannot be compared either.

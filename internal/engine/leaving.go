@@ -46,6 +46,9 @@ func (d *Database) NewLeaving() *Leaving {
 	return l
 }
 
+// Bytes returns about how much memory is taken by what is left.
+func (l *Leaving) Bytes() int64 { return int64(l.left.Load().list.Bytes()) }
+
 // Later returns the request that leaves a write, whose identity becomes that of the
 // connection. It is judged as a write, but no data is written yet. If too much was left
 // already, it is refused as fault.TooLarge.

@@ -32,6 +32,7 @@ func newSDKFront(c Config, f *founder, rates *rateLimiter) *wire.Front {
 		MaxBody: c.MaxBody,
 
 		MaxMessages: c.MaxBodies / messageShare,
+		Memory:      c.memory,
 	}
 	if rates.limit.PerSecond > 0 {
 		opts.Rate = rates

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/audience"
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/dev"
 	"github.com/livetree/livetree/internal/engine"
@@ -39,10 +40,17 @@ type Options struct {
 	MaxBody int64
 	// MaxMessages is what the messages of all clients may take in memory at a time.
 	MaxMessages int64
+	// Memory is what clients may take in memory for what they write and read, and what they
+	// leave to be written; it may be shared with other fronts. By default it is as for
+	// MaxMessages.
+	Memory *budget.Memory
 }
 
 // maxListens is how many listens all clients may have.
 const maxListens = 1_000_000
+
+// messageShare is how much more data may take than the messages that it comes in.
+const messageShare = 4
 
 // A Front is all sessions of a server.
 type Front struct {
@@ -62,6 +70,9 @@ func New(opts Options) *Front {
 		opts.Rate = noRate{}
 	}
 	m := newMemory(opts.MaxMessages)
+	if opts.Memory == nil {
+		opts.Memory = budget.NewMemory(messageShare * m.limit)
+	}
 	f := &Front{
 		opts: opts, sessions: map[string]*session{}, memory: m,
 		lines: poll.New(poll.Options{

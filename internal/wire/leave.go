@@ -17,11 +17,18 @@ const departTime = 30 * time.Second
 
 // leave has data written when the client goes.
 func (s *session) leave(q *message.Request) {
-	w, err := s.decode(q)
+	w, claim, err := s.decode(q)
 	if err != nil {
 		s.audience.Reply(q.ID, nil, err)
 		return
 	}
+	left := claim.Size()
+	if err := s.keep(left); err != nil {
+		claim.Release()
+		s.audience.Reply(q.ID, nil, err)
+		return
+	}
+	s.charged(claim, left)
 	s.leaves = true
 	s.audience.Write(q.ID, s.leaving.Later(w))
 }

@@ -4,13 +4,12 @@ import (
 	"net/netip"
 	"sync"
 
-	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/wire/frame"
 )
 
-// A memory bounds what the messages of all clients take: those that are being read, and
-// the writes in them that are not answered. The network of an address gets a quarter of it,
-// so that no client takes all.
+// A memory bounds what the messages of all clients take while they are being read. The
+// network of an address gets a quarter of it, so that no client takes all. What is in them
+// counts by account.go.
 type memory struct {
 	limit, share int64
 
@@ -72,5 +71,3 @@ func (s memoryShare) Release(n int) {
 		delete(m.shares, s.addr)
 	}
 }
-
-var errMemory = fault.New(fault.Unavailable, "too much data is being written at the moment, try again")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/livetree/livetree/internal/audience"
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/sdkhash"
@@ -54,13 +55,7 @@ func (s *session) serve(q *message.Request) {
 	if q.Action == message.Listen {
 		a.listen = &listen{Tagged: message.Tagged{Tag: q.Tag, QueryText: bytes.Clone(q.QueryText)}}
 	}
-	if s.memory.Charge(len(q.Data)) {
-		a.bytes = len(q.Data)
-	} else if q.Err == nil {
-		q.Err = errMemory
-	}
-	if !s.ask(a) {
-		s.memory.Release(a.bytes)
+	if !s.admit() || !s.ask(a) {
 		return // the client will ask again, elsewhere
 	}
 	if q.Err != nil {
@@ -119,23 +114,25 @@ func compound(q *message.Request) *sdkhash.Compound {
 
 // write has data written.
 func (s *session) write(q *message.Request) {
-	w, err := s.decode(q)
+	w, claim, err := s.decode(q)
 	if err != nil {
 		s.audience.Reply(q.ID, nil, err)
 		return
 	}
+	s.charged(claim, 0)
 	s.audience.Write(q.ID, engine.Request{Write: w, IfHash: q.Hash})
 }
 
-// decode reads the data of a write, within the limits of all writes.
-func (s *session) decode(q *message.Request) (tree.Write, error) {
+// decode reads the data of a write, within the limits of all writes. What it claims is to
+// be released when the write is answered.
+func (s *session) decode(q *message.Request) (tree.Write, *budget.Claim, error) {
 	if most := s.front.opts.MaxBody; int64(len(q.Data)) > most {
-		return tree.Write{}, fault.New(fault.TooLarge,
+		return tree.Write{}, nil, fault.New(fault.TooLarge,
 			"Data to write exceeds the maximum size that can be modified with a single request: %d bytes", most)
 	}
-	w, err := q.Decode(nil)
+	w, claim, err := s.decodeWithin(q)
 	if err != nil {
-		return tree.Write{}, state.DecodeError(err, q.Action.Merges())
+		return tree.Write{}, nil, state.DecodeError(err, q.Action.Merges())
 	}
-	return w, nil
+	return w, claim, nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/livetree/livetree/internal/audience"
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/wire/message"
@@ -33,7 +34,8 @@ type session struct {
 	db    *engine.Database
 	// audience orders all that the client is told.
 	audience *audience.Audience
-	memory   memoryShare
+	memory   memoryShare // of the messages that are being read
+	network  netip.Addr  // that memory counts for
 	pace     pace
 	waits    atomic.Bool // a request waits for its turn
 	// leaving is what the client leaves to be written when it goes.
@@ -51,8 +53,13 @@ type session struct {
 	transport transport
 	// asked are the requests that were not answered, in order: answers come in the same.
 	asked   []asked
-	stopped bool // no further requests are taken
-	pongs   int  // to be sent
+	stopped bool      // no further requests are taken
+	pongs   int       // to be sent
+	taken   sync.Cond // with mu: an answer was taken, or no requests are
+	// requests is for those that were not answered, if they are many, and kept for what
+	// the client has left to be written.
+	requests *budget.Claim
+	kept     keeping
 
 	queued []byte // a message that comes next; of next
 	met    bool   // the client is no stranger; of next
@@ -61,8 +68,9 @@ type session struct {
 // An asked is a request that was not answered.
 type asked struct {
 	action message.Action
-	bytes  int     // of the memory of messages
-	listen *listen // of a Listen
+	claim  *budget.Claim // of a write; nil for none
+	left   int64         // how much of it is left to be written when the client goes
+	listen *listen       // of a Listen
 }
 
 // A listen is what the session keeps of a listen: how the client tells it apart.
@@ -79,9 +87,10 @@ type listen struct {
 func (f *Front) newSession(db *engine.Database, header http.Header, addr netip.Addr) *session {
 	s := &session{
 		front: f, id: newID(), db: db, over: make(chan struct{}), leaving: db.NewLeaving(),
-		allowsOwner: f.opts.Dev.AllowsOwner(header), memory: f.memory.of(addr),
+		allowsOwner: f.opts.Dev.AllowsOwner(header), memory: f.memory.of(addr), network: addr,
 		pace: newPace(f.opts.Rate, addr),
 	}
+	s.taken.L = &s.mu
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.audience = audience.New(db, audience.Options{Wake: s.wake, Done: s.ctx.Done(), Now: f.opts.Now, Crowd: &f.listens})
 	return s
@@ -124,6 +133,9 @@ func (s *session) release() {
 	s.audience.Close()
 	s.forget()
 	s.depart()
+	s.mu.Lock()
+	s.kept.claim.Release()
+	s.mu.Unlock()
 	s.front.remove(s)
 	close(s.over)
 }
@@ -133,9 +145,10 @@ func (s *session) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.asked {
-		s.memory.Release(a.bytes)
+		a.claim.Release()
 	}
 	s.asked = nil
+	s.requests.Release()
 }
 
 // stop has the session take no further requests, and reports whether all that it took
@@ -144,6 +157,7 @@ func (s *session) stop() (settled bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopped = true
+	s.taken.Broadcast()
 	return len(s.asked) == 0
 }
 
@@ -161,15 +175,27 @@ func (s *session) ask(a asked) bool {
 	return true
 }
 
+// charged notes what the request that was just asked takes until it is answered.
+func (s *session) charged(claim *budget.Claim, left int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.asked) == 0 { // the session has ended
+		claim.Release()
+		return
+	}
+	last := &s.asked[len(s.asked)-1]
+	last.claim, last.left = claim, left
+}
+
 // answered returns the request that the next answer is for.
 func (s *session) answered() asked {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first := s.asked[0]
 	s.asked[0] = asked{}
-	s.memory.Release(first.bytes)
 	if s.asked = s.asked[1:]; len(s.asked) == 0 {
 		s.asked = nil // what it grew to is not kept
 	}
+	s.settle(&first)
 	return first
 }

@@ -137,7 +137,7 @@ func (c *Client) Ping(payload string) {
 }
 
 // Pending returns how many pings were not answered.
-func (c *Client) Pending() int { return int(c.strict.pinged.Load()) }
+func (c *Client) Pending() int { return int(c.link.strict.pinged.Load()) }
 
 // SendFrames sends frames as they are. A Conversation knows nothing of them.
 func (c *Client) SendFrames(frames ...Frame) {

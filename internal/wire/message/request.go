@@ -42,6 +42,9 @@ func (a Action) hasPath() bool { return a >= Listen && a <= OnDisconnectCancel }
 // Writes reports whether the action brings data.
 func (a Action) Writes() bool { return a >= Put && a <= OnDisconnectMerge }
 
+// Leaves reports whether the action is about what is written when the client goes.
+func (a Action) Leaves() bool { return a >= OnDisconnectPut && a <= OnDisconnectCancel }
+
 // Merges reports whether the data of the action is that of an update.
 func (a Action) Merges() bool { return a == Merge || a == OnDisconnectMerge }
 
