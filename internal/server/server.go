@@ -118,6 +118,7 @@ type Config struct {
 	bodyBytes *atomic.Int64 // for the operator
 	clients   *outbox.Clients
 	sdks      *wire.Front
+	postponed *catalog.Postponed
 	// operations are told to those who profile a database.
 	operations *rest.Operations
 }
@@ -250,6 +251,8 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 		Clock: clock, Verifier: verifier, Metrics: operator.metrics, Streams: streamBudget, Scans: scans,
 		Unindexed: recordUnindexed(c.operations, operator.requests.ObserveUnindexed)})
 	defer databases.Close()
+	c.postponed = catalog.NewPostponed(c.Logger, &operator.metrics.LeftWaiting)
+	defer c.postponed.Close()
 	f := &founder{Catalog: databases, secretsDir: filepath.Join(c.Data, "secrets"), open: c.Dev}
 	if err := f.foundDefault(ctx, c); err != nil {
 		return err
@@ -283,7 +286,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, streamBudget, scans}); err != nil {
 		return err
 	}
-	databases.RunLeft(ctx, c.Logger)
+	databases.RunLeft(ctx, c.Logger, c.postponed)
 	// The authority asks back, so the ports have to be open.
 	listening := func() { keeper.Go(func() { acme.run(keeping) }) }
 	return runServing(ctx, c, serving, announcement{c, caFile, f}, listening)

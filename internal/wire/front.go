@@ -34,6 +34,8 @@ type Options struct {
 	Create func(ctx context.Context, name string) (*engine.Database, error)
 	// Clients holds the open sessions; it may be shared with other fronts.
 	Clients *outbox.Clients
+	// Postponed writes what clients have left, and what cannot be written when they go.
+	Postponed *catalog.Postponed
 	// MaxBody is the most bytes of data in one write.
 	MaxBody int64
 	// MaxMessages is what the messages of all clients may take in memory at a time.
