@@ -31,6 +31,7 @@ func newSDKFront(c Config, f *founder) *wire.Front {
 		Clients: c.clients,
 		MaxBody: c.MaxBody,
 
+		Patience:    c.patience,
 		Postponed:   c.postponed,
 		MaxMessages: c.MaxBodies / messageShare,
 	}

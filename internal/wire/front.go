@@ -34,6 +34,9 @@ type Options struct {
 	Create func(ctx context.Context, name string) (*engine.Database, error)
 	// Clients holds the open sessions; it may be shared with other fronts.
 	Clients *outbox.Clients
+	// Patience, if set, ends when the server is to end at once: what clients have left is not
+	// waited for any more.
+	Patience context.Context
 	// Postponed writes what clients have left, and what cannot be written when they go.
 	Postponed *catalog.Postponed
 	// MaxBody is the most bytes of data in one write.
@@ -59,6 +62,9 @@ type Front struct {
 
 // New returns a front without sessions.
 func New(opts Options) *Front {
+	if opts.Patience == nil {
+		opts.Patience = context.Background()
+	}
 	m := newMemory(opts.MaxMessages)
 	f := &Front{
 		opts: opts, sessions: map[string]*session{}, memory: m,

@@ -39,7 +39,7 @@ func (s *session) inherit(who auth.Identity) error {
 
 // depart writes what the client has left, now or as soon as that is possible.
 func (s *session) depart() {
-	ctx, cancel := context.WithTimeout(context.Background(), departTime)
+	ctx, cancel := context.WithTimeout(s.front.opts.Patience, departTime)
 	defer cancel()
 	made, err := s.leaving.Run(ctx)
 	switch {
