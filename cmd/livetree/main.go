@@ -45,6 +45,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -108,8 +109,12 @@ func main() {
 	os.Exit(run(signals, newApp(), os.Args[1:]))
 }
 
+// abortTime is how long a command may take after the second signal. What it does then may
+// hang with the disk, where nothing can interrupt it; what was acknowledged is safe there.
+const abortTime = 2 * time.Second
+
 // run runs a command and returns its exit code. The first signal ends the
-// context of the command, the second one closes abort.
+// context of the command, the second one closes abort and ends the command soon, whatever it does.
 func run(signals <-chan os.Signal, a *app, args []string) int {
 	ctx, stop := context.WithCancel(context.Background())
 	abort, ended := make(chan struct{}), make(chan struct{})
@@ -127,11 +132,36 @@ func run(signals <-chan os.Signal, a *app, args []string) int {
 	}()
 	a.abort = abort
 	defer cli.Guard(a.isTerminal, &a.stdout, &a.stderr)()
-	root := newRootCommand(a)
-	root.SetArgs(args)
-	ran, err := root.ExecuteContextC(ctx)
-	return report(a.stderr, wantsJSON(ran), err)
+	code := make(chan int, 1)
+	go func() {
+		root := newRootCommand(a)
+		root.SetArgs(args)
+		ran, err := root.ExecuteContextC(ctx)
+		code <- report(a.stderr, wantsJSON(ran), err)
+	}()
+	if code, ended := await(code, abort); ended {
+		return code
+	}
+	return report(a.stderr, false, errHangs)
 }
+
+// await returns the exit code of a command, or false if it hangs though abort is closed.
+func await(code <-chan int, abort <-chan struct{}) (int, bool) {
+	select {
+	case code := <-code:
+		return code, true
+	case <-abort:
+	}
+	select {
+	case code := <-code:
+		return code, true
+	case <-time.After(abortTime):
+		return 0, false
+	}
+}
+
+// errHangs is told when a command does not end though it was told to twice.
+var errHangs = errors.New("stopped by the second signal while something hangs, the disk perhaps; what was acknowledged is stored")
 
 // newRootCommand returns the tree of all commands.
 func newRootCommand(a *app) *cobra.Command {

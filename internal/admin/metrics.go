@@ -181,6 +181,9 @@ func (c *collector) collectEngine(p page) {
 	m := c.opts.Engine
 	p.counters("writes_total", "Writes by what became of them.", "outcome", m.Outcomes())
 	p.histogram("commit_seconds", "How long writes took that changed something, until they were durable.", m.Commits.Counts())
+	p.counters("left_total", "Writes that clients had left for when they go, by what became of them.", "outcome",
+		map[string]uint64{"written": m.LeftWritten.Load(), "refused": m.LeftRefused.Load()})
+	p.gauge("left_waiting", "Clients that are gone and have left writes that cannot be made now.", float64(m.LeftWaiting.Load()))
 	p.histogram("rules_eval_seconds", "How long it took to judge one read or write by the rules.", m.Judgements.Counts())
 	p.counters("rules_denied_total", "Reads and writes that the rules refused.", "access",
 		map[string]uint64{"read": m.DeniedReads.Load(), "write": m.DeniedWrites.Load()})

@@ -309,7 +309,7 @@ func TestLeftIsRestored(t *testing.T) {
 		t.Errorf("restored is %s, want %s", got, want)
 	}
 	for range 2 {
-		restored.RunLeft(t.Context(), slog.New(slog.DiscardHandler))
+		restored.RunLeft(t.Context(), slog.New(slog.DiscardHandler), nil)
 		if got, want := restored.export("one"), `{"ann":"offline"}`; got != want {
 			t.Errorf("after the start there is %s, want %s", got, want)
 		}

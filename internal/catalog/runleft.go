@@ -3,59 +3,78 @@ package catalog
 import (
 	"context"
 	"log/slog"
-	"sync/atomic"
+	"time"
 
+	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/store"
 )
 
-// maxLogged is how many problems of one database RunLeft logs one by one.
-const maxLogged = 10
+const (
+	// maxLogged is how many problems of one database RunLeft logs one by one.
+	maxLogged = 10
+	// progressEvery is how often RunLeft says how far it is, if it takes long.
+	progressEvery = time.Second
+)
 
 // RunLeft makes what connections of a former process have left to be written, in all
 // databases. It must be called before clients are let in: those that come back say so
-// after it. What cannot be made is logged, and kept for the next start.
-func (c *Catalog) RunLeft(ctx context.Context, logger *slog.Logger) {
-	names, err := c.namesWithLeft()
+// after it. What cannot be made now is tried again later, by postponed; what cannot be read is
+// logged, and kept. A database in which nothing can be read or made keeps no other from its
+// turn.
+func (c *Catalog) RunLeft(ctx context.Context, logger *slog.Logger, postponed *Postponed) {
+	names, err := c.namesWithLeft(func(name string, err error) {
+		logger.Error("what connections have left to be written cannot be read: it is tried again at the next start", "database", name, "error", err)
+	})
 	if err != nil {
-		logger.Error("what connections have left to be written cannot be read", "error", err)
+		logger.Error("not all databases can be listed: what connections have left to be written in the others is tried again at the next start", "error", err)
 	}
 	for _, name := range names {
 		if ctx.Err() != nil {
 			return
 		}
-		c.runLeft(ctx, name, logger.With("database", name))
+		c.runLeft(ctx, name, logger.With("database", name), postponed)
 	}
 }
 
-// namesWithLeft returns the databases in which connections have left something.
-func (c *Catalog) namesWithLeft() (names []string, err error) {
+// namesWithLeft returns the databases in which connections have left something. Of those in which
+// that cannot be read, problem is told.
+func (c *Catalog) namesWithLeft(problem func(name string, err error)) (names []string, err error) {
 	view := c.store.View()
 	defer view.Release()
-	var reading error
 	err = c.store.Names(func(name string, id store.ID) bool {
-		reading = view.Tree(id).Reader().Left(func(string) bool {
+		err := view.Tree(id).Reader().Left("", func(string) bool {
 			names = append(names, name)
 			return false // one is enough to know
 		})
-		return reading == nil
+		if err != nil {
+			problem(name, err)
+		}
+		return true
 	})
-	if err == nil {
-		err = reading
-	}
 	return names, err
 }
 
-func (c *Catalog) runLeft(ctx context.Context, name string, logger *slog.Logger) {
+func (c *Catalog) runLeft(ctx context.Context, name string, logger *slog.Logger, postponed *Postponed) {
 	d, err := c.Database(name)
 	if err != nil {
 		logger.Error("what connections have left to be written was not written: the database cannot be opened", "error", err)
 		return
 	}
-	var problems atomic.Int64
-	made, err := d.RunLeft(ctx, func(err error) {
-		if problems.Add(1) <= maxLogged {
-			logger.Error("something that a connection has left to be written could not be written: it is tried again at the next start", "error", err)
-		}
+	problems, told := 0, c.opts.Clock.Now()
+	made, err := d.RunLeft(ctx, engine.LeftReport{
+		Problem: func(err error) {
+			if problems++; problems <= maxLogged {
+				logger.Error("something that a connection has left to be written could not be written", "error", err)
+			}
+		},
+		Kept: func(connection string) { postponed.Add(d, connection) },
+		Progress: func(made engine.Made) {
+			if now := c.opts.Clock.Now(); now.Sub(told) >= progressEvery {
+				told = now
+				logger.Info("writing what connections have left to be written, before clients are let in",
+					"written", made.Made, "refused", made.Dropped, "kept", made.Kept)
+			}
+		},
 	})
 	if err != nil {
 		logger.Error("not all that connections have left to be written was written: the rest is tried at the next start", "error", err)

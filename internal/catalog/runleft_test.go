@@ -61,7 +61,7 @@ func TestRunLeft(t *testing.T) {
 	c, closeAll = open(t, killed)
 	defer closeAll()
 	var log bytes.Buffer
-	c.RunLeft(t.Context(), slog.New(slog.NewTextHandler(&log, nil)))
+	c.RunLeft(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), nil)
 	opened := 0
 	c.Each(func(string, *engine.Database) bool { opened++; return true })
 	if opened != 5 {
@@ -80,7 +80,7 @@ func TestRunLeft(t *testing.T) {
 		t.Errorf("the log says\n%s", &log)
 	}
 	log.Reset()
-	c.RunLeft(t.Context(), slog.New(slog.NewTextHandler(&log, nil)))
+	c.RunLeft(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), nil)
 	if log.Len() > 0 {
 		t.Errorf("when nothing is left the log says\n%s", &log)
 	}
@@ -128,8 +128,8 @@ func TestRunLeftGoesOn(t *testing.T) {
 	var log bytes.Buffer
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	c.RunLeft(ended, slog.New(slog.NewTextHandler(&log, nil)))
-	c.RunLeft(t.Context(), slog.New(slog.NewTextHandler(&log, nil)))
+	c.RunLeft(ended, slog.New(slog.NewTextHandler(&log, nil)), nil)
+	c.RunLeft(t.Context(), slog.New(slog.NewTextHandler(&log, nil)), nil)
 	for _, name := range []string{"b-nonsense", "c-well"} {
 		d, err := c.Database(name)
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -79,12 +78,7 @@ func (l *leaver) run(want engine.Made) {
 // runLeft is what a server does at its start.
 func (f *fixture) runLeft(want engine.Made) (problems []error) {
 	f.T.Helper()
-	var mu sync.Mutex
-	made, err := f.RunLeft(context.Background(), func(err error) {
-		mu.Lock()
-		defer mu.Unlock()
-		problems = append(problems, err)
-	})
+	made, err := f.RunLeft(context.Background(), engine.LeftReport{Problem: func(err error) { problems = append(problems, err) }})
 	if made != want || err != nil {
 		f.T.Errorf("RunLeft() = %+v, %v, want %+v", made, err, want)
 	}
@@ -101,7 +95,7 @@ func (f *fixture) rows(identities bool) (rows []string) {
 		f.T.Fatal(err)
 	}
 	r := view.Tree(id).Reader()
-	err = r.Left(func(connection string) bool {
+	err = r.Left("", func(connection string) bool {
 		err := r.LeftRows(connection, func(number uint64, value []byte) error {
 			if number > 0 || identities {
 				rows = append(rows, fmt.Sprintf("%d %q", number, value))
@@ -385,7 +379,7 @@ func TestLeavingOfADroppedDatabase(t *testing.T) {
 	if made, err := l.Run(context.Background()); fault.KindOf(err) != fault.NotFound || made.Made != 0 {
 		t.Errorf("Run = %+v, %v, want not found", made, err)
 	}
-	if _, err := f.RunLeft(context.Background(), func(error) {}); fault.KindOf(err) != fault.NotFound {
+	if _, err := f.RunLeft(context.Background(), engine.LeftReport{}); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("RunLeft = %v, want not found", err)
 	}
 }

@@ -262,8 +262,40 @@ func killAt(t *testing.T, openDatabase enginetest.OpenFunc, k int64, keep int, r
 
 func runAll(t *testing.T, f *fixture) {
 	t.Helper()
-	made, err := f.RunLeft(context.Background(), func(err error) { t.Error(err) })
+	made, err := f.RunLeft(context.Background(), engine.LeftReport{Problem: func(err error) { t.Error(err) }})
 	if err != nil || made.Kept > 0 {
 		t.Errorf("RunLeft = %+v, %v", made, err)
+	}
+}
+
+// TestLeftInPages: what many connections have left is made a page of them at a time. Where no more
+// can be made, all others are named, so that they can be run again.
+func TestLeftInPages(t *testing.T) {
+	t.Parallel()
+	for _, full := range []bool{false, true} {
+		disk := vfs.NewCrashableMem()
+		f := openCut(t, disk, enginetest.OpenTiny)
+		for range 7 {
+			f.leaver(admin).leave(`PUT /n {".sv":{"increment":1}}`)
+		}
+		disk = disk.CrashClone(vfs.CrashCloneCfg{})
+		f.CloseAll()
+		if full {
+			disk.TestingSetDiskUsage(vfs.DiskUsage{TotalBytes: 1 << 40, AvailBytes: 1, UsedBytes: 1<<40 - 1})
+		}
+		f = openCut(t, disk, enginetest.OpenTiny)
+		pages, kept := 0, map[string]bool{}
+		made, err := f.RunLeft(t.Context(), engine.LeftReport{
+			Progress: func(engine.Made) { pages++ },
+			Kept:     func(connection string) { kept[connection] = true },
+		})
+		want := engine.Made{Made: 7}
+		if full {
+			want = engine.Made{Kept: 7}
+		}
+		if made != want || err != nil || pages != 4 || len(kept) != want.Kept {
+			t.Errorf("RunLeft = %+v, %v in %d pages, %d kept, want %+v in 4 pages", made, err, pages, len(kept), want)
+		}
+		f.CloseAll()
 	}
 }

@@ -25,6 +25,8 @@ type Limits struct {
 	RecentChanges, MaxTouched int
 	// Leave bounds what a connection leaves to be written.
 	Leave leave.Limits
+	// LeftPage is how many names of connections RunLeft holds at a time.
+	LeftPage int
 	// Watch bounds the watches.
 	Watch watch.Limits
 }
@@ -41,6 +43,7 @@ func defaultLimits() Limits {
 		RecentChanges: 256,
 		MaxTouched:    16,
 		Leave:         leave.DefaultLimits(),
+		LeftPage:      1024,
 		Watch:         watch.DefaultLimits(),
 	}
 }

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/leave"
 	"github.com/livetree/livetree/internal/pause"
-	"github.com/livetree/livetree/internal/state"
-	"github.com/livetree/livetree/internal/store/layout"
 )
 
 // This file makes the writes that connections have left. Each is judged at its turn, with the
@@ -23,16 +20,13 @@ const (
 	// first pause between two tries is. Each is four times as long as the one before.
 	leftTries = 4
 	leftPause = 100 * time.Millisecond
-	// leftRunners is how many connections RunLeft works for at a time. One sync does for
-	// all of them.
-	leftRunners = 128
 )
 
 // Made counts what became of writes that were left.
 type Made struct {
 	Made    int // were committed
 	Dropped int // were refused, by the rules for example, and are given up
-	Kept    int // could not be made, and are tried again at the next start
+	Kept    int // could not be made, and are still in the store
 }
 
 func (m *Made) add(other Made) {
@@ -41,14 +35,21 @@ func (m *Made) add(other Made) {
 
 // Run makes what the connection has left, in order, as it has gone: nothing more can be left.
 // A write that the rules deny is dropped, the others are made. One that cannot be made,
-// for lack of space for example, is kept in the store for the next start, and the error says
-// why. It takes as long as the writes do. A second Run makes what the first has kept.
+// for lack of space for example, is kept in the store, and the error says why. RunAgain, or
+// RunLeft at the next start, makes it. It takes as long as the writes do. A second Run makes
+// what the first has kept.
 func (l *Leaving) Run(ctx context.Context) (Made, error) {
-	var made Made
 	if !l.used.Load() {
-		return made, nil
+		return Made{}, nil
 	}
-	err := l.end(ctx)
+	made, err := l.run(ctx)
+	l.db.source.Metrics.LeftWritten.Add(uint64(made.Made))
+	l.db.source.Metrics.LeftRefused.Add(uint64(made.Dropped))
+	return made, err
+}
+
+func (l *Leaving) run(ctx context.Context) (made Made, err error) {
+	err = l.end(ctx)
 	rows := l.left.Load().list.Rows()
 	if err != nil {
 		made.Kept = len(rows)
@@ -73,6 +74,10 @@ func (l *Leaving) Run(ctx context.Context) (Made, error) {
 	return made, errors.Join(problems...)
 }
 
+// Connection returns the name of the connection in the store, for RunAgain. It is empty if
+// the connection has not left anything yet.
+func (l *Leaving) Connection() string { return l.left.Load().name }
+
 // end returns when nothing more can be left.
 func (l *Leaving) end(ctx context.Context) error {
 	if l.left.Load().ended {
@@ -86,6 +91,16 @@ func (l *Leaving) end(ctx context.Context) error {
 func cannotGoOn(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.Unknown, fault.NotFound:
+		return true
+	}
+	return false
+}
+
+// IsPostponed reports whether the error of a Run, a RunAgain or a RunLeft says that what was
+// kept may be made later: when there is space on the disk, or it keeps up again.
+func IsPostponed(err error) bool {
+	switch fault.KindOf(err) {
+	case fault.Unavailable, fault.Unknown, fault.ReadOnly:
 		return true
 	}
 	return false
@@ -133,121 +148,4 @@ func (l *Leaving) try(ctx context.Context, do func() error) error {
 		}
 		wait *= 4
 	}
-}
-
-// RunLeft makes what connections of a former process have left, of all of them. It must be
-// called before there is a Leaving in this process. The rows of a connection that cannot be
-// read, or whose writes cannot be made, are kept; problem is told why, by several goroutines.
-// When the database takes no writes at all, RunLeft gives up soon.
-func (d *Database) RunLeft(ctx context.Context, problem func(error)) (Made, error) {
-	connections, err := d.leftConnections()
-	if err != nil || len(connections) == 0 {
-		return Made{}, err
-	}
-	run := &leftRun{db: d, problem: problem, next: make(chan string)}
-	running, stop := context.WithCancel(ctx)
-	defer stop()
-	run.stop = stop
-	var runners sync.WaitGroup
-	for range min(leftRunners, len(connections)) {
-		runners.Go(func() { run.work(running) })
-	}
-	for _, connection := range connections {
-		select {
-		case run.next <- connection:
-			continue
-		case <-running.Done():
-		}
-		break
-	}
-	close(run.next)
-	runners.Wait()
-	return run.made, context.Cause(ctx)
-}
-
-// leftConnections returns the connections that have left something.
-func (d *Database) leftConnections() (connections []string, err error) {
-	view, published := d.view()
-	defer view.Release()
-	if published.Dropped {
-		return nil, state.NoDatabase(d.source.Name)
-	}
-	err = view.Tree(d.source.ID).Reader().Left(func(connection string) bool {
-		connections = append(connections, connection)
-		return true
-	})
-	return connections, state.Classify(err)
-}
-
-// A leftRun is one RunLeft.
-type leftRun struct {
-	db      *Database
-	problem func(error)
-	stop    func()
-	next    chan string // connections
-
-	mu   sync.Mutex
-	made Made
-}
-
-// work runs what one connection after the other has left.
-func (run *leftRun) work(ctx context.Context) {
-	for connection := range run.next {
-		l, err := run.db.loadLeaving(connection)
-		if err != nil {
-			run.problem(err)
-		}
-		if l == nil {
-			continue
-		}
-		made, err := l.Run(ctx)
-		run.mu.Lock()
-		run.made.add(made)
-		run.mu.Unlock()
-		if err != nil && ctx.Err() == nil {
-			run.problem(err)
-		}
-		if cannotGoOn(err) {
-			run.stop()
-		}
-	}
-}
-
-// loadLeaving returns what a connection of a former process has left, nil if that cannot be
-// known. Rows that cannot be read are left out; the error says which.
-func (d *Database) loadLeaving(connection string) (*Leaving, error) {
-	view, _ := d.view()
-	defer view.Release()
-	found := &left{name: connection, ended: true}
-	var rows []leave.Row
-	var problems []error
-	err := view.Tree(d.source.ID).Reader().LeftRows(connection, func(number uint64, value []byte) (err error) {
-		if number == layout.LeftIdentity {
-			found.identity = string(value)
-			found.who, err = leave.DecodeIdentity(found.identity)
-			return err
-		}
-		r, err := leave.Decode(number, string(value))
-		if err == nil {
-			_, err = r.Write()
-		}
-		if err != nil {
-			found.spoilt = true
-			problems = append(problems, fmt.Errorf("row %d of %s: %w", number, connection, err))
-			return nil
-		}
-		rows = append(rows, r)
-		return nil
-	})
-	if err == nil && found.identity == "" {
-		err = errors.New("it has no identity")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read what the connection %s has left: %w", connection, err)
-	}
-	found.list = leave.New(d.writer.limits.Leave, rows...)
-	l := &Leaving{db: d}
-	l.used.Store(true)
-	l.left.Store(found)
-	return l, errors.Join(problems...)
 }

@@ -33,6 +33,7 @@ func TinyLimits() *engine.Limits {
 		RecentChanges: 2,
 		MaxTouched:    2,
 		Leave:         leave.Limits{MaxParts: 6, MaxBytes: 512},
+		LeftPage:      2,
 		Watch: watch.Limits{
 			HeavyBytes:      64,
 			MaxObserved:     2,

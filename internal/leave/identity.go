@@ -33,13 +33,12 @@ func EncodeIdentity(who auth.Identity) string {
 
 // DecodeIdentity reads an identity. An error wraps ErrRow.
 func DecodeIdentity(encoded string) (auth.Identity, error) {
-	c := cursor{rest: encoded}
-	version, flags := c.byte(), c.byte()
-	if c.err == nil && (version != identityVersion && version != basedVersion || flags&^adminFlag != 0) {
-		c.fail("not an identity of this version")
+	if len(encoded) < 2 || encoded[0] != identityVersion && encoded[0] != basedVersion || encoded[1]&^adminFlag != 0 {
+		return auth.Identity{}, fmt.Errorf("%w: not an identity of this version", ErrRow)
 	}
-	who := auth.Identity{Admin: flags&adminFlag != 0}
-	if version == basedVersion {
+	c := cursor{rest: encoded[2:]}
+	who := auth.Identity{Admin: encoded[1]&adminFlag != 0}
+	if encoded[0] == basedVersion {
 		who.Basis = c.text()
 	}
 	if c.err != nil {

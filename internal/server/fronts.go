@@ -31,6 +31,8 @@ func newSDKFront(c Config, f *founder, rates *rateLimiter) *wire.Front {
 		Clients: c.clients,
 		MaxBody: c.MaxBody,
 
+		Patience:    c.patience,
+		Postponed:   c.postponed,
 		MaxMessages: c.MaxBodies / messageShare,
 		Memory:      c.memory,
 	}

@@ -112,14 +112,17 @@ type Config struct {
 	// wait for.
 	Logger *slog.Logger
 	Out    io.Writer
-	// Abort, when it is closed, ends a drain that is under way.
+	// Abort, when it is closed, ends a drain that is under way. What clients have left to be
+	// written is then written at the next start.
 	Abort <-chan struct{}
 	// Disturb, if set, gives the store a disk or a clock that fails. Only tests do.
 	Disturb func(*store.Options)
 
-	memory  *budget.Memory // that all fronts share
-	clients *outbox.Clients
-	sdks    *wire.Front
+	memory    *budget.Memory // that all fronts share
+	clients   *outbox.Clients
+	sdks      *wire.Front
+	postponed *catalog.Postponed
+	patience  context.Context // ends with Abort
 	// operations are told to those who profile a database.
 	operations *rest.Operations
 }
@@ -252,6 +255,11 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 		Clock: clock, Verifier: verifier, Metrics: operator.metrics, Streams: streamBudget, Scans: scans,
 		Unindexed: recordUnindexed(c.operations, operator.requests.ObserveUnindexed)})
 	defer databases.Close()
+	patience, cancel := newPatience(c.Abort)
+	defer cancel()
+	c.patience = patience
+	c.postponed = catalog.NewPostponed(c.Logger, &operator.metrics.LeftWaiting)
+	defer c.postponed.Close()
 	f := &founder{Catalog: databases, secretsDir: filepath.Join(c.Data, "secrets"), open: c.Dev}
 	if err := f.foundDefault(ctx, c); err != nil {
 		return err
@@ -285,7 +293,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, streamBudget, scans}); err != nil {
 		return err
 	}
-	databases.RunLeft(ctx, c.Logger)
+	databases.RunLeft(ctx, c.Logger, c.postponed)
 	// The authority asks back, so the ports have to be open.
 	listening := func() { keeper.Go(func() { acme.run(keeping) }) }
 	return runServing(ctx, c, serving, announcement{c, caFile, f}, listening)
@@ -371,16 +379,21 @@ func runServing(ctx context.Context, c Config, serving *serving, ready announcem
 	listening()
 	<-ctx.Done()
 	c.Logger.Info("stopping: requests that are running are answered first")
-	draining, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	if c.Abort != nil {
+	return serving.drain(c.patience)
+}
+
+// newPatience returns a context that ends when nothing is to be waited for any more, and what ends
+// its goroutine.
+func newPatience(abort <-chan struct{}) (context.Context, context.CancelFunc) {
+	patience, cancel := context.WithCancel(context.Background())
+	if abort != nil {
 		go func() {
 			select {
-			case <-c.Abort:
+			case <-abort:
 				cancel()
-			case <-draining.Done():
+			case <-patience.Done():
 			}
 		}()
 	}
-	return serving.drain(draining)
+	return patience, cancel
 }

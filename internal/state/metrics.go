@@ -26,6 +26,12 @@ type Metrics struct {
 	// told anew what is there.
 	Overflows, Resyncs atomic.Uint64
 
+	// LeftWritten and LeftRefused are the writes that connections had left: those that were made
+	// and those that were given up. LeftWaiting is how many connections that are gone have
+	// some that could not be made yet.
+	LeftWritten, LeftRefused atomic.Uint64
+	LeftWaiting              atomic.Int64
+
 	committed, unchanged, cancelled atomic.Uint64
 	refused                         [fault.Unknown + 1]atomic.Uint64
 }

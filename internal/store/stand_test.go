@@ -148,7 +148,7 @@ func (s *stand) leave(rows ...LeftRow) {
 func (s *stand) allLeft() (lines []string) {
 	s.Helper()
 	r := s.Live(s.id).Reader()
-	err := r.Left(func(connection string) bool {
+	err := r.Left("", func(connection string) bool {
 		err := r.LeftRows(connection, func(number uint64, value []byte) error {
 			lines = append(lines, fmt.Sprintf("%s %d %q", connection, number, value))
 			return nil

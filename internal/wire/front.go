@@ -36,6 +36,11 @@ type Options struct {
 	Clients *outbox.Clients
 	// Rate bounds how often clients ask; nil for no bound.
 	Rate Rate
+	// Patience, if set, ends when the server is to end at once: what clients have left is not
+	// waited for any more.
+	Patience context.Context
+	// Postponed writes what clients have left, and what cannot be written when they go.
+	Postponed *catalog.Postponed
 	// MaxBody is the most bytes of data in one write.
 	MaxBody int64
 	// MaxMessages is what the messages of all clients may take in memory at a time.
@@ -68,6 +73,9 @@ type Front struct {
 func New(opts Options) *Front {
 	if opts.Rate == nil {
 		opts.Rate = noRate{}
+	}
+	if opts.Patience == nil {
+		opts.Patience = context.Background()
 	}
 	m := newMemory(opts.MaxMessages)
 	if opts.Memory == nil {

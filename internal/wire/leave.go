@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/wire/message"
 )
 
 // This file is about what a client leaves to be written when it goes: onDisconnect.
 
-// departTime is how long what a client has left may take to be written. What was not
-// written by then is at the next start.
+// departTime is how long what a client has left may take to be written before it is postponed.
 const departTime = 30 * time.Second
 
 // leave has data written when the client goes.
@@ -44,12 +44,16 @@ func (s *session) inherit(who auth.Identity) error {
 	return err
 }
 
-// depart writes what the client has left.
+// depart writes what the client has left, now or as soon as that is possible.
 func (s *session) depart() {
-	ctx, cancel := context.WithTimeout(context.Background(), departTime)
+	ctx, cancel := context.WithTimeout(s.front.opts.Patience, departTime)
 	defer cancel()
 	made, err := s.leaving.Run(ctx)
-	if err != nil && fault.KindOf(err) != fault.NotFound { // nothing is left in a database that is gone
+	switch {
+	case err == nil || fault.KindOf(err) == fault.NotFound: // nothing is left in a database that is gone
+	case engine.IsPostponed(err):
+		s.front.opts.Postponed.Add(s.db, s.leaving.Connection())
+	default:
 		s.front.opts.Logger.Warn("not all that a client has left could be written: the rest is at the next start",
 			"session", s.logID(), "kept", made.Kept, "error", err)
 	}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"crypto/sha1"
 	"encoding/base64"
 	"log/slog"
@@ -8,6 +9,7 @@ import (
 	"net/netip"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -406,4 +408,39 @@ func TestOnDisconnectIsJudgedAsWhoLeaves(t *testing.T) {
 		other.send(`1 g {"p":"/bob","q":{}}`)
 		other.expect(`1 ok ` + want)
 	}
+}
+
+// TestDepartWithoutPatience: when the server is to end at once, the end of a session does not wait
+// for a disk that hangs. What the client has left is on it.
+func TestDepartWithoutPatience(t *testing.T) {
+	t.Parallel()
+	var hangs atomic.Bool
+	goOn := make(chan struct{})
+	db := enginetest.Open(t, store.Options{SlowSync: func() {
+		if hangs.Load() {
+			<-goOn
+		}
+	}})
+	f := newFront(true)
+	patience, end := context.WithCancel(t.Context())
+	f.opts.Patience = patience
+	k := begin(t, f, db)
+	k.send(`1 auth {"cred":"owner"}`, `2 o {"p":"a","d":1}`)
+	for range 2 {
+		k.next()
+	}
+	hangs.Store(true)
+	released := make(chan struct{})
+	go func() {
+		k.session.release()
+		close(released)
+	}()
+	select {
+	case <-released:
+		t.Error("the session has ended before its disk has answered")
+	case <-time.After(50 * time.Millisecond):
+	}
+	end()
+	<-released
+	close(goOn)
 }

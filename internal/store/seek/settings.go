@@ -30,15 +30,21 @@ func (r Reader) Settings() (layout.Settings, error) {
 }
 
 // Left calls yield with the connections that have left something to be written, in the
-// order of their names, until it returns false. Rows whose keys make no sense are passed.
-func (r Reader) Left(yield func(connection string) bool) error {
+// order of their names and from after a name on, until it returns false. Rows whose keys make
+// no sense are passed.
+func (r Reader) Left(after string, yield func(connection string) bool) error {
 	from, to := layout.LeftRange(r.ID)
 	it, err := r.Source.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
 	if err != nil {
 		return damage.Mark(err)
 	}
 	defer func() { _ = it.Close() }()
-	for ok := it.First(); ok; {
+	past := func(connection string) bool { return it.SeekGE(append(from[:len(from):len(from)], connection+"\xff"...)) }
+	ok := it.First()
+	if after != "" {
+		ok = past(after)
+	}
+	for ok {
 		connection, _, known := layout.CutLeftKey(it.Key())
 		if !known {
 			ok = it.Next()
@@ -47,7 +53,7 @@ func (r Reader) Left(yield func(connection string) bool) error {
 		if !yield(connection) {
 			return nil
 		}
-		ok = it.SeekGE(append(from[:len(from):len(from)], connection+"\xff"...))
+		ok = past(connection)
 	}
 	return damage.Mark(it.Error())
 }
