@@ -78,6 +78,7 @@ var livetree = layout{
 	},
 	fixtures: map[string]string{
 		"internal/enginetest": "internal/engine",
+		"internal/phone":      "internal/tree",
 	},
 	suites: []string{
 		"conformance",
