@@ -87,10 +87,12 @@ type powerLoop struct {
 	clients   []*client // by HTTP/1.1 and by HTTP/2
 	witnesses []*witness
 	tallies   []*tally
+	diaries   []*wireDiary
 	books     *account
 
 	cuts, opening int // opening: while the store was opened
 	events        atomic.Int64
+	pushes        atomic.Int64
 	reads         atomic.Int64
 }
 
@@ -103,6 +105,7 @@ func newPowerLoop(t *testing.T, seed uint64, planted powerPlant) *powerLoop {
 	l := &powerLoop{t: t, seed: seed, rng: newRand(seed, 0), plant: planted, machine: m, books: &account{}}
 	for i := range 2 {
 		l.tallies = append(l.tallies, newTally(fmt.Sprintf("trust-%d", i)))
+		l.diaries = append(l.diaries, &wireDiary{database: l.tallies[i].database})
 	}
 	for i := range 6 {
 		counter := l.tallies[i%len(l.tallies)]
@@ -116,7 +119,7 @@ func newPowerLoop(t *testing.T, seed uint64, planted powerPlant) *powerLoop {
 
 // sawNothing reports whether what happened so far can prove nothing.
 func (l *powerLoop) sawNothing() bool {
-	return l.books.acknowledged == 0 || l.books.sights == 0 || l.events.Load() == 0
+	return l.books.acknowledged == 0 || l.books.sights == 0 || l.events.Load() == 0 || l.pushes.Load() == 0 || l.diaries[0].kept.Load() == 0
 }
 
 // run cuts the power so many times, and looks a last time. Where little happens
@@ -194,6 +197,9 @@ func (l *powerLoop) look() error {
 	}
 	for i, c := range l.tallies {
 		c.read(l.witnesses[i])
+		if err := l.diaries[i].verify(l.witnesses[i]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -219,6 +225,7 @@ func (l *powerLoop) work(power *powerSwitch) error {
 	for i, c := range l.tallies {
 		listening.Go(func() { l.listen(stop, l.witnesses[i].client, c) })
 		listening.Go(func() { l.listen(stop, l.witnesses[i+1].client, c) })
+		listening.Go(func() { l.keep(stop, l.diaries[i], c) })
 		working.Go(func() { l.read(stop, l.witnesses[i], c) })
 	}
 	for _, w := range l.witnesses {
@@ -261,7 +268,7 @@ func (l *powerLoop) figures() []proof.Figure {
 	return []proof.Figure{
 		proof.Count("cuts", l.cuts), proof.Count("opening", l.opening), proof.Count("acknowledged", l.books.acknowledged),
 		proof.Count("refused", l.books.refused), proof.Count("unknown", l.books.unknown), proof.Count("lost", len(l.books.problems)),
-		proof.Count("reads", int(l.reads.Load())), proof.Count("events", int(l.events.Load())),
+		proof.Count("reads", int(l.reads.Load())), proof.Count("events", int(l.events.Load())), proof.Count("pushes", int(l.pushes.Load())),
 	}
 }
 

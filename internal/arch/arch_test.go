@@ -81,6 +81,7 @@ var livetree = layout{
 	},
 	fixtures: map[string]string{
 		"internal/enginetest": "internal/engine",
+		"internal/phone":      "internal/tree",
 	},
 	suites: []string{
 		"conformance",

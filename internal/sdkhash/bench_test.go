@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/livetree/livetree/internal/phone"
 	"github.com/livetree/livetree/internal/sdkhash"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -75,8 +76,8 @@ func BenchmarkMerges(b *testing.B) {
 		break
 	}
 	server := e.Node()
-	s := splitter{split: func(length int, _ []string) bool { return length > 10<<10 }} // as for 1 MiB
-	hashes, posts := s.finish(snapOf(client))
+	s := phone.Splitter{Split: func(length int, _ []string) bool { return length > 10<<10 }} // as for 1 MiB
+	hashes, posts := s.Ranges(client)
 	c := compound(b, hashes, posts)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()

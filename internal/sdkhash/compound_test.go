@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/livetree/livetree/internal/phone"
 	"github.com/livetree/livetree/internal/sdkhash"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -48,9 +49,9 @@ func TestRangeVectors(t *testing.T) {
 		if differs := c.Differs(n); slices.Contains(differs, true) {
 			t.Errorf("ranges of %s differ: %v", v.text, differs)
 		}
-		s := splitter{split: func(_ int, path []string) bool { return strings.Join(path, "/") == v.split }}
-		if _, posts := s.finish(snapOf(n)); !slices.Equal(posts, v.posts) || !slices.Equal(s.texts, v.texts) {
-			t.Errorf("the model cuts %s at %q into %q", v.text, posts, s.texts)
+		s := phone.Splitter{Split: func(_ int, path []string) bool { return strings.Join(path, "/") == v.split }}
+		if _, posts := s.Ranges(n); !slices.Equal(posts, v.posts) || !slices.Equal(s.Texts, v.texts) {
+			t.Errorf("the model cuts %s at %q into %q", v.text, posts, s.Texts)
 		}
 	}
 }
@@ -78,17 +79,17 @@ func TestMergesMakeTheSame(t *testing.T) {
 		if g.IntN(8) > 0 {
 			client = g.edited(server)
 		}
-		hashes, posts := g.splitter().finish(snapOf(client))
+		hashes, posts := g.splitter().Ranges(client)
 		c := compound(t, hashes, posts)
 		merges, hidden := c.AllMerges(server)
-		if hidden != snapOf(server).forgets() {
+		if hidden != phone.Forgets(server) {
 			t.Fatalf("%s: a priority in no range: %v", export(server), hidden)
 		}
 		same := tree.Equal(client, server)
 		if same && len(merges) > 0 {
 			t.Fatalf("equal trees %s, posts %q: merges %s", export(server), posts, describe(merges))
 		}
-		if hidden || snapOf(client).forgets() {
+		if hidden || phone.Forgets(client) {
 			counts["hidden"]++
 			continue
 		}
@@ -142,8 +143,8 @@ func TestTraps(t *testing.T) {
 	} {
 		client, server := decode(t, trap.client), decode(t, trap.server)
 		want := strings.Fields(trap.posts)
-		s := splitter{split: func(_ int, path []string) bool { return slices.Contains(want, strings.Join(path, "/")) }}
-		hashes, posts := s.finish(snapOf(client))
+		s := phone.Splitter{Split: func(_ int, path []string) bool { return slices.Contains(want, strings.Join(path, "/")) }}
+		hashes, posts := s.Ranges(client)
 		if !slices.Equal(posts, want) {
 			t.Fatalf("%s: the posts are %q", trap.name, posts)
 		}
@@ -169,8 +170,8 @@ func TestMergesSendsEverything(t *testing.T) {
 	t.Parallel()
 	const large = `"a":"a string that is much longer than all the others together","b":1`
 	hashes := func(client string) ([]string, []string) {
-		s := splitter{split: func(int, []string) bool { return true }}
-		return s.finish(snapOf(decode(t, client)))
+		s := phone.Splitter{Split: func(int, []string) bool { return true }}
+		return s.Ranges(decode(t, client))
 	}
 	for _, c := range []struct {
 		client, server string
@@ -251,17 +252,17 @@ func TestNewCompoundRefuses(t *testing.T) {
 }
 
 // splitter returns one of a random mind.
-func (g generator) splitter() *splitter {
+func (g generator) splitter() *phone.Splitter {
 	switch g.IntN(3) {
 	case 0: // as the SDK's own
 		threshold := g.IntN(300)
-		return &splitter{split: func(length int, path []string) bool {
-			return length > threshold && (len(path) == 0 || path[len(path)-1] != priorityKey)
+		return &phone.Splitter{Split: func(length int, path []string) bool {
+			return length > threshold && (len(path) == 0 || path[len(path)-1] != phone.PriorityKey)
 		}}
 	case 1:
-		return &splitter{split: func(int, []string) bool { return true }}
+		return &phone.Splitter{Split: func(int, []string) bool { return true }}
 	}
-	return &splitter{split: func(int, []string) bool { return g.IntN(3) == 0 }}
+	return &phone.Splitter{Split: func(int, []string) bool { return g.IntN(3) == 0 }}
 }
 
 // edited returns n with a few changes.
@@ -307,20 +308,15 @@ func (g generator) place(n tree.Node) tree.Path {
 // apply returns what a client has after merges.
 func apply(t testing.TB, g generator, client tree.Node, merges []sdkhash.Merge) tree.Node {
 	t.Helper()
-	s := snapOf(client)
-	for _, m := range merges {
-		a := applier{Rand: g.Rand, hasStart: m.HasFrom, hasEnd: m.HasTo}
-		a.start, a.end = postKeys(m.From), postKeys(m.To)
-		s = a.update(nil, s, snapOf(decode(t, string(m.Value))))
+	list := make([]phone.Merge, len(merges))
+	for i, m := range merges {
+		list[i] = phone.Merge{From: m.From, To: m.To, HasFrom: m.HasFrom, HasTo: m.HasTo, Value: decode(t, string(m.Value))}
 	}
-	return decode(t, s.text())
-}
-
-func postKeys(post string) []string {
-	if post = strings.Trim(post, "/"); post == "" {
-		return nil
+	got, err := phone.Apply(g.Rand, client, list)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return strings.Split(post, "/")
+	return got
 }
 
 func export(n tree.Node) string { return string(tree.AppendJSON(nil, n, tree.Export)) }

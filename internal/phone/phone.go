@@ -1,7 +1,15 @@
-package sdkhash_test
+// Package phone is, for tests, a model of what the SDKs for phones do with ranges: how they cut
+// and hash the leaves that they hold, and how they apply a merge.
+//
+// It follows the steps of the SDK for Android, mistakes included, and shares nothing with
+// package sdkhash, which is the server's side. A Splitter makes the hashes of ranges that a
+// client sends, and Apply does what the server answers.
+package phone
 
 import (
 	"cmp"
+	"crypto/sha1"
+	"encoding/base64"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -11,10 +19,6 @@ import (
 	"github.com/livetree/livetree/internal/tree"
 )
 
-// This file is a model of what the Android SDK does with ranges: how it cuts and hashes
-// its leaves, and how it applies a merge. It follows the SDK's steps and order of
-// steps, mistakes included, and shares nothing with the package.
-
 // A snap is an immutable node: empty, a leaf or children. As in the SDK, two that are
 // equal can be told apart by their address.
 type snap struct {
@@ -22,7 +26,8 @@ type snap struct {
 	children       map[string]*snap
 }
 
-const priorityKey = ".priority"
+// PriorityKey stands for a priority in the path of a post.
+const PriorityKey = ".priority"
 
 func (s *snap) isLeaf() bool  { return !s.leaf.IsNull() }
 func (s *snap) isEmpty() bool { return s.leaf.IsNull() && len(s.children) == 0 }
@@ -55,7 +60,7 @@ func (s *snap) text() string {
 }
 
 func (s *snap) child(key string) *snap {
-	if key == priorityKey {
+	if key == PriorityKey {
 		return &snap{leaf: s.priority}
 	}
 	if child, ok := s.children[key]; ok {
@@ -74,7 +79,7 @@ func (s *snap) withPriority(priority tree.Leaf) *snap {
 // withChild is the SDK's updateImmediateChild. An object that loses its last child
 // loses its priority.
 func (s *snap) withChild(key string, child *snap) *snap {
-	if key == priorityKey {
+	if key == PriorityKey {
 		return s.withPriority(child.leaf)
 	}
 	if s.isLeaf() {
@@ -96,6 +101,31 @@ func (s *snap) withChild(key string, child *snap) *snap {
 		return &snap{}
 	}
 	return &snap{priority: s.priority, children: children}
+}
+
+// A Merge is what a server sends for a run of ranges: the client drops what it has behind
+// From up to To, and takes Value. No From is the beginning, no To the end.
+type Merge struct {
+	From, To       string
+	HasFrom, HasTo bool
+	Value          tree.Node
+}
+
+// Apply returns what a client has after merges. It goes through children in a random order.
+func Apply(random *rand.Rand, held tree.Node, merges []Merge) (tree.Node, error) {
+	s := snapOf(held)
+	for _, m := range merges {
+		a := applier{Rand: random, hasStart: m.HasFrom, hasEnd: m.HasTo, start: postKeys(m.From), end: postKeys(m.To)}
+		s = a.update(nil, s, snapOf(m.Value))
+	}
+	return tree.DecodeBytes([]byte(s.text()), tree.DecodeOptions{})
+}
+
+func postKeys(post string) []string {
+	if post = strings.Trim(post, "/"); post == "" {
+		return nil
+	}
+	return strings.Split(post, "/")
 }
 
 // An applier applies one merge; see the SDK's RangeMerge.
@@ -158,7 +188,7 @@ func (a *applier) updateChildren(path []string, node, update *snap) *snap {
 	slices.Sort(order)
 	a.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 	if !update.priority.IsNull() || !node.priority.IsNull() {
-		order = append(order, priorityKey)
+		order = append(order, PriorityKey)
 	}
 	updated := node
 	for _, key := range order {
@@ -171,9 +201,12 @@ func (a *applier) updateChildren(path []string, node, update *snap) *snap {
 	return updated
 }
 
-// A splitter cuts the leaves of a client into ranges; see the SDK's CompoundHash.
-type splitter struct {
-	split func(length int, path []string) bool
+// A Splitter cuts the leaves of a client into ranges; see the SDK's CompoundHash.
+type Splitter struct {
+	// Split reports whether a range ends with the leaf at a path, by the length of its text.
+	Split func(length int, path []string) bool
+	// Texts are those of the ranges.
+	Texts []string
 
 	building bool
 	text     strings.Builder
@@ -182,10 +215,10 @@ type splitter struct {
 	leafDeep int
 	comma    bool
 
-	hashes, posts, texts []string
+	hashes, posts []string
 }
 
-func (s *splitter) ensure() {
+func (s *Splitter) ensure() {
 	if s.building {
 		return
 	}
@@ -197,9 +230,9 @@ func (s *splitter) ensure() {
 	}
 }
 
-func (s *splitter) endRange() {
+func (s *Splitter) endRange() {
 	s.text.WriteString(strings.Repeat(")", s.depth+1))
-	s.texts = append(s.texts, s.text.String())
+	s.Texts = append(s.Texts, s.text.String())
 	s.hashes = append(s.hashes, sum(s.text.String()))
 	post := strings.Join(s.path[:s.leafDeep], "/")
 	if post == "" {
@@ -209,13 +242,13 @@ func (s *splitter) endRange() {
 	s.building = false
 }
 
-func (s *splitter) node(n *snap) {
+func (s *Splitter) node(n *snap) {
 	if n.isLeaf() {
 		s.ensure()
 		s.leafDeep = s.depth
 		s.text.WriteString(rangeLeaf(n))
 		s.comma = true
-		if s.split(s.text.Len(), s.path[:s.depth]) {
+		if s.Split(s.text.Len(), s.path[:s.depth]) {
 			s.endRange()
 		}
 		return
@@ -227,15 +260,15 @@ func (s *splitter) node(n *snap) {
 	slices.SortFunc(order, tree.CompareKeys)
 	passed := n.priority.IsNull()
 	for _, key := range order {
-		if !passed && tree.CompareKeys(key, priorityKey) > 0 {
+		if !passed && tree.CompareKeys(key, PriorityKey) > 0 {
 			passed = true
-			s.child(priorityKey, &snap{leaf: n.priority})
+			s.child(PriorityKey, &snap{leaf: n.priority})
 		}
 		s.child(key, n.children[key])
 	}
 }
 
-func (s *splitter) child(key string, n *snap) {
+func (s *Splitter) child(key string, n *snap) {
 	s.ensure()
 	if s.comma {
 		s.text.WriteString(",")
@@ -252,9 +285,9 @@ func (s *splitter) child(key string, n *snap) {
 	s.comma = true
 }
 
-// finish returns the compound hash of n.
-func (s *splitter) finish(n *snap) (hashes, posts []string) {
-	if !n.isEmpty() {
+// Ranges returns the hashes and posts of what a client holds.
+func (s *Splitter) Ranges(held tree.Node) (hashes, posts []string) {
+	if n := snapOf(held); !n.isEmpty() {
 		s.node(n)
 	}
 	if s.building {
@@ -283,15 +316,22 @@ func rangeLeaf(n *snap) string {
 	return "priority:" + spell(n.priority) + ":" + spell(n.leaf)
 }
 
-// forgets reports whether the client forgets the priority of some object when it cuts
+func sum(text string) string {
+	d := sha1.Sum([]byte(text))
+	return base64.StdEncoding.EncodeToString(d[:])
+}
+
+// Forgets reports whether the client forgets the priority of some object of n when it cuts
 // its leaves into ranges: it looks for its place before a key only.
+func Forgets(n tree.Node) bool { return snapOf(n).forgets() }
+
 func (s *snap) forgets() bool {
 	behind := false
 	for key, child := range s.children {
 		if child.forgets() {
 			return true
 		}
-		behind = behind || tree.CompareKeys(key, priorityKey) > 0
+		behind = behind || tree.CompareKeys(key, PriorityKey) > 0
 	}
 	return len(s.children) > 0 && !s.priority.IsNull() && !behind
 }
