@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/livetree/livetree/internal/audience"
 	"github.com/livetree/livetree/internal/engine"
@@ -36,6 +37,10 @@ type session struct {
 	// leaving is what the client leaves to be written when it goes.
 	leaving *engine.Leaving
 	leaves  bool // it has left something; of receive
+	// wrote is when the last request came, effort that it may have taken a large stack;
+	// of receive.
+	wrote  time.Time
+	effort bool
 	// allowsOwner says that what only --dev accepts may log in.
 	allowsOwner bool
 	// ctx ends with the session.
