@@ -32,7 +32,8 @@ in a temporary directory, and next to it a bare server of Go's net/http, which a
 as much over TLS, and syncs as much, without a database. Their rounds take turns. The
 figure to look at is CPU/BARE: the processor time of the server per request, as a
 multiple of that of the bare one in the same round. It hardly depends on the machine,
-nor on what else that does; rates and times do.
+nor on what else that does; rates and times do. Of some scenarios with clients of the
+SDKs, by websockets, the other server is a second Livetree that is used in another way.
 
 With --url it measures a server that is running, without a bare one: it puts it under
 full load, and writes below one new key, which it removes again.

@@ -45,38 +45,28 @@ type Listen struct {
 }
 
 type listenKey struct {
-	path     tree.Path
-	filtered bool
-	query    query.Query
+	path  tree.Path
+	query query.Shared
 }
 
 // listenBytes is about what a listen takes beside its path and its query.
 const listenBytes = 200
 
-func keyOf(p tree.Path, q *query.Query) listenKey {
-	key := listenKey{path: p.Clone()}
-	if q != nil {
-		key.filtered = true
-		key.query, _ = q.Clone()
-	}
-	return key
-}
-
-// bytes returns about what the key takes in memory.
-func (k *listenKey) bytes() int {
-	_, text := k.query.Clone()
-	return listenBytes + k.path.Bytes() + text
+// keyOf returns the key of a listen, and about what it takes in memory.
+func keyOf(p tree.Path, q *query.Query) (key listenKey, bytes int) {
+	shared, text := query.Share(q)
+	return listenKey{p.Clone(), shared}, listenBytes + p.Bytes() + text
 }
 
 // Listen begins to tell the client of a location. The answer comes behind the first
 // event. A listen that is there already is replaced.
 func (a *Audience) Listen(id int64, req ListenRequest) {
 	a.request(id, func() *Answer {
-		key := keyOf(req.Path, req.Query)
+		key, bytes := keyOf(req.Path, req.Query)
 		if old := a.find(key); old != nil {
 			a.end(old)
 		}
-		l := &Listen{Path: key.path, Cookie: req.Cookie, key: key, bytes: key.bytes() + req.CookieBytes}
+		l := &Listen{Path: key.path, Cookie: req.Cookie, key: key, bytes: bytes + req.CookieBytes}
 		if err := a.keep(l); err != nil {
 			return a.failed(err)
 		}
@@ -189,7 +179,8 @@ func (a *Audience) end(l *Listen) {
 // Unlisten ends a listen, if there is one. Nothing comes for it behind the answer.
 func (a *Audience) Unlisten(id int64, p tree.Path, q *query.Query) {
 	a.request(id, func() *Answer {
-		if l := a.find(keyOf(p, q)); l != nil {
+		key, _ := keyOf(p, q)
+		if l := a.find(key); l != nil {
 			a.end(l)
 		}
 		return &Answer{}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,13 +24,15 @@ type bareOptions struct{ certFile, keyFile, logFile string }
 //	PUT, PATCH          path and body are appended to the log, and the body is echoed when
 //	                    that is synced
 //	POST                the same, and a key is the answer
-//	PUT below /fan      all streams are told, too
+//	PUT below /fan      all streams and websockets are told, too
+//	a websocket         each request is answered with a yes
 type bareServer struct {
 	body atomic.Pointer[[]byte]
 	log  *groupLog
 
 	mu      sync.Mutex
 	streams map[chan []byte]struct{}
+	sockets map[net.Conn]struct{}
 }
 
 // runBare serves until ctx ends.
@@ -43,7 +46,7 @@ func runBare(ctx context.Context, o bareOptions, out io.Writer) error {
 		return err
 	}
 	defer log.close()
-	b := &bareServer{log: log, streams: make(map[chan []byte]struct{})}
+	b := &bareServer{log: log, streams: make(map[chan []byte]struct{}), sockets: make(map[net.Conn]struct{})}
 	b.body.Store(&[]byte{})
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, Certificates: []tls.Certificate{certificate}})
@@ -87,6 +90,10 @@ func (b *bareServer) control() http.Handler {
 // ServeHTTP implements http.Handler.
 func (b *bareServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
+		if r.Header.Get("Upgrade") != "" {
+			b.openSocket(w, r)
+			return
+		}
 		if r.Header.Get("Accept") == "text/event-stream" {
 			b.stream(w, r)
 			return
@@ -105,7 +112,7 @@ func (b *bareServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	const fan = "/fan"
 	if len(r.URL.Path) > len(fan) && r.URL.Path[:len(fan)] == fan {
-		b.publish(body)
+		b.publish(r.URL.Path, body)
 	}
 	if r.Method == http.MethodPost {
 		body = []byte(`{"name":"-OabcdefghijklmnopqR"}`)
@@ -149,8 +156,8 @@ func (b *bareServer) stream(w http.ResponseWriter, r *http.Request) {
 
 // publish tells all streams. One that does not keep up misses it: the run waits
 // for all, and notices.
-func (b *bareServer) publish(body []byte) {
-	frame := eventFrame(body)
+func (b *bareServer) publish(path string, body []byte) {
+	frame, push := eventFrame(body), pushFrame(strings.TrimSuffix(path, ".json"), body)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for frames := range b.streams {
@@ -158,6 +165,9 @@ func (b *bareServer) publish(body []byte) {
 		case frames <- frame:
 		default:
 		}
+	}
+	for c := range b.sockets {
+		_, _ = c.Write(push)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -191,10 +192,28 @@ func runScenario(ctx context.Context, o Options, sc Scenario) (result Result, er
 		return Result{}, err
 	}
 	defer ours.close()
-	bare, err := openBare(ctx, o.Executable, dir, ours)
+	other, err := openOther(ctx, o, sc, dir, ours)
 	if err != nil {
 		return Result{}, err
 	}
-	defer bare.close()
-	return compete(ctx, o, sc, []*side{ours, bare})
+	defer other.close()
+	return compete(ctx, o, sc, []*side{ours, other})
+}
+
+// openOther starts the server that ours is compared with: a bare one, or another
+// Livetree that is used in another way.
+func openOther(ctx context.Context, o Options, sc Scenario, dir string, ours *side) (*side, error) {
+	if sc.sdk == nil || !sc.sdk.twin {
+		return openBare(ctx, o.Executable, dir, ours)
+	}
+	dir = filepath.Join(dir, twinName)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	twin, err := openLivetree(ctx, o.Executable, dir)
+	if err != nil {
+		return nil, err
+	}
+	twin.name = twinName
+	return twin, nil
 }

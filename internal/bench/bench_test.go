@@ -38,8 +38,8 @@ func TestScenarios(t *testing.T) {
 		switch {
 		case r.Bare == nil:
 			t.Errorf("%s has no figures of the bare server", r.Name)
-		case strings.HasPrefix(r.Name, "idle"):
-			if r.Livetree.IdleBytes <= 0 || r.Bare.IdleBytes <= 0 {
+		case r.Goal.IdleBytes[0] > 0:
+			if r.Livetree.IdleBytes <= 0 || r.Bare.IdleBytes <= 0 && r.Name != "sdk-listens" {
 				t.Errorf("%s: %+v, %+v; want that streams need memory", r.Name, r.Livetree, *r.Bare)
 			}
 		case !plausible(r.Livetree) || !plausible(*r.Bare):
@@ -59,7 +59,7 @@ func plausible(f bench.Figures) bool {
 
 // TestInterrupted ends a run in the middle.
 func TestInterrupted(t *testing.T) {
-	for _, at := range []string{"leaf-put-64: round 1", "fan-out-100: round 1", "fan-out-100: opening"} {
+	for _, at := range []string{"leaf-put-64: round 1", "fan-out-100: round 1", "fan-out-100: opening", "sdk-pipeline: round 1", "sdk-back-100: round 1"} {
 		t.Run(at, func(t *testing.T) {
 			name, _, _ := strings.Cut(at, ":")
 			o := small(t, "leaf-get", name)
@@ -109,7 +109,7 @@ func TestWrongOptions(t *testing.T) {
 // TestAllElsewhere: all is all that a server which runs already can take.
 func TestAllElsewhere(t *testing.T) {
 	got, err := bench.Chosen([]string{"all"}, true)
-	if err != nil || !slices.Contains(got, "put-10mb") || slices.Contains(got, "rule-get") || slices.Contains(got, "idle-1000") {
+	if err != nil || !slices.Contains(got, "put-10mb") || slices.Contains(got, "rule-get") || slices.Contains(got, "idle-1000") || slices.Contains(got, "sdk-set") {
 		t.Errorf("with --url, all is %q (%v); want no scenario that needs rules or streams", got, err)
 	}
 	every, err := bench.Chosen([]string{"leaf-get", "all"}, false)

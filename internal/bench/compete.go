@@ -31,8 +31,8 @@ func compete(ctx context.Context, o Options, sc Scenario, sides []*side) (Result
 	setDefault(&c.sc.connections, o.Connections)
 	c.connections = min(c.sc.connections, c.requests)
 	players := make([]*player, 0, len(sides))
-	for _, s := range sides {
-		p, err := c.player(ctx, s)
+	for i, s := range sides {
+		p, err := c.player(ctx, s, i == 0)
 		if err != nil {
 			return Result{}, err
 		}
@@ -50,17 +50,8 @@ func compete(ctx context.Context, o Options, sc Scenario, sides []*side) (Result
 // answers.
 func prepareSides(ctx context.Context, sc Scenario, sides []*side) error {
 	ours := sides[0]
-	if ours.secret != "" { // a server of our own
-		rules := openRules
-		if sc.rules != "" {
-			rules = sc.rules
-		}
-		if err := ours.setRules(ctx, rules); err != nil {
-			return err
-		}
-	}
-	if sc.prepare != nil {
-		if err := sc.prepare(ctx, ours); err != nil {
+	for _, s := range sides {
+		if err := prepareLivetree(ctx, sc, s); err != nil {
 			return err
 		}
 	}
@@ -71,7 +62,7 @@ func prepareSides(ctx context.Context, sc Scenario, sides []*side) error {
 		}
 		ours.parameter = "auth=" + token
 	}
-	if len(sides) == 1 || sc.ask == nil {
+	if len(sides) == 1 || !sides[1].bareBody || sc.ask == nil {
 		return nil
 	}
 	bare := sides[1]
@@ -88,6 +79,26 @@ func prepareSides(ctx context.Context, sc Scenario, sides []*side) error {
 	return err
 }
 
+// prepareLivetree writes what a scenario needs to a side that is a Livetree.
+func prepareLivetree(ctx context.Context, sc Scenario, s *side) error {
+	if s.bareBody {
+		return nil
+	}
+	if s.secret != "" { // a server of our own
+		rules := openRules
+		if sc.rules != "" {
+			rules = sc.rules
+		}
+		if err := s.setRules(ctx, rules); err != nil {
+			return err
+		}
+	}
+	if sc.prepare == nil {
+		return nil
+	}
+	return sc.prepare(ctx, s)
+}
+
 // A contest is a scenario with its numbers.
 type contest struct {
 	Options
@@ -99,31 +110,49 @@ type contest struct {
 // server does not wait long for a first request.
 type player struct {
 	*side
+	ours     bool // the side that is measured
 	conns    []*conn
+	socket   *socket        // sends sets; nil unless the scenario has some
 	streams  *streamClients // nil unless the scenario has some
 	resident int64          // memory before the first round
 }
 
-func (c contest) player(ctx context.Context, s *side) (*player, error) {
-	p := &player{side: s}
+func (c contest) player(ctx context.Context, s *side, ours bool) (p *player, err error) {
+	p = &player{side: s, ours: ours}
 	if c.sc.streams > 0 {
-		c.Progress(fmt.Sprintf("%s: opening %d streams of %s", c.sc.Name, c.sc.streams, s.name))
-		streams, err := openStreams(ctx, c.Executable, s, "/fan/out.json", c.sc.streams)
-		if err != nil {
+		if p.streams, err = startClients(ctx, c.Executable); err != nil {
 			return nil, err
 		}
-		p.streams = streams
+		if err := c.openStreams(ctx, p); err != nil {
+			p.leave()
+			return nil, err
+		}
 	}
 	p.resident = s.beginPeak()
 	return p, nil
 }
 
-// connect opens the connections, unless they are.
-func (p *player) connect(ctx context.Context, n int) (err error) {
-	if p.conns != nil {
-		return nil
+// openStreams has clients watch.
+func (c contest) openStreams(ctx context.Context, p *player) error {
+	c.Progress(fmt.Sprintf("%s: opening %d streams of %s", c.sc.Name, c.sc.streams, p.name))
+	switch {
+	case c.sc.sdk == nil:
+		return p.streams.open(ctx, "open", p.side, "/fan/out.json", c.sc.streams)
+	case c.sc.sdk.returns:
+		return nil // they come in each round
 	}
-	if p.streams != nil {
+	return p.streams.open(ctx, "listen", p.side, "/fan/out", c.sc.streams)
+}
+
+// connect opens the connections, unless they are.
+func (p *player) connect(ctx context.Context, sc Scenario, n int) (err error) {
+	switch {
+	case p.conns != nil || p.socket != nil:
+		return nil
+	case p.ours && sc.sdk != nil && sc.sdk.window > 0:
+		p.socket, err = openSocket(ctx, p.addr, p.tls)
+		return err
+	case p.streams != nil:
 		n = 1 // each event waits for the last
 	}
 	p.conns, err = p.side.connect(ctx, n)
@@ -132,6 +161,9 @@ func (p *player) connect(ctx context.Context, n int) (err error) {
 
 func (p *player) leave() {
 	hangUp(p.conns)
+	if p.socket != nil {
+		_ = p.socket.Close()
+	}
 	if p.streams != nil {
 		p.streams.close()
 	}
@@ -174,20 +206,14 @@ func (c contest) sent() int { return c.warming() + c.Rounds*c.requests }
 
 // round runs one round of one side.
 func (c contest) round(ctx context.Context, p *player, requests, first int) (round, error) {
-	if err := p.connect(ctx, c.connections); err != nil {
+	if err := c.ready(ctx, p); err != nil {
 		return round{}, err
 	}
 	before, err := p.begin(ctx)
 	if err != nil {
 		return round{}, err
 	}
-	l := load{requests: requests, first: first, ask: c.sc.ask}
-	var v volley
-	if p.streams != nil {
-		v, err = p.tell(ctx, l)
-	} else {
-		v, err = p.fire(ctx, p.conns, l)
-	}
+	v, err := c.volley(ctx, p, load{requests: requests, first: first, ask: c.sc.ask})
 	if err != nil {
 		return round{}, err
 	}
@@ -208,13 +234,45 @@ func (c contest) round(ctx context.Context, p *player, requests, first int) (rou
 	return r, nil
 }
 
-// tell writes one event after the other, each when all streams have the last.
-func (p *player) tell(ctx context.Context, l load) (volley, error) {
+// ready does what a round needs before it is counted.
+func (c contest) ready(ctx context.Context, p *player) error {
+	if c.sc.sdk != nil {
+		if err := c.sc.sdk.ready(ctx, c.Executable, p); err != nil {
+			return err
+		}
+		if c.sc.sdk.returns {
+			return nil
+		}
+	}
+	return p.connect(ctx, c.sc, c.connections)
+}
+
+// volley has the clients do what is counted.
+func (c contest) volley(ctx context.Context, p *player, l load) (volley, error) {
+	switch sdk := c.sc.sdk; {
+	case sdk != nil && sdk.returns:
+		return p.comeBack(c.sc.streams)
+	case p.socket != nil:
+		return p.socket.set(ctx, l, sdk.window)
+	case p.streams != nil:
+		return p.tell(ctx, l, sdk != nil && sdk.lags)
+	}
+	return p.fire(ctx, p.conns, l)
+}
+
+// tell writes one event after the other, each when all streams have the last. With lag
+// there is one more client, for which much comes before each.
+func (p *player) tell(ctx context.Context, l load, lag bool) (volley, error) {
 	defer context.AfterFunc(ctx, func() { hangUp(p.conns) })()
 	var r request
 	v := volley{times: make([]time.Duration, 0, l.requests)}
 	began := now()
 	for i := range l.requests {
+		if lag {
+			if err := p.burden(&r, l.first+i); err != nil {
+				return v, cause(ctx, err)
+			}
+		}
 		l.ask(&r, l.first+i)
 		sent := now()
 		_ = p.conns[0].SetDeadline(sent.Add(requestTime)) // a closed connection fails below
@@ -263,24 +321,39 @@ func (p *player) endPeak() (resident, grown int64) {
 func measureIdle(ctx context.Context, o Options, sc Scenario, sides []*side) (Result, error) {
 	rounds := make([][]round, len(sides))
 	for i, s := range sides {
-		c := contest{Options: o, sc: sc, connections: 1}
-		empty, emptyRSS, err := s.settled(ctx)
+		r, err := contest{Options: o, sc: sc, connections: 1}.idle(ctx, s)
 		if err != nil {
 			return Result{}, err
 		}
-		p, err := c.player(ctx, s)
-		if err != nil {
-			return Result{}, err
-		}
-		full, fullRSS, err := s.settled(ctx)
-		p.leave()
-		if err != nil {
-			return Result{}, err
-		}
-		n := float64(sc.streams)
-		rounds[i] = []round{{idleBytes: float64(full-empty) / n, idleRSS: float64(fullRSS-emptyRSS) / n, residentB: fullRSS}}
+		rounds[i] = []round{r}
 	}
 	return summarize(sc, 0, sc.streams, rounds), nil
+}
+
+// idle measures what each stream takes, or what each of the further listens takes if
+// there are some.
+func (c contest) idle(ctx context.Context, s *side) (round, error) {
+	empty, emptyRSS, err := s.settled(ctx)
+	if err != nil {
+		return round{}, err
+	}
+	p, err := c.player(ctx, s, true)
+	if err != nil {
+		return round{}, err
+	}
+	defer p.leave()
+	n := float64(c.sc.streams)
+	if c.sc.sdk != nil && c.sc.sdk.further > 0 {
+		if empty, emptyRSS, err = s.settled(ctx); err != nil {
+			return round{}, err
+		}
+		if err := p.streams.command("further %d", c.sc.sdk.further); err != nil {
+			return round{}, err
+		}
+		n *= float64(c.sc.sdk.further)
+	}
+	full, fullRSS, err := s.settled(ctx)
+	return round{idleBytes: float64(full-empty) / n, idleRSS: float64(fullRSS-emptyRSS) / n, residentB: fullRSS}, err
 }
 
 // settled returns the memory that a server has in use after a collection, and what

@@ -2,6 +2,8 @@ package bench
 
 import (
 	"bufio"
+	"errors"
+	"io"
 	"net"
 	"time"
 )
@@ -43,4 +45,18 @@ func ResultOf(sc Scenario, rounds int) Result {
 func Chosen(names []string, elsewhere bool) ([]string, error) {
 	chosen, err := choose(names, elsewhere)
 	return scenarioNames(chosen), err
+}
+
+// AskOverSocket opens a websocket on a connection, asks something, and returns how many
+// events come before the answer.
+func AskOverSocket(c net.Conn) (events int, err error) {
+	defer c.Close()
+	s := &socket{Conn: c, reader: bufio.NewReaderSize(c, 512)}
+	if err := s.greet("localhost"); err != nil {
+		return 0, err
+	}
+	if err := s.ask("q", `{"p":"%s"}`, "/"); err != nil && !errors.Is(err, io.ErrClosedPipe) {
+		return 0, err
+	}
+	return s.reply()
 }

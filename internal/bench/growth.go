@@ -148,7 +148,7 @@ func measureStep(ctx context.Context, o Options, s *side, count int, step *Growt
 		if err != nil {
 			return err
 		}
-		p, err := c.player(ctx, s)
+		p, err := c.player(ctx, s, true)
 		if err != nil {
 			return err
 		}

@@ -68,11 +68,17 @@ type Result struct {
 	Connections int    `json:"connections"`
 	// CPURatio is the processor time per request as a multiple of that of the bare
 	// server in the same round; RateRatio that of the rate.
-	CPURatio  *Spread  `json:"cpu_ratio,omitempty"`
-	RateRatio *Spread  `json:"rate_ratio,omitempty"`
-	Livetree  Figures  `json:"livetree"`
-	Bare      *Figures `json:"bare,omitempty"`
-	Goal      Goal     `json:"goal,omitzero"`
+	CPURatio  *Spread `json:"cpu_ratio,omitempty"`
+	RateRatio *Spread `json:"rate_ratio,omitempty"`
+	// P50Ratio, P99Ratio and ExtraCPUMicros are there where a goal is about them.
+	P50Ratio       *Spread  `json:"p50_ratio,omitempty"`
+	P99Ratio       *Spread  `json:"p99_ratio,omitempty"`
+	ExtraCPUMicros *Spread  `json:"extra_cpu_us,omitempty"`
+	Livetree       Figures  `json:"livetree"`
+	Bare           *Figures `json:"bare,omitempty"`
+	// Other says what Bare is the figures of, if not of the bare server.
+	Other string `json:"other,omitempty"`
+	Goal  Goal   `json:"goal,omitzero"`
 	// Met says whether the goal is, if there is one that could be measured.
 	Met *bool `json:"met,omitempty"`
 }
@@ -128,9 +134,31 @@ func summarize(sc Scenario, requests, connections int, rounds [][]round) Result 
 		result.Bare = &bare
 		result.CPURatio = ratioOf(rounds, func(r round) float64 { return r.cpuMicros })
 		result.RateRatio = ratioOf(rounds, func(r round) float64 { return r.rate })
+		result.compare(sc, rounds)
 		result.Met = result.met()
 	}
 	return result
+}
+
+// compare works out the figures that only some goals are about.
+func (r *Result) compare(sc Scenario, rounds [][]round) {
+	if sc.sdk != nil {
+		r.Other = sc.sdk.other
+	}
+	if sc.Goal.P50[0] > 0 {
+		r.P50Ratio = ratioOf(rounds, func(r round) float64 { return micros(r.p50) })
+	}
+	if sc.Goal.P99[0] > 0 {
+		r.P99Ratio = ratioOf(rounds, func(r round) float64 { return micros(r.p99) })
+	}
+	if sc.Goal.ExtraCPU[0] > 0 {
+		var extra []float64
+		for i := range rounds[0] {
+			extra = append(extra, rounds[0][i].cpuMicros-rounds[1][i].cpuMicros)
+		}
+		s := spread(extra)
+		r.ExtraCPUMicros = &s
+	}
 }
 
 func ratioOf(rounds [][]round, figure func(round) float64) *Spread {
@@ -151,6 +179,10 @@ func (r Result) met() *bool {
 	}
 	hold(r.Goal.CPU[0] > 0 && r.CPURatio != nil, r.CPURatio != nil && r.CPURatio.Median <= r.Goal.CPU[0])
 	hold(r.Goal.Rate[0] > 0 && r.RateRatio != nil, r.RateRatio != nil && r.RateRatio.Median >= r.Goal.Rate[0])
+	hold(r.P50Ratio != nil, r.P50Ratio != nil && r.P50Ratio.Median <= r.Goal.P50[0])
+	hold(r.P99Ratio != nil, r.P99Ratio != nil && r.P99Ratio.Median <= r.Goal.P99[0])
+	hold(r.ExtraCPUMicros != nil, r.ExtraCPUMicros != nil && r.ExtraCPUMicros.Median <= r.Goal.ExtraCPU[0])
+	hold(r.Goal.ExtraPeakBytes > 0, r.Bare != nil && r.Livetree.PeakBytes-r.Bare.PeakBytes <= r.Goal.ExtraPeakBytes)
 	hold(r.Goal.IdleBytes[0] > 0, max(r.Livetree.IdleBytes, r.Livetree.IdleRSSBytes) <= r.Goal.IdleBytes[0])
 	hold(r.Goal.PeakBytes > 0, r.Livetree.PeakBytes <= r.Goal.PeakBytes)
 	if !any {

@@ -12,6 +12,12 @@ type Goal struct {
 	Rate      [2]float64 `json:"rate_ratio,omitzero"`
 	IdleBytes [2]float64 `json:"idle_bytes,omitzero"`
 	PeakBytes float64    `json:"peak_bytes,omitzero"`
+	// P50 and P99 are of times, as a multiple of those of the other server. ExtraCPU and
+	// ExtraPeakBytes are what the processor and the memory may take beyond it.
+	P50            [2]float64 `json:"p50_ratio,omitzero"`
+	P99            [2]float64 `json:"p99_ratio,omitzero"`
+	ExtraCPU       [2]float64 `json:"extra_cpu_us,omitzero"`
+	ExtraPeakBytes float64    `json:"extra_peak_bytes,omitzero"`
 }
 
 // A Scenario is one kind of load.
@@ -35,12 +41,14 @@ type Scenario struct {
 	// streams watch what is written; idle if nothing is.
 	streams int
 	idle    bool
+	// sdk is what clients of SDKs do, by websockets; nil if there are none.
+	sdk *sdkWork
 }
 
 // runsElsewhere reports whether a server that runs already can take it: one that
-// is not to be given rules, nor ten thousand streams.
+// is not to be given rules, nor ten thousand streams, nor has a twin.
 func (sc Scenario) runsElsewhere() bool {
-	return sc.rules == "" && sc.asUser == "" && sc.streams == 0
+	return sc.rules == "" && sc.asUser == "" && sc.streams == 0 && sc.sdk == nil
 }
 
 const openRules = `{"rules":{".read":true,".write":true}}`
@@ -111,7 +119,7 @@ func Scenarios() []Scenario {
 		list = append(list, Scenario{Name: fmt.Sprintf("idle-%d", n), About: fmt.Sprintf("memory of each of %d idle streams", n),
 			Goal: Goal{IdleBytes: [2]float64{24 << 10, 19 << 10}}, byDefault: n <= 1000, streams: n, idle: true})
 	}
-	return list
+	return append(list, sdkScenarios()...)
 }
 
 // QuickScenarios returns those that need little time to prepare, by name.

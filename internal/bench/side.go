@@ -23,6 +23,7 @@ import (
 const (
 	livetree = "livetree"
 	bareName = "bare"
+	twinName = "twin" // another Livetree
 )
 
 // A side is a server under load, as its clients see it.

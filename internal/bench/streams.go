@@ -11,53 +11,66 @@ import (
 	"io"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// streamsName is the peer that holds the clients of many streams. They are in a
-// process of their own because one process may have too few file descriptors for
-// those of both sides. It takes commands from its input, one a line,
+// streamsName is the peer that holds the clients of many streams, or websockets. They
+// are in a process of their own because one process may have too few file descriptors
+// for those of both sides. It takes commands from its input, one a line,
 //
 //	open ADDR PATH N CAFILE    opens streams and waits for the first event of all
 //	await                      waits until all have another event
 //
-// and answers each with a line: a JSON string, which is empty if all is well.
+// and those of sockets.go, and answers each with a line of JSON.
 const streamsName = "streams"
+
+// A crowdAnswer is the answer to a command. Failure is empty if all is well.
+type crowdAnswer struct {
+	Failure string
+	Times   []time.Duration
+}
 
 // streamClients are the clients of one side, as the run commands them.
 type streamClients struct{ process *process }
 
-// openStreams has n clients watch a path.
-func openStreams(ctx context.Context, executable string, s *side, path string, n int) (*streamClients, error) {
+// startClients starts a process for clients.
+func startClients(ctx context.Context, executable string) (*streamClients, error) {
 	p, err := start(ctx, executable, streamsName)
 	if err != nil {
 		return nil, err
 	}
-	c := &streamClients{p}
-	if err := c.command("open %s %s %d %s", s.addr, path, n, s.caFile); err != nil {
-		c.close()
-		return nil, cause(ctx, err)
+	return &streamClients{p}, nil
+}
+
+// open has n clients watch a path, by streams or, with the command listen, websockets.
+func (c *streamClients) open(ctx context.Context, command string, s *side, path string, n int) error {
+	if err := c.command("%s %s %s %d %s", command, s.addr, path, n, s.caFile); err != nil {
+		return cause(ctx, err)
 	}
-	return c, nil
+	return nil
 }
 
 func (c *streamClients) await() error { return c.command("await") }
 
 func (c *streamClients) command(format string, args ...any) error {
+	_, err := c.ask(format, args...)
+	return err
+}
+
+// ask gives a command and returns its answer.
+func (c *streamClients) ask(format string, args ...any) (answer crowdAnswer, err error) {
 	if _, err := fmt.Fprintf(c.process.in, format+"\n", args...); err != nil {
-		return err
+		return answer, err
 	}
 	text, err := c.process.lines.ReadBytes('\n')
 	if err != nil {
-		return fmt.Errorf("the clients of the streams: %w %s", err, c.process.said)
+		return answer, fmt.Errorf("the clients of the streams: %w %s", err, c.process.said)
 	}
-	var failure string
-	if err := json.Unmarshal(text, &failure); err != nil || failure != "" {
-		return errors.Join(errors.New("the clients of the streams: "+failure), err)
+	if err := json.Unmarshal(text, &answer); err != nil || answer.Failure != "" {
+		return answer, errors.Join(errors.New("the clients of the streams: "+answer.Failure), err)
 	}
-	return nil
+	return answer, nil
 }
 
 func (c *streamClients) close() {
@@ -71,6 +84,8 @@ type crowd struct {
 	got     atomic.Int64
 	all     chan struct{} // has a value when all have got another event
 	failed  chan error
+	sockets []*socket // those that listen
+	lagging *socket   // the one more
 }
 
 func runStreamClients(ctx context.Context, in io.Reader, out io.Writer) error {
@@ -78,61 +93,51 @@ func runStreamClients(ctx context.Context, in io.Reader, out io.Writer) error {
 	answers := json.NewEncoder(out)
 	commands := bufio.NewScanner(in)
 	for commands.Scan() {
-		err := c.obey(ctx, strings.Fields(commands.Text()))
-		text := ""
+		times, err := c.obey(ctx, strings.Fields(commands.Text()))
+		answer := crowdAnswer{Times: times}
 		if err != nil {
-			text = err.Error()
+			answer.Failure = err.Error()
 		}
-		if err := answers.Encode(text); err != nil {
+		if err := answers.Encode(answer); err != nil {
 			return err
 		}
 	}
 	return commands.Err()
 }
 
-func (c *crowd) obey(ctx context.Context, command []string) error {
+func (c *crowd) obey(ctx context.Context, command []string) (times []time.Duration, err error) {
 	switch {
-	case len(command) == 5 && command[0] == "open":
-		if _, err := fmt.Sscan(command[3], &c.streams); err != nil {
-			return err
-		}
-		config, err := trusting(command[4])
+	case len(command) == 1 && command[0] == "await":
+		return nil, c.await()
+	case len(command) != 5 || command[0] != "open":
+		return c.obeySockets(ctx, command)
+	}
+	if _, err := fmt.Sscan(command[3], &c.streams); err != nil {
+		return nil, err
+	}
+	config, err := trusting(command[4])
+	if err != nil {
+		return nil, err
+	}
+	if err := c.open(ctx, command[1], command[2], config); err != nil {
+		return nil, err
+	}
+	return nil, c.await()
+}
+
+// open opens the streams.
+func (c *crowd) open(ctx context.Context, addr, path string, config *tls.Config) error {
+	return c.each(func() error {
+		conn, err := dial(ctx, addr, config)
 		if err != nil {
 			return err
 		}
-		if err := c.open(ctx, command[1], command[2], config); err != nil {
+		if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\n\r\n", path, addr); err != nil {
 			return err
 		}
-		return c.await()
-	case len(command) == 1 && command[0] == "await":
-		return c.await()
-	}
-	return fmt.Errorf("what is %q?", command)
-}
-
-// open opens the streams, a few at a time.
-func (c *crowd) open(ctx context.Context, addr, path string, config *tls.Config) error {
-	const atOnce = 8
-	var dialers sync.WaitGroup
-	var left atomic.Int64
-	left.Store(c.streams)
-	for range atOnce {
-		dialers.Go(func() {
-			for left.Add(-1) >= 0 {
-				conn, err := dial(ctx, addr, config)
-				if err == nil {
-					_, err = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\n\r\n", path, addr)
-				}
-				if err != nil {
-					c.fail(err)
-					return
-				}
-				go c.count(conn)
-			}
-		})
-	}
-	dialers.Wait()
-	return nil
+		go c.count(conn)
+		return nil
+	})
 }
 
 func (c *crowd) fail(err error) {
@@ -158,10 +163,15 @@ func (c *crowd) count(conn net.Conn) {
 			events++
 		}
 		last = text[n-1]
-		for range events {
-			if c.got.Add(1)%c.streams == 0 {
-				c.all <- struct{}{}
-			}
+		c.add(events)
+	}
+}
+
+// add counts events.
+func (c *crowd) add(events int64) {
+	for range events {
+		if c.got.Add(1)%c.streams == 0 {
+			c.all <- struct{}{}
 		}
 	}
 }

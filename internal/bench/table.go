@@ -37,8 +37,10 @@ func (r Result) Row() string {
 	row := []string{goal, rate, timeText(f.CPUMicros), countText(f.Rate), timeText(f.P50Micros), timeText(f.P99Micros), countText(f.Allocs), bytesText(f.RSSBytes)}
 	if f.IdleBytes != 0 {
 		ratio = bytesText(f.IdleBytes) + " each"
-		if r.Bare != nil && r.Bare.IdleBytes > 0 {
+		if r.Bare != nil && r.Bare.IdleBytes > 0 && r.Other == "" {
 			row[1] = fmt.Sprintf("%.2f", f.IdleBytes/r.Bare.IdleBytes)
+		} else {
+			row[1] = "-"
 		}
 	}
 	return fmt.Sprintf("%-14s %20s %8s %6s %9s %9s %9s %9s %7s %9s\n", r.Name, ratio,
@@ -66,6 +68,9 @@ func (r Report) Sentence() string {
 	default:
 		text += fmt.Sprintf("%d of %d goals are missed: %s.\n", len(missed), goals, strings.Join(missed, ", "))
 	}
+	for _, result := range r.Results {
+		text += result.remark()
+	}
 	if few, many := r.cpuOf("query-1000"), r.cpuOf("query-1000000"); few > 0 && many > 0 {
 		text += fmt.Sprintf("A query of a million children takes %.2f times that of a thousand; the goal is 1.25.\n", many/few)
 	}
@@ -79,6 +84,35 @@ func (r Report) Sentence() string {
 		text += "The machine had other work: rates and times say little, and ratios as much as their spread is narrow.\n"
 	}
 	return text
+}
+
+// remark says what the table has no column for; nothing if there is nothing.
+func (r Result) remark() string {
+	var parts []string
+	ratio := func(name string, s *Spread, goal [2]float64) {
+		if s != nil {
+			parts = append(parts, fmt.Sprintf("%s %.2f (%.2f-%.2f, goal %.2f)", name, s.Median, s.Low, s.High, goal[0]))
+		}
+	}
+	ratio("p50", r.P50Ratio, r.Goal.P50)
+	ratio("p99", r.P99Ratio, r.Goal.P99)
+	if s := r.ExtraCPUMicros; s != nil {
+		parts = append(parts, fmt.Sprintf("%s more CPU (%s-%s, goal %s)", timeText(s.Median), timeText(s.Low), timeText(s.High), timeText(r.Goal.ExtraCPU[0])))
+	}
+	if r.Goal.ExtraPeakBytes > 0 && r.Bare != nil {
+		parts = append(parts, fmt.Sprintf("%s more memory (goal %s)", bytesText(r.Livetree.PeakBytes-r.Bare.PeakBytes), bytesText(r.Goal.ExtraPeakBytes)))
+	}
+	if r.Goal.Rate[0] > 0 && r.Other != "" && r.RateRatio != nil {
+		parts = append(parts, fmt.Sprintf("rate %.2f (%.2f-%.2f, goal %.2f)", r.RateRatio.Median, r.RateRatio.Low, r.RateRatio.High, r.Goal.Rate[0]))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	other := r.Other
+	if other == "" {
+		other = "the bare server"
+	}
+	return fmt.Sprintf("%s against %s: %s.\n", r.Name, other, strings.Join(parts, ", "))
 }
 
 // cpuOf returns what a scenario took per request, 0 if it was not run.

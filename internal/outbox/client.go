@@ -165,8 +165,8 @@ func (c *Client) Serve(way Way, gone <-chan struct{}) {
 func (c *Client) Abandon() { c.clients.remove(c, GoesOn) }
 
 // Go runs a function beside the client, such as one that reads what it sends.
-// Clients.Close waits for it. It must be called between Admit and Begin, and the
-// function must return soon when the way to the client is closed.
+// Clients.Close waits for it. It must be called between Admit and Begin, or by such a
+// function, and the function must return soon when the way to the client is closed.
 func (c *Client) Go(f func()) { c.clients.runners.all.Go(f) }
 
 // Cut ends the way to the client at once, so that a Send under way fails: nobody is

@@ -133,7 +133,7 @@ func (d *dispatcher) rejudge(watch *Watch, del *delivery, settings bool) {
 		return
 	}
 	if k := watch.key; err == nil && settings && k.filtered && !k.priority && !k.scan {
-		_, err = v.Settings.IndexFor(k.query, k.path)
+		_, err = v.Settings.IndexFor(k.query.Query(), k.path)
 	}
 	if !d.set.decided(watch, del, permissionOf(v, decision), err) {
 		return

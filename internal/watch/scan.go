@@ -23,7 +23,7 @@ func (k placeKey) scans(v *state.View) (bool, error) {
 	if !k.scan || k.priority {
 		return false, nil
 	}
-	return v.Scans(k.path, k.query)
+	return v.Scans(k.path, k.query.Query())
 }
 
 // countedPerLook is how many children are counted by an index in the time that a scan
@@ -172,17 +172,17 @@ func (s *sharedScan) at(w *Watch, v *state.View) (*scan.Known, error) {
 	if s.known != nil && v.Position-s.position <= uint64(most) {
 		if keys, ok := w.key.changed(s.position, v, most); ok {
 			known, err := w.key.moveKnown(s.known, v, keys)
-			if err == nil && !known.Short(w.key.query) {
+			if err == nil && !known.Short(w.key.query.Query()) {
 				return known, nil
 			}
 		}
 	}
-	return scan.Find(v.Node(w.key.path, 0), w.key.query)
+	return scan.Find(v.Node(w.key.path, 0), w.key.query.Query())
 }
 
 // moveKnown returns what is known after some children were touched, up to a view.
 func (k placeKey) moveKnown(known *scan.Known, v *state.View, touched []string) (*scan.Known, error) {
-	return known.Moved(k.query, touched, func(key string) (*query.Position, error) { return k.stand(v, key) })
+	return known.Moved(k.query.Query(), touched, func(key string) (*query.Position, error) { return k.stand(v, key) })
 }
 
 // found returns the window of a view that was found by a scan, nil if it was not.
@@ -196,11 +196,11 @@ func (w *Watch) found(v *state.View) *scan.Known {
 // noteUnindexed tells that the watch, which begins on a view, lacks its index. An index
 // by priority, which no rules ask for, may be missing only while it is being built.
 func (w *Watch) noteUnindexed(v *state.View) {
-	if w.scanning.shared == nil || v.Settings.Indexed(w.key.path, w.key.query) {
+	if w.scanning.shared == nil || v.Settings.Indexed(w.key.path, w.key.query.Query()) {
 		return
 	}
 	w.scanning.unindexed = true
-	v.NoteUnindexed(w.key.path, w.key.query)
+	v.NoteUnindexed(w.key.path, w.key.query.Query())
 }
 
 // Unindexed reports whether there was no index for the query when the watch began.
@@ -213,7 +213,7 @@ func (w *Watch) selected(v *state.View) (Content, error) {
 		return nil, err
 	}
 	if !scans {
-		return v.Select(w.key.path, w.key.query, w.key.form)
+		return v.Select(w.key.path, w.key.query.Query(), w.key.form)
 	}
 	held := v.Hold()
 	held.Until(w.done)
@@ -228,7 +228,7 @@ type scanContent struct {
 }
 
 func (c *scanContent) PrintTo(w io.Writer) error {
-	node, q := c.view.Node(c.key.path, 0), c.key.query
+	node, q := c.view.Node(c.key.path, 0), c.key.query.Query()
 	if c.known == nil && q.Limit > 0 {
 		var err error
 		if c.known, err = scan.Find(node, q); err != nil {
@@ -256,7 +256,7 @@ func (w *window) slideKnown(k placeKey, after *state.View, touched []string, mos
 	if err != nil {
 		return nil, err
 	}
-	if next.Short(k.query) {
+	if next.Short(k.query.Query()) {
 		if node := k.node(after, most); node.Most > 0 && next.Cost() > node.Most {
 			return nil, store.ErrMany // which a look would find
 		}
@@ -268,7 +268,7 @@ func (w *window) slideKnown(k placeKey, after *state.View, touched []string, mos
 			return nil, errWindow // the index is there now, and is used from here on
 		}
 	}
-	m := movesBetween(w.known.Shown(k.query), next.Shown(k.query), touched)
+	m := movesBetween(w.known.Shown(k.query.Query()), next.Shown(k.query.Query()), touched)
 	w.known = next
 	return m, nil
 }

@@ -67,7 +67,7 @@ type placeKey struct {
 	priority bool
 	whole    bool // one event for each change
 	filtered bool
-	query    query.Query
+	query    query.Shared
 	scan     bool // without its index, the window is found by a scan
 }
 

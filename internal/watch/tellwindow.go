@@ -116,7 +116,7 @@ func (d *dispatcher) tellWhole(at *place, after *state.View, del *delivery) {
 func (k placeKey) print(text *limitedBuffer, v *state.View, known *scan.Known, most int) error {
 	scans, err := k.scans(v)
 	if scans && known == nil && err == nil {
-		known, err = scan.Find(k.node(v, most), k.query)
+		known, err = scan.Find(k.node(v, most), k.query.Query())
 	}
 	switch {
 	case err != nil:
@@ -124,9 +124,9 @@ func (k placeKey) print(text *limitedBuffer, v *state.View, known *scan.Known, m
 	case scans && known.Many():
 		return store.ErrMany
 	case scans:
-		return known.Print(text, v.Node(k.path, 0), k.query, k.form)
+		return known.Print(text, v.Node(k.path, 0), k.query.Query(), k.form)
 	}
-	selection, err := v.Select(k.path, k.query, k.form)
+	selection, err := v.Select(k.path, k.query.Query(), k.form)
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (s *Set) Open(req Request) (w *Watch, trace string, err error) {
 	w.who.Store(&who)
 	if req.Query != nil { // as the path, it is a part of a request that need not be kept
 		w.key.filtered = true
-		w.key.query, _ = req.Query.Clone()
+		w.key.query, _ = query.Share(req.Query)
 		w.key.scan = req.Scan
 	}
 	if w.key.scan {

@@ -26,11 +26,12 @@ func (k *placeKey) filter() *query.Query {
 	if !k.filtered {
 		return nil
 	}
-	return &k.query
+	q := k.query.Query()
+	return &q
 }
 
 // counted reports whether the window has a count.
-func (k *placeKey) counted() bool { return k.filtered && !k.priority && k.query.Limit > 0 }
+func (k *placeKey) counted() bool { return k.filtered && !k.priority && k.query.Query().Limit > 0 }
 
 // newWindow returns the window as a view shows it. It fails with store.ErrMany
 // if more children than a number are to be counted for it, or looked at; 0 is none.
@@ -49,19 +50,19 @@ func (k placeKey) newWindow(v *state.View, most int) (window, error) {
 	}
 	if scans, err := k.scans(v); scans || err != nil {
 		if err == nil {
-			w.known, err = scan.Find(k.node(v, most), k.query)
+			w.known, err = scan.Find(k.node(v, most), k.query.Query())
 		}
 		return w, state.Classify(err)
 	}
-	index, err := v.Settings.IndexFor(k.query, k.path)
+	index, err := v.Settings.IndexFor(k.query.Query(), k.path)
 	if err != nil {
 		return w, err
 	}
 	var last string
-	if w.count, last, err = v.Tree().Measure(k.path, k.query, index, most); err != nil {
+	if w.count, last, err = v.Tree().Measure(k.path, k.query.Query(), index, most); err != nil {
 		return w, state.Classify(err)
 	}
-	if w.count == k.query.Limit {
+	if w.count == k.query.Query().Limit {
 		w.edge, err = k.stand(v, last)
 	}
 	return w, err
@@ -83,7 +84,7 @@ func (k placeKey) keys(v *state.View, q query.Query) ([]string, error) {
 
 // stand returns where a child stands; nil if there is none.
 func (k placeKey) stand(v *state.View, key string) (*query.Position, error) {
-	stand, ok, err := v.Tree().OrderPosition(k.path, key, k.query.Order)
+	stand, ok, err := v.Tree().OrderPosition(k.path, key, k.query.Query().Order)
 	if err != nil || !ok {
 		return nil, state.Classify(err)
 	}
@@ -135,7 +136,7 @@ func (w *window) slide(k placeKey, before, after *state.View, touched []string, 
 		if err != nil {
 			return nil, err
 		}
-		shown, shows := w.shows(k.query, was), w.shows(k.query, is)
+		shown, shows := w.shows(k.query.Query(), was), w.shows(k.query.Query(), is)
 		switch {
 		case shown && shows:
 			m[key] = stayed
@@ -149,7 +150,7 @@ func (w *window) slide(k placeKey, before, after *state.View, touched []string, 
 			m[key] = outside
 		}
 	}
-	switch limit := k.query.Limit; {
+	switch limit := k.query.Query().Limit; {
 	case limit > 0 && w.count > limit:
 		return m, w.shrink(k, after, m)
 	case limit > 0 && w.count < limit && w.edge != nil:
@@ -160,12 +161,12 @@ func (w *window) slide(k placeKey, before, after *state.View, touched []string, 
 
 // shrink moves the edge inwards until no more than the limit are within.
 func (w *window) shrink(k placeKey, after *state.View, m moves) error {
-	excess := w.count - k.query.Limit
-	q := k.query
+	excess := w.count - k.query.Query().Limit
+	q := k.query.Query()
 	if w.edge != nil {
 		q = within(q, *w.edge)
 	}
-	q.Limit, q.Last = excess+1, !k.query.Last
+	q.Limit, q.Last = excess+1, !k.query.Query().Last
 	keys, err := k.keys(after, q)
 	if err != nil {
 		return err
@@ -181,15 +182,15 @@ func (w *window) shrink(k placeKey, after *state.View, m moves) error {
 			m[key] = outside
 		}
 	}
-	w.count = k.query.Limit
+	w.count = k.query.Query().Limit
 	w.edge, err = k.stand(after, keys[excess])
 	return err
 }
 
 // widen moves the edge outwards until the limit is reached, or the end.
 func (w *window) widen(k placeKey, after *state.View, m moves) error {
-	missing := k.query.Limit - w.count
-	q := beyond(k.query, *w.edge)
+	missing := k.query.Query().Limit - w.count
+	q := beyond(k.query.Query(), *w.edge)
 	q.Limit = missing
 	keys, err := k.keys(after, q)
 	if err != nil {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"time"
 
 	"github.com/livetree/livetree/internal/audience"
 	"github.com/livetree/livetree/internal/budget"
@@ -49,6 +50,7 @@ const maxQueryText = 64 << 10
 // serve has a request done.
 func (s *session) serve(q *message.Request) {
 	a := asked{action: q.Action}
+	s.noteEffort(q.Action)
 	if q.Err == nil && len(q.QueryText) > maxQueryText {
 		q.QueryText, q.Err = nil, fault.New(fault.Invalid, "a query of more than %d bytes", maxQueryText)
 	}
@@ -87,6 +89,26 @@ func (s *session) serve(q *message.Request) {
 	default: // App Check is accepted, and not checked
 		s.audience.Reply(q.ID, message.NoData, nil)
 	}
+}
+
+// busyTime is how soon after a write another one may be expected.
+const busyTime = time.Second
+
+// noteEffort notes that a request is about to take a large stack. One write after the
+// other does not count: the stack is of use for the next.
+func (s *session) noteEffort(a message.Action) {
+	now := s.front.opts.Now()
+	if a != message.Put && a != message.Merge || now.Sub(s.wrote) > busyTime {
+		s.effort = true
+	}
+	s.wrote = now
+}
+
+// takeEffort reports whether a request may have taken a large stack, once.
+func (s *session) takeEffort() bool {
+	effort := s.effort
+	s.effort = false
+	return effort
 }
 
 // listen begins to tell the client of a location.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/livetree/livetree/internal/audience"
 	"github.com/livetree/livetree/internal/budget"
@@ -41,6 +42,10 @@ type session struct {
 	// leaving is what the client leaves to be written when it goes.
 	leaving *engine.Leaving
 	leaves  bool // it has left something; of receive
+	// wrote is when the last request came, effort that it may have taken a large stack;
+	// of receive.
+	wrote  time.Time
+	effort bool
 	// allowsOwner says that what only --dev accepts may log in.
 	allowsOwner bool
 	// ctx ends with the session.

@@ -87,9 +87,17 @@ func (s *socket) leave(e *ending) {
 	}
 }
 
-// read hands what the client sends to the session until the connection ends.
+// read hands what the client sends to the session until the connection ends. After a
+// request that may have made its stack large it goes on in another goroutine: this one
+// could wait long for the next message, and so much of its stack is in use then that the
+// collector would never make it smaller.
 func (s *socket) read() {
-	defer s.reader.Close()
+	goesOn := false
+	defer func() {
+		if !goesOn {
+			s.reader.Close()
+		}
+	}()
 	defer s.survive(func() {
 		s.client.End(outbox.Damaged)
 		s.client.Cut()
@@ -102,6 +110,11 @@ func (s *socket) read() {
 		}
 		if err != nil {
 			s.lost(err)
+			return
+		}
+		if s.session.takeEffort() {
+			goesOn = true
+			s.client.Go(s.read)
 			return
 		}
 	}
