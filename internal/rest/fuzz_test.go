@@ -66,7 +66,7 @@ var (
 func FuzzParameters(f *testing.F) {
 	for _, query := range []string{
 		"callback=f", "callback=a.b$c&print=pretty", "download=../a.json", "download=%22;x", "shallow=true&print=pretty", "format=export",
-		`orderBy="$key"&limitToFirst=1`, `orderBy="a/b"&startAt="x"&endAt=5`, "timeout=3s&writeSizeLimit=tiny", "ns=default&auth=" + secret, "explain=true", "a=%zz", "callback=f&callback=g",
+		`orderBy="$key"&limitToFirst=1`, `orderBy="a/b"&startAt="x"&endAt=5`, "timeout=3s&writeSizeLimit=tiny", "ns=default&auth=" + secret, "explain=true", `list=true&startAt="a"&limitToLast=3&cut=20`, "outline=5", "a=%zz", "callback=f&callback=g",
 	} {
 		f.Add(query)
 	}

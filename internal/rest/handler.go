@@ -13,8 +13,8 @@
 //  4. the credential, and so who asks (credential.go);
 //  5. the parameters, of which the dialect of the database allows more or fewer
 //     (params.go, dialect.go), and whether the identity may be overridden;
-//  6. what the target is for: data is read (read.go), written (write.go), explained
-//     (explain.go) or watched (stream.go); the rules document (rules.go), options of
+//  6. what the target is for: data is read (read.go), listed by rows (list.go), written
+//     (write.go), explained (explain.go) or watched (stream.go); the rules document (rules.go), options of
 //     the database (option.go), the list of databases (inspect.go) and the stream of
 //     operations (profile.go) are the operator's.
 //
@@ -51,6 +51,7 @@ import (
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/hosts"
 	"github.com/livetree/livetree/internal/outbox"
+	"github.com/livetree/livetree/internal/rows"
 )
 
 // Options configure a Handler.
@@ -96,6 +97,7 @@ type Handler struct {
 
 	longReads *turns
 	overload  exchange.Seldom
+	outlines  *rows.Outlines
 }
 
 // New returns a handler.
@@ -115,6 +117,7 @@ func New(opts Options) *Handler {
 		answers: opts.Memory.Reads,
 
 		longReads: newTurns(runtime.GOMAXPROCS(0)),
+		outlines:  rows.NewOutlines(rows.DefaultOutlineBound()),
 	}
 }
 
@@ -218,6 +221,8 @@ func (c *call) serve() error {
 // serveData reads, watches or writes a part of the tree.
 func (c *call) serveData() error {
 	switch {
+	case c.params.wantsRows():
+		return c.list()
 	case c.verb == get && wantsStream(c.r.Header):
 		return c.watch()
 	case c.params.resume:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/query"
+	"github.com/livetree/livetree/internal/rows"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -59,6 +60,9 @@ type params struct {
 	// behind and limit are a page of a shallow read.
 	behind string
 	limit  int
+	// list and outline ask for rows instead of the node.
+	list    *rows.ListRequest
+	outline int
 }
 
 // filter returns the query, nil if there is none.
@@ -80,46 +84,62 @@ const (
 // A param says where a parameter is allowed, and reads it.
 type param struct {
 	verbs verb
-	// withShallow says that it may stand beside shallow.
-	withShallow bool
-	read        func(p *params, value string) error
+	// beside says what it may stand beside, of those that exclude most others.
+	beside beside
+	read   func(p *params, value string) error
 }
+
+// beside is a set of parameters that exclude most others.
+type beside uint8
+
+const (
+	besideShallow beside = 1 << iota
+	besideList
+	besideOutline
+
+	besideNone = beside(0)
+	besideRows = besideList | besideOutline
+	besideAll  = besideRows | besideShallow
+)
 
 // table lists every parameter there is.
 var table = map[string]param{
-	"auth":                   {anything, true, nil}, // these four were read before
-	"access_token":           {anything, true, nil},
-	"ns":                     {anything, true, nil},
-	overrideName:             {anything, true, nil},
-	"auth_variable_override": {anything, true, func(p *params, v string) error { p.override = &v; return nil }},
-	"timeout":                {anything, true, nil}, // the rest of these is accepted and has no effect
-	"writeSizeLimit":         {anything, true, nil},
-	"disableTriggers":        {anything, true, nil},
-	"ac":                     {anything, true, nil},
-	"sse":                    {anything, true, nil},
-	"_":                      {anything, true, nil},
-	"print":                  {anything, false, readPrint},
-	"shallow":                {reading, true, readShallow},
-	"format":                 {reading, false, readFormat},
-	"callback":               {reading, false, readCallback},
-	"download":               {reading, false, readDownload},
-	"explain":                {reading, false, readExplain},
-	"resume":                 {get, false, readResume},
-	"orderBy":                {reading, false, nil}, // these are read together
-	"limitToFirst":           {reading, false, nil},
-	"limitToLast":            {reading, false, nil},
-	"startAt":                {reading, false, nil},
-	"startAfter":             {reading, false, nil},
-	"endAt":                  {reading, false, nil},
-	"endBefore":              {reading, false, nil},
-	"equalTo":                {reading, false, nil},
+	"auth":                   {anything, besideAll, nil}, // these four were read before
+	"access_token":           {anything, besideAll, nil},
+	"ns":                     {anything, besideAll, nil},
+	overrideName:             {anything, besideAll, nil},
+	"auth_variable_override": {anything, besideAll, func(p *params, v string) error { p.override = &v; return nil }},
+	"timeout":                {anything, besideAll, nil}, // the rest of these is accepted and has no effect
+	"writeSizeLimit":         {anything, besideAll, nil},
+	"disableTriggers":        {anything, besideAll, nil},
+	"ac":                     {anything, besideAll, nil},
+	"sse":                    {anything, besideAll, nil},
+	"_":                      {anything, besideAll, nil},
+	"print":                  {anything, besideRows, readPrint},
+	"shallow":                {reading, besideShallow, readShallow},
+	"format":                 {reading, besideNone, readFormat},
+	"callback":               {reading, besideNone, readCallback},
+	"download":               {reading, besideNone, readDownload},
+	"explain":                {reading, besideNone, readExplain},
+	"resume":                 {get, besideNone, readResume},
+	"list":                   {reading, besideList, readList},
+	"outline":                {reading, besideOutline, readOutline},
+	"cut":                    {reading, besideList, nil},
+	"orderBy":                {reading, besideList, nil}, // these are read together
+	"limitToFirst":           {reading, besideList, nil},
+	"limitToLast":            {reading, besideList, nil},
+	"startAt":                {reading, besideList, nil},
+	"startAfter":             {reading, besideList, nil},
+	"endAt":                  {reading, besideList, nil},
+	"endBefore":              {reading, besideList, nil},
+	"equalTo":                {reading, besideList, nil},
 }
 
 // rulesTable lists the parameters of the rules document beside those that
 // everything has.
 var rulesTable = map[string]param{
-	"format": {reading, false, readRulesFormat},
-	"dryRun": {writing, false, readDryRun},
+	"format": {reading, besideNone, readRulesFormat},
+	"dryRun": {writing, besideNone, readDryRun},
 }
 
 // lookUp returns what is known of a parameter of a target.
@@ -163,24 +183,24 @@ func parseParams(t target, v verb, all values, d *dialect) (params, error) {
 			return p, err
 		}
 	}
+	if p.wantsRows() {
+		return p, p.readRows(all, names)
+	}
+	if len(all["cut"]) > 0 {
+		return p, fault.New(fault.Invalid, "cut works beside list only")
+	}
 	if p.shallow && d.loose {
 		return p, p.readPage(all)
 	}
 	if p.shallow {
 		for _, name := range names {
-			if !table[name].withShallow {
+			if table[name].beside&besideShallow == 0 {
 				return p, errMixed(name)
 			}
 		}
 	}
 	var err error
-	p.query, p.filtered, err = query.Parse(func(name string) (string, bool) {
-		list := all[name]
-		if len(list) == 0 {
-			return "", false
-		}
-		return list[0], true
-	})
+	p.query, p.filtered, err = query.Parse(all.get)
 	return p, err
 }
 

@@ -53,3 +53,25 @@ func BenchmarkList(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkOutline counts the children of a node, which takes a pass, and asks again.
+func BenchmarkOutline(b *testing.B) {
+	f := enginetest.Open(b, store.Options{})
+	fill(f, 200_000)
+	path := enginetest.Path(b, "/a")
+	b.Run("pass", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := rows.NewOutlines(rows.DefaultOutlineBound()).Of(f.Database, path, rows.MaxMarks, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("remembered", func(b *testing.B) {
+		o := rows.NewOutlines(rows.DefaultOutlineBound())
+		for b.Loop() {
+			if _, err := o.Of(f.Database, path, rows.MaxMarks, nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -148,11 +148,11 @@ func List(d *engine.Database, p tree.Path, req ListRequest, done <-chan struct{}
 	v := d.View()
 	defer v.Close()
 	v.Until(done)
-	return list(v, d.Epoch(), p, req)
+	return listOn(v, d.Epoch(), p, req)
 }
 
-// list is List on a view.
-func list(v *state.View, epoch uint64, p tree.Path, req ListRequest) (Page, error) {
+// listOn is List on a view.
+func listOn(v *state.View, epoch uint64, p tree.Path, req ListRequest) (Page, error) {
 	if err := v.Exists(); err != nil {
 		return Page{}, err
 	}
