@@ -183,6 +183,11 @@ func (c *call) serve() error {
 	if err := c.identify(values); err != nil {
 		return err
 	}
+	return c.answer(values)
+}
+
+// answer does what is asked for, by somebody who is known.
+func (c *call) answer(values values) (err error) {
 	if c.params, err = parseParams(c.target, c.verb, values, c.reply.dialect); err != nil {
 		return err
 	}

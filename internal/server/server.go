@@ -270,9 +270,11 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	defer c.clients.Close(ended()) // does nothing after a drain
 	c.sdks = newSDKFront(c, f)
 	rates := newRateLimiter(c.RateLimit, time.Now)
+	front := newREST(c, f)
+	both := c.sdks.Handler(front)
 	serving := newServing(servingOptions{
-		secure:  rates.wrap(newHandler(c, f)),
-		plain:   acme.answering(c.HTTPAddr, rates.wrap(plainHandler(c, f))),
+		secure:  rates.wrap(both),
+		plain:   acme.answering(c.HTTPAddr, rates.wrap(plainHandler(c, both))),
 		tls:     tlsConfig,
 		logger:  c.Logger,
 		limits:  c.serving(),
@@ -282,7 +284,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 
 		closeStreams: c.clients.Close,
 	})
-	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, streamBudget, scans}); err != nil {
+	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, front, streamBudget, scans}); err != nil {
 		return err
 	}
 	databases.RunLeft(ctx, c.Logger)
