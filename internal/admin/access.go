@@ -33,6 +33,14 @@ func (c caller) id() string {
 	return c.session.ID
 }
 
+// String names the caller for people.
+func (c caller) String() string {
+	if c.session == nil {
+		return "the operator's credential"
+	}
+	return string(c.session.Scope) + " session " + c.session.ID
+}
+
 // callerKey is where a request's context has its caller.
 type callerKey struct{}
 

@@ -140,6 +140,7 @@ type Handler struct {
 
 	secrets sync.Mutex // held while secrets are read and replaced
 	backup  sync.Mutex // held while a backup is made
+	suites  sync.Mutex // held while cases of rules are run
 }
 
 // New returns a handler.

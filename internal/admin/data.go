@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/livetree/livetree/internal/rest"
 )
 
 // dataTarget returns a request for the tree of a database with its name as a path value,
@@ -54,5 +56,5 @@ func (h *Handler) serveData(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Header.Del("Authorization") // it was for us
-	h.opts.Front.ServeOperator(w, r, name, database)
+	h.opts.Front.ServeOperator(w, r, rest.Operated{Name: name, Database: database, By: callerOf(r).String()})
 }

@@ -36,6 +36,7 @@ type stand struct {
 	catalog  *catalog.Catalog
 	requests *admin.Requests
 	handler  *admin.Handler
+	front    *rest.Handler
 	nanos    atomic.Int64 // of the clock
 	disk     disk
 	// holdSync, if set, is called before a sync.
@@ -96,6 +97,7 @@ func newStand(t *testing.T, change func(*admin.Options)) *stand {
 	if change != nil {
 		change(&opts)
 	}
+	s.front = opts.Front
 	s.handler = admin.New(opts)
 	return s
 }

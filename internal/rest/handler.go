@@ -82,6 +82,9 @@ type Options struct {
 	// at a time. Large answers may take half as much beside them.
 	MaxBody   int64
 	MaxBodies int64
+	// RulesSet, if set, is told when the rules document of a database was replaced, and
+	// by whom.
+	RulesSet func(ctx context.Context, database, by string)
 	// BodyBytes, if set, is kept at what bodies and large answers take in memory.
 	BodyBytes *atomic.Int64
 }
@@ -125,6 +128,7 @@ type call struct {
 	w http.ResponseWriter
 	r *http.Request
 
+	operator string           // who asks, if it is by ServeOperator
 	name     string           // of the database
 	database *engine.Database // nil if it is not there, and would be made
 	who      auth.Identity

@@ -13,10 +13,16 @@ import (
 // identity are known, or would let a page of another origin read the answer.
 var notForOperators = []string{"ns", "auth", "access_token", "callback"}
 
-// ServeOperator answers a request for one database by its operator, whom the caller has
-// recognised. The path of the request's URL is that of the data port. No page of another
+// An Operated is a database whose operator was recognised.
+type Operated struct {
+	Name     string
+	Database *engine.Database
+	By       string // names the operator in the history of rules
+}
+
+// ServeOperator answers a request for one database by its operator. The path of the request's URL is that of the data port. No page of another
 // origin may read the answer, and a stream ends with the context of the request.
-func (h *Handler) ServeOperator(w http.ResponseWriter, r *http.Request, name string, database *engine.Database) {
+func (h *Handler) ServeOperator(w http.ResponseWriter, r *http.Request, of Operated) {
 	w.Header()["X-Content-Type-Options"] = noSniffing
 	if wantsStream(r.Header) && r.ProtoMajor == 1 {
 		// As over HTTP/2, so that it is not taken out of the hands of the caller.
@@ -28,9 +34,9 @@ func (h *Handler) ServeOperator(w http.ResponseWriter, r *http.Request, name str
 	}
 	c := h.newCall(w, r)
 	defer c.usage.release()
-	c.name, c.usage.database, c.database = name, name, database
+	c.name, c.usage.database, c.database, c.operator = of.Name, of.Name, of.Database, of.By
 	c.who = auth.Identity{Admin: true, Operator: true}
-	c.reply.dialect = c.dialectOf(database)
+	c.reply.dialect = c.dialectOf(of.Database)
 	if err := c.serveOperator(); err != nil {
 		c.reply.fail(err)
 	}
