@@ -8,8 +8,11 @@
 //     moment it is opened, and everything else once the server has handed it a
 //     Handler.
 //   - Handler, which answers requests. /livez and /readyz are for everybody who
-//     reaches the port and show names and states only; all else needs the
-//     credential.
+//     reaches the port and show names and states only, and so is the page of the
+//     console; all else needs the credential, or a session that was begun with it or
+//     with the secret of a database.
+//   - route, of which routes.go lists all, with who may use them: somebody with the
+//     credential, a session of the operator, or one of a single database.
 //   - Requests, which is told of every request that the server has answered. It
 //     counts them, and keeps paths only while an operator records.
 //
@@ -29,17 +32,16 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/livetree/livetree/internal/catalog"
+	"github.com/livetree/livetree/internal/console"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/exchange"
+	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/session"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 )
-
-// maxBodyBytes bounds the body of a request.
-const maxBodyBytes = 64 << 10
 
 // Options configure a Handler. Those up to Logger must be set.
 type Options struct {
@@ -62,8 +64,16 @@ type Options struct {
 	Draining func() bool
 	// Dev says that the server runs for trying out.
 	Dev bool
-	// Console answers below /console/, for everybody; nil for none.
+	// Sessions are who is signed in; nil if nobody can.
+	Sessions *session.Keeper
+	// Front answers for the data of a database.
+	Front *rest.Handler
+	// Console answers below /console/, for everybody; nil for none. Label names the
+	// server there.
 	Console http.Handler
+	Label   console.Label
+	// DefaultDatabase is that of a secret that is shown without one.
+	DefaultDatabase string
 	Actions
 	Sources
 }
@@ -124,59 +134,28 @@ type Handler struct {
 	mux      *http.ServeMux
 	registry *prometheus.Registry
 
+	data  http.HandlerFunc // of the tree, whose paths are not for the mux
+	brake *session.Brake
+	codes session.Codes
+
 	secrets sync.Mutex // held while secrets are read and replaced
 	backup  sync.Mutex // held while a backup is made
+	suites  sync.Mutex // held while cases of rules are run
 }
 
 // New returns a handler.
 func New(opts Options) *Handler {
-	h := &Handler{opts: opts, mux: http.NewServeMux(), registry: prometheus.NewRegistry()}
+	h := &Handler{opts: opts, mux: http.NewServeMux(), registry: prometheus.NewRegistry(), brake: session.NewBrake()}
 	h.registry.MustRegister(newCollector(opts))
 	opts.Requests.register(h.registry)
-	h.mux.HandleFunc("GET /livez", livez)
-	h.mux.HandleFunc("GET /readyz", h.readyz)
-	h.mountConsole()
-	for pattern, handler := range map[string]http.HandlerFunc{
-		"GET /metrics":                              promhttp.HandlerFor(h.registry, promhttp.HandlerOpts{}).ServeHTTP,
-		"GET /v1/databases":                         h.listDatabases,
-		"POST /v1/databases":                        h.createDatabase,
-		"GET /v1/databases/{name}":                  h.showDatabase,
-		"DELETE /v1/databases/{name}":               h.dropDatabase,
-		"GET /v1/databases/{name}/secrets":          h.listSecrets,
-		"POST /v1/databases/{name}/secrets":         h.addSecret,
-		"DELETE /v1/databases/{name}/secrets/{id}":  h.removeSecret,
-		"GET /v1/databases/{name}/accounts":         h.listAccounts,
-		"POST /v1/databases/{name}/accounts":        h.addAccount,
-		"DELETE /v1/databases/{name}/accounts/{id}": h.revokeAccount,
-		"POST /v1/backup":                           h.makeBackup,
-		"POST /v1/verified":                         h.noteVerified,
-		"GET /v1/operations":                        streaming(h.operations),
-		"GET /v1/status":                            h.status,
-		// Not /debug/pprof/cmdline, which shows the arguments of the process.
-		"GET /debug/pprof/":        h.profile,
-		"GET /debug/pprof/profile": streaming(pprof.Profile),
-		"GET /debug/pprof/symbol":  pprof.Symbol,
-		"GET /debug/pprof/trace":   streaming(pprof.Trace),
-		"/":                        notFound,
-	} {
-		h.mux.HandleFunc(pattern, h.withCredential(handler))
+	h.mountPublic()
+	for _, route := range h.routes() {
+		h.mux.HandleFunc(route.pattern, h.guarded(route))
+		if route.pattern == dataPattern {
+			h.data = h.guarded(route)
+		}
 	}
 	return h
-}
-
-// mountConsole has the page answered, which holds nothing of the server and is for
-// everybody who reaches it.
-func (h *Handler) mountConsole() {
-	if h.opts.Console == nil {
-		h.mux.HandleFunc("/console/", func(w http.ResponseWriter, _ *http.Request) {
-			exchange.Fail(w, http.StatusNotFound, "this server has no console")
-		})
-		return
-	}
-	h.mux.Handle("/console/", h.opts.Console)
-	h.mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, "/console/", http.StatusSeeOther)
-	})
 }
 
 // ServeHTTP implements http.Handler.
@@ -187,8 +166,24 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	r.Body = http.MaxBytesReader(w, r.Body, maxBodyBytes)
-	h.mux.ServeHTTP(w, r)
+	x, began := exchange.New(w, r), h.opts.Now()
+	defer func() { h.observe(x, r, began) }()
+	if target, ok := dataTarget(r); ok {
+		h.data(x, target)
+		return
+	}
+	h.mux.ServeHTTP(x, r)
+}
+
+// observe counts a request of the console. Others on this listener are not counted: they
+// are those who count.
+func (h *Handler) observe(x *exchange.Exchange, r *http.Request, began time.Time) {
+	if route, _ := x.Noted(); route != routeConsole {
+		return
+	}
+	o := Operation{At: began, Took: h.opts.Now().Sub(began), Route: routeConsole, Verb: r.Method, Status: x.Status()}
+	o.BytesIn, o.BytesOut = x.Bytes()
+	h.opts.Requests.Observe(o)
 }
 
 // allowedHost reports whether a request may be for a host. A page in a browser

@@ -3,6 +3,7 @@ package admin
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 
 	"github.com/livetree/livetree/internal/exchange"
@@ -44,6 +45,15 @@ func (h *Handler) failWith(w http.ResponseWriter, err error) {
 
 func notFound(w http.ResponseWriter, _ *http.Request) {
 	exchange.Fail(w, http.StatusNotFound, "there is no such thing here: see /livez, /readyz, /metrics, /debug/pprof/ and /v1/")
+}
+
+// bodyText reads the body of a request as text.
+func bodyText(r *http.Request) (string, error) {
+	text, err := io.ReadAll(r.Body)
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return "", fault.Wrap(fault.TooLarge, err, "the body is larger than %d bytes", tooLarge.Limit)
+	}
+	return string(text), err
 }
 
 // body reads the JSON body of a request, in which there may be nothing that is

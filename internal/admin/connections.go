@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"slices"
@@ -139,14 +140,11 @@ func below(conn net.Conn) *connection {
 // connKey is where a request's context has its connection.
 type connKey struct{}
 
-// streaming notes that the answer to a request goes on for as long as its client
-// likes. If there are too many such, the oldest goes.
-func streaming(next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if n, ok := r.Context().Value(connKey{}).(*connection); ok {
-			n.of.stream(n)
-		}
-		next(w, r)
+// noteStream says that the answer to the request of a context goes on for as long as its
+// client likes. If there are too many such, the oldest goes.
+func noteStream(ctx context.Context) {
+	if n, ok := ctx.Value(connKey{}).(*connection); ok {
+		n.of.stream(n)
 	}
 }
 

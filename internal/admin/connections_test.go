@@ -30,11 +30,12 @@ func bounded(t *testing.T) *Listener {
 	})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", livez)
-	mux.HandleFunc("GET /stream", streaming(func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET /stream", func(w http.ResponseWriter, r *http.Request) {
+		noteStream(r.Context())
 		w.WriteHeader(http.StatusOK)
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
-	}))
+	})
 	mux.HandleFunc("GET /busy", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	if err := l.Serve(mux, t.TempDir()); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/livetree/livetree/internal/auth"
-	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/wholefile"
 )
 
@@ -49,27 +48,22 @@ func makeCredential(dir, file string) (string, error) {
 	return credential, wholefile.Write(file, 0o600, []byte(credential+"\n"))
 }
 
-// withCredential returns a handler that lets only requests with the credential
-// through. Whoever has none learns not even which paths there are.
-func (h *Handler) withCredential(next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if !h.hasCredential(r) {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			exchange.Fail(w, http.StatusUnauthorized, "send the credential in the data directory's file admin/token as Authorization: Bearer")
-			return
-		}
-		next(w, r)
-	}
+// isCredential reports whether a text is the credential. It compares hashes, so that the
+// time it takes tells nothing, not even a length.
+func (h *Handler) isCredential(text string) bool {
+	given, want := sha256.Sum256([]byte(text)), sha256.Sum256([]byte(h.opts.Credential))
+	return h.opts.Credential != "" && subtle.ConstantTimeCompare(given[:], want[:]) == 1
 }
 
-// hasCredential compares hashes, so that the time it takes tells nothing, not
-// even a length.
-func (h *Handler) hasCredential(r *http.Request) bool {
+// bearer returns what a request carries to be let in, empty if it carries nothing.
+func bearer(r *http.Request) string {
 	headers := r.Header.Values("Authorization")
-	if len(headers) != 1 || h.opts.Credential == "" {
-		return false
+	if len(headers) != 1 {
+		return ""
 	}
 	scheme, token, _ := strings.Cut(headers[0], " ")
-	given, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(h.opts.Credential))
-	return strings.EqualFold(scheme, "Bearer") && subtle.ConstantTimeCompare(given[:], want[:]) == 1
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return token
 }

@@ -118,6 +118,7 @@ func (h *Handler) dropDatabase(w http.ResponseWriter, r *http.Request) {
 		h.failWith(w, err)
 		return
 	}
+	h.reviewSessions()
 	h.opts.Logger.Warn("a database was dropped by the operator", "database", name)
 	answer(w, http.StatusOK, map[string]string{"dropped": name})
 }

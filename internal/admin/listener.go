@@ -24,6 +24,10 @@ import (
 // another program has that port, any other is taken.
 const DefaultAddr = "127.0.0.1:9001"
 
+// maxHeadBytes is the largest request line with headers that is read, as on the port of
+// the data: the path of a node can be long.
+const maxHeadBytes = 128 << 10
+
 // closeTime is what requests get to return after they were told to.
 const closeTime = 2 * time.Second
 
@@ -74,7 +78,7 @@ func Listen(opts ListenerOptions) (*Listener, error) {
 		Handler:           l.running.Around(http.HandlerFunc(l.serveHTTP)),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    16 << 10,
+		MaxHeaderBytes:    maxHeadBytes,
 		ErrorLog:          slog.NewLogLogger(opts.Logger.Handler(), slog.LevelDebug),
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ConnState:         bounded.note,

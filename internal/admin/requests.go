@@ -25,7 +25,7 @@ type Operation struct {
 
 // The labels that requests are counted by.
 var (
-	routes = map[string]bool{"data": true, "rules": true, "stream": true, "socket": true}
+	routes = map[string]bool{"data": true, "rules": true, "stream": true, "socket": true, routeConsole: true}
 	verbs  = map[string]bool{"GET": true, "HEAD": true, "PUT": true, "POST": true, "PATCH": true, "DELETE": true, "OPTIONS": true}
 )
 
@@ -114,6 +114,9 @@ func (r *Requests) Observe(o Operation) {
 	r.out.Add(float64(max(o.BytesOut, 0)))
 	if n := r.rejected[o.Status]; n != nil {
 		n.Add(1)
+	}
+	if o.Route == routeConsole {
+		return // who looks is not what he looks for
 	}
 	for _, recording := range *r.recordings.Load() {
 		recording.add(o)

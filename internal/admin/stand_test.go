@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,6 +19,9 @@ import (
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/outbox"
+	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/session"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
@@ -32,6 +36,7 @@ type stand struct {
 	catalog  *catalog.Catalog
 	requests *admin.Requests
 	handler  *admin.Handler
+	front    *rest.Handler
 	nanos    atomic.Int64 // of the clock
 	disk     disk
 	// holdSync, if set, is called before a sync.
@@ -75,9 +80,24 @@ func newStand(t *testing.T, change func(*admin.Options)) *stand {
 		Logger:     slog.New(slog.DiscardHandler),
 		Version:    "v1.2.3",
 	}
+	if opts.Sessions, err = session.Open(session.Options{
+		Credential: credential, File: filepath.Join(t.TempDir(), "ended.json"), Now: s.now}); err != nil {
+		t.Fatal(err)
+	}
+	streams := outbox.New(outbox.Options{MaxStreams: 100})
+	t.Cleanup(func() {
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		streams.Close(ended)
+	})
+	opts.Front = rest.New(rest.Options{
+		Catalog: s.catalog, Logger: opts.Logger, Now: s.now, Streams: streams, MaxBody: 1 << 20, MaxBodies: 1 << 24,
+		Operations: rest.NewOperations(),
+	})
 	if change != nil {
 		change(&opts)
 	}
+	s.front = opts.Front
 	s.handler = admin.New(opts)
 	return s
 }

@@ -8,9 +8,11 @@ import (
 )
 
 // Rules returns the rules document as it was written.
-func (d *Database) Rules() string {
-	if r := d.published.Load().Settings.Rules; r != nil {
-		return r.Source()
+func (d *Database) Rules() string { return documentOf(d.published.Load().Settings) }
+
+func documentOf(s *state.Settings) string {
+	if s.Rules != nil {
+		return s.Rules.Source()
 	}
 	return state.ClosedRules
 }
@@ -20,11 +22,33 @@ func (d *Database) StrictRules() []byte {
 	return d.published.Load().Settings.Ruleset().Strict()
 }
 
-// SetRules replaces the rules document, which is in force for every write behind
-// it, and returns the position of the commit. Indexes that it asks for are built in the
-// background.
+// RulesETag returns the ETag of a rules document.
+func (d *Database) RulesETag(document string) string { return d.source.ETagOfText(document) }
+
+// RulesHistory returns the versions of the rules document, the one in force first.
+func (d *Database) RulesHistory() ([]state.RulesVersion, error) {
+	return d.published.Load().Settings.RulesHistory()
+}
+
+// A Deployment is a rules document that is to be put in force.
+type Deployment struct {
+	Document string
+	// IfMatch, if not empty, is the ETag that the document in force must have.
+	IfMatch string
+	// By says who does it, for the history.
+	By string
+}
+
+// SetRules is Deploy of a document without a condition, by nobody in particular.
 func (d *Database) SetRules(ctx context.Context, document string) (position uint64, err error) {
-	ruleset, err := state.CompileRules(document)
+	return d.Deploy(ctx, Deployment{Document: document})
+}
+
+// Deploy replaces the rules document, which is in force for every write behind
+// it, and returns the position of the commit. Indexes that it asks for are built in the
+// background. The history of documents is written with it.
+func (d *Database) Deploy(ctx context.Context, new Deployment) (position uint64, err error) {
+	ruleset, err := state.CompileRules(new.Document)
 	if err != nil {
 		return 0, err
 	}
@@ -33,9 +57,14 @@ func (d *Database) SetRules(ctx context.Context, document string) (position uint
 		return 0, err
 	}
 	commit, err := d.Write(ctx, Request{revise: func(s *state.Settings) (revision, error) {
+		if new.IfMatch != "" && new.IfMatch != d.RulesETag(documentOf(s)) {
+			return revision{}, errMismatch
+		}
+		version := state.RulesVersion{Millis: d.source.Clock.Millis(), By: new.By, Text: new.Document}
 		return revision{rows: store.Settings{
-			state.SettingRules:   []byte(document),
+			state.SettingRules:   []byte(new.Document),
 			state.SettingIndexes: s.List.With(wanted).Encode(),
+			state.SettingHistory: s.HistoryWith(version),
 		}}, nil
 	}})
 	return commit.Position, err

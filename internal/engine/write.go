@@ -6,6 +6,7 @@ import (
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/rules"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
@@ -339,6 +340,7 @@ type judgement struct {
 	reads   []tree.Path
 	usedKey bool // some rule looked at the key that was drawn
 	steps   int  // that the rules took
+	by      rules.DecidingRule
 }
 
 // judge decides about a request on a tree, in the order in which refusals are
@@ -365,11 +367,12 @@ func (w *writer) judge(t store.Tree, settings *state.Settings, req Request, e st
 	}
 	began := w.db.source.Clock.Now()
 	decision, err := settings.AllowWrite(t, req.Who, j.Change, j.Key, e)
-	if !req.Who.Admin {
+	if !req.Who.Admin && e.Observe == nil {
 		w.db.source.Metrics.Judgements.Observe(w.db.source.Clock.Now().Sub(began))
 		w.db.source.Metrics.CountJudgement(decision, err, &w.db.source.Metrics.DeniedWrites)
 	}
 	j.reads, j.usedKey, j.steps, j.Trace = decision.Reads, decision.UsedDrawn, decision.Steps, decision.Trace
+	j.by = decision.Rule
 	if err != nil {
 		return j, err
 	}

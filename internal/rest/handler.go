@@ -85,6 +85,9 @@ type Options struct {
 	// other fronts. If it is nil, MaxBodies is what all bodies may take at a time.
 	Memory    *budget.Memory
 	MaxBodies int64
+	// RulesSet, if set, is told when the rules document of a database was replaced, and
+	// by whom.
+	RulesSet func(ctx context.Context, database, by string)
 }
 
 // A Handler serves the databases of a catalog.
@@ -129,6 +132,7 @@ type call struct {
 	w http.ResponseWriter
 	r *http.Request
 
+	operator string           // who asks, if it is by ServeOperator
 	name     string           // of the database
 	database *engine.Database // nil if it is not there, and would be made
 	who      auth.Identity
@@ -197,6 +201,11 @@ func (c *call) serve() error {
 	if err := c.identify(values); err != nil {
 		return err
 	}
+	return c.answer(values)
+}
+
+// answer does what is asked for, by somebody who is known.
+func (c *call) answer(values values) (err error) {
 	if c.params, err = parseParams(c.target, c.verb, values, c.reply.dialect); err != nil {
 		return err
 	}

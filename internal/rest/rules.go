@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/state"
 )
@@ -17,8 +18,12 @@ func (c *call) rules() error {
 	if !c.who.Operator {
 		return fault.New(fault.Denied, "Permission denied")
 	}
-	if len(c.r.Header.Values("If-Match")) > 0 {
-		return fault.New(fault.Invalid, "if-match is not supported with the rules document")
+	tag, err := oneTag(c.r.Header, "If-Match")
+	if err == nil && tag != "" && (c.verb != put || c.params.dryRun) {
+		err = fault.New(fault.Invalid, "if-match of the rules document works with PUT only")
+	}
+	if err != nil {
+		return err
 	}
 	switch c.verb {
 	case get, head:
@@ -26,6 +31,9 @@ func (c *call) rules() error {
 			return c.reply.respond(http.StatusOK, text(state.OpenRules)) // what it will have
 		}
 		document := text(c.database.Rules())
+		if wantsETag(c.r) {
+			setETag(c.w.Header(), c.database.RulesETag(string(document)))
+		}
 		if c.params.strict {
 			document = c.database.StrictRules()
 		}
@@ -34,13 +42,14 @@ func (c *call) rules() error {
 		}
 		return c.reply.respond(http.StatusOK, document)
 	case put:
-		return c.putRules()
+		return c.putRules(tag)
 	}
 	return errRulesMethod
 }
 
-// putRules replaces the rules document, or only checks the new one.
-func (c *call) putRules() error {
+// putRules replaces the rules document, or only checks the new one. If the one in force
+// must have an ETag and has another, it is answered with that.
+func (c *call) putRules(ifMatch string) error {
 	if _, err := c.body.open(0); err != nil {
 		return err
 	}
@@ -56,13 +65,32 @@ func (c *call) putRules() error {
 	if c.params.dryRun {
 		err = state.CheckRules(string(document))
 	} else if err = c.create(); err == nil {
-		_, err = c.database.SetRules(c.r.Context(), string(document))
+		_, err = c.database.Deploy(c.r.Context(), engine.Deployment{Document: string(document), IfMatch: ifMatch, By: c.by()})
+	}
+	if fault.KindOf(err) == fault.Precondition {
+		current := c.database.Rules()
+		setETag(c.w.Header(), c.database.RulesETag(current))
+		return c.reply.respond(http.StatusPreconditionFailed, text(current))
 	}
 	if err != nil {
 		return err
+	}
+	if !c.params.dryRun && wantsETag(c.r) {
+		setETag(c.w.Header(), c.database.RulesETag(string(document)))
+	}
+	if !c.params.dryRun && c.opts.RulesSet != nil {
+		c.opts.RulesSet(c.r.Context(), c.name, c.by())
 	}
 	if !c.params.dryRun && c.database.IsOpen() {
 		c.opts.Logger.Warn("the rules let everybody read or write everything", "database", c.name)
 	}
 	return c.reply.respond(http.StatusOK, text(`{"status":"ok"}`))
+}
+
+// by says who makes a change, for the history.
+func (c *call) by() string {
+	if c.operator != "" {
+		return c.operator
+	}
+	return "the data port"
 }

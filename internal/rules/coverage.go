@@ -83,17 +83,26 @@ func (c *Coverage) add(e *element, r *rule, pattern string) {
 }
 
 // note counts one outcome.
-func (c *Coverage) note(r *rule, result bool, failure *expr.Failure) {
-	rc := c.by[r]
+func (c *Coverage) note(a Asked) {
+	rc := c.by[a.rule]
 	switch {
-	case result:
+	case a.Result:
 		rc.True++
 	default:
 		rc.False++
 	}
-	if failure != nil {
+	if a.Failure != "" {
 		rc.Failed++
 	}
+}
+
+// Rules returns what each rule came to, in the order of the text.
+func (c *Coverage) Rules() []RuleCoverage {
+	list := make([]RuleCoverage, 0, len(c.rules))
+	for _, rc := range c.rules {
+		list = append(list, *rc)
+	}
+	return list
 }
 
 // Outcomes returns how many different outcomes were seen, and how many there can

@@ -34,9 +34,23 @@ type Request struct {
 
 	// steps, if not 0, is used in place of requestSteps. It is for tests.
 	steps int
-	// observe, if set, is told of every rule that is asked and what it came to. A
-	// request that does not ask for a trace may be decided without asking any.
-	observe func(r *rule, p tree.Path, result bool, failure *expr.Failure)
+	// Observe, if set, is told of every rule that is asked. A request that does not
+	// ask for a trace may be decided without asking any.
+	Observe func(Asked)
+}
+
+// Asked is a rule that was asked, and what it came to.
+type Asked struct {
+	Path         tree.Path
+	Kind         expr.Kind
+	Line, Column int    // in the document, both from 1
+	Text         string // of the rule
+	Result       bool
+	// Failure says why the rule could not be evaluated; it is then false. It is empty
+	// if it could.
+	Failure string
+
+	rule *rule
 }
 
 // ErrHeavy says that a judgement takes more steps than Request.MaxSteps, ErrUnwanted
@@ -116,7 +130,7 @@ type judge struct {
 	asked    int // how often a rule was asked
 	decision Decision
 	trace    tracer
-	observe  func(r *rule, p tree.Path, result bool, failure *expr.Failure)
+	observe  func(Asked)
 	// several says that a write has several assignments, which may ask for the
 	// same. Then granted remembers the outcome of .write rules, by location, and
 	// validated the locations whose .validate was true.
@@ -133,7 +147,7 @@ var judges = sync.Pool{New: func() any { return new(judge) }}
 // newJudge returns a judge that is to be released, for a request of so many bytes.
 func newJudge(r *Ruleset, req Request, data Data, bytes int) *judge {
 	j := judges.Get().(*judge)
-	j.ruleset, j.observe, j.done = r, req.observe, req.Done
+	j.ruleset, j.observe, j.done = r, req.Observe, req.Done
 	j.env = expr.Env{Auth: req.Auth, NowMillis: req.NowMillis, Drawn: req.Drawn, Before: &j.data}
 	j.env.Limit = cmp.Or(req.steps, requestSteps) + stepsPerByte*bytes
 	if req.MaxSteps > 0 && req.MaxSteps < j.env.Limit {
@@ -319,7 +333,11 @@ func (j *judge) eval(rule *rule, p tree.Path, wildcards []string) (bool, error) 
 	}
 	j.trace.rule(rule, p, result, failure)
 	if j.observe != nil {
-		j.observe(rule, p, result, failure)
+		asked := Asked{p, rule.kind, rule.line, rule.column, rule.text, result, "", rule}
+		if failed {
+			asked.Failure = failure.Message
+		}
+		j.observe(asked)
 	}
 	return result, nil
 }

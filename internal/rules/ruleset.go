@@ -2,6 +2,7 @@ package rules
 
 import (
 	"github.com/livetree/livetree/internal/rules/expr"
+	"github.com/livetree/livetree/internal/tree"
 )
 
 // MaxBytes is the longest text of a rules document.
@@ -53,6 +54,17 @@ func (r *Ruleset) Source() string { return r.source }
 // rule at the root is literally true.
 func (r *Ruleset) OpensRoot() (read, write bool) {
 	return r.root.read.isTrue(), r.root.write.isTrue()
+}
+
+// RootOpenings returns the rules at the root that are literally true.
+func (r *Ruleset) RootOpenings() []DecidingRule {
+	var list []DecidingRule
+	for _, rule := range []*rule{r.root.read, r.root.write} {
+		if rule.isTrue() {
+			list = append(list, DecidingRule{tree.Path{}, rule.kind, rule.line, rule.column})
+		}
+	}
+	return list
 }
 
 func (r *rule) isTrue() bool {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/livetree/livetree/internal/rules/expr"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -32,7 +31,14 @@ const SuiteMillis = 1_500_000_000_000
 //
 // A write that is allowed changes the tree for the cases behind it if its command
 // ends in "!".
-type Suite struct{ cases []suiteCase }
+type Suite struct {
+	cases []suiteCase
+	done  <-chan struct{}
+}
+
+// Until says that nobody waits for the results once done is closed. Cases that are
+// judged then end with an error.
+func (s *Suite) Until(done <-chan struct{}) { s.done = done }
 
 // A suiteCase is one request with what should become of it.
 type suiteCase struct {
@@ -71,6 +77,7 @@ func (s *Suite) Run(r *Ruleset) ([]Result, *Coverage) {
 	var data tree.Node
 	for i := range s.cases {
 		c := &s.cases[i]
+		c.request.Done = s.done
 		if c.data != nil {
 			data = *c.data
 		}
@@ -85,11 +92,11 @@ func (s *Suite) Run(r *Ruleset) ([]Result, *Coverage) {
 func (c *suiteCase) run(r *Ruleset, data tree.Node, coverage *Coverage, result *Result) tree.Node {
 	request := c.request
 	request.Trace = true // else it may be decided without asking
-	request.observe = func(rule *rule, p tree.Path, ok bool, failure *expr.Failure) {
-		coverage.note(rule, ok, failure)
+	request.Observe = func(a Asked) {
+		coverage.note(a)
 		switch n := len(result.Tried); {
 		case n < maxTried:
-			result.Tried = append(result.Tried, triedText(rule, p, ok, failure))
+			result.Tried = append(result.Tried, a.String())
 		case n == maxTried:
 			result.Tried = append(result.Tried, "… and more")
 		}
@@ -115,12 +122,12 @@ func (c *suiteCase) run(r *Ruleset, data tree.Node, coverage *Coverage, result *
 	return data
 }
 
-// triedText spells a rule that was asked as a trace does, with its place.
-func triedText(r *rule, p tree.Path, ok bool, failure *expr.Failure) string {
-	rule := `"` + strings.Join(strings.Fields(r.text), " ") + `"`
-	text := fmt.Sprintf("%d:%d %s:%s: %s => %v", r.line, r.column, p, r.kind, rule, ok)
-	if failure != nil {
-		text += " (" + failure.Message + ")"
+// String spells a rule that was asked as a trace does, with its place.
+func (a Asked) String() string {
+	rule := `"` + strings.Join(strings.Fields(a.Text), " ") + `"`
+	text := fmt.Sprintf("%d:%d %s:%s: %s => %v", a.Line, a.Column, a.Path, a.Kind, rule, a.Result)
+	if a.Failure != "" {
+		text += " (" + a.Failure + ")"
 	}
 	return text
 }

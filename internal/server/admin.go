@@ -19,7 +19,9 @@ import (
 	"github.com/livetree/livetree/internal/hub"
 	"github.com/livetree/livetree/internal/loopback"
 	"github.com/livetree/livetree/internal/outbox"
+	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/scan"
+	"github.com/livetree/livetree/internal/session"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/wholefile"
@@ -108,6 +110,7 @@ type adminParts struct {
 	founder  *founder
 	verifier *auth.Verifier
 	serving  *serving
+	front    *rest.Handler
 	budget   *hub.Budget // for what streams have not taken yet
 	scans    *scan.Pool
 }
@@ -132,21 +135,31 @@ func (a *adminSide) serve(ctx context.Context, parts adminParts) error {
 	if err != nil {
 		return err
 	}
+	sessions, err := session.Open(session.Options{Credential: credential, File: filepath.Join(dir, endedFile), Now: time.Now})
+	if err != nil {
+		return err
+	}
 	return a.listener.Serve(admin.New(admin.Options{
 		Credential: credential,
+		Sessions:   sessions,
+		Front:      parts.front,
 		Console:    page,
-		Store:      parts.store,
-		Catalog:    parts.founder.Catalog,
-		Requests:   a.requests,
-		Engine:     a.metrics,
-		Now:        time.Now,
-		Logger:     parts.Logger,
-		Hosts:      adminHosts(parts.AdminAddr),
-		Version:    parts.Version,
-		Draining:   func() bool { return ctx.Err() != nil },
-		Dev:        parts.Dev,
-		Actions:    parts.actions(dir),
-		Sources:    a.sources(parts, dir),
+		Label:      parts.Console.Label,
+
+		DefaultDatabase: parts.DefaultDatabase,
+
+		Store:    parts.store,
+		Catalog:  parts.founder.Catalog,
+		Requests: a.requests,
+		Engine:   a.metrics,
+		Now:      time.Now,
+		Logger:   parts.Logger,
+		Hosts:    adminHosts(parts.AdminAddr),
+		Version:  parts.Version,
+		Draining: func() bool { return ctx.Err() != nil },
+		Dev:      parts.Dev,
+		Actions:  parts.actions(dir),
+		Sources:  a.sources(parts, dir),
 	}), dir)
 }
 
@@ -171,6 +184,9 @@ func (p adminParts) actions(dir string) admin.Actions {
 		},
 	}
 }
+
+// endedFile has the sessions that were ended before their time.
+const endedFile = "ended-sessions.json"
 
 // backupFile tells by its time when the newest backup was made, and verifiedFile
 // when one was last verified.

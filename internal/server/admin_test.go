@@ -49,7 +49,7 @@ var adminEndpoints = []struct {
 	{"GET", "/debug/pprof/trace?seconds=1", "", 200},
 	{"GET", "/debug/pprof/symbol", "", 200},
 	{"GET", "/debug/pprof/cmdline", "", 404},
-	{"GET", "/", "", 404},
+	{"GET", "/none", "", 404},
 	{"GET", "/nothing", "", 404},
 }
 

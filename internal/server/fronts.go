@@ -45,8 +45,9 @@ func newSDKFront(c Config, f *founder, rates *rateLimiter) *wire.Front {
 	return wire.New(opts)
 }
 
-// newHandler returns the handler of both fronts.
-func newHandler(c Config, f *founder) http.Handler {
+// newREST returns the HTTP front. There is one for all ports: what its requests may
+// take in memory is counted once.
+func newREST(c Config, f *founder) *rest.Handler {
 	names := c.hosts()
 	opts := rest.Options{
 		Catalog: f.Catalog,
@@ -68,15 +69,15 @@ func newHandler(c Config, f *founder) http.Handler {
 	if c.Dev {
 		opts.Create = f.create
 	}
-	return c.sdks.Handler(rest.New(opts))
+	return rest.New(opts)
 }
 
 // plainHandler returns the handler for plain HTTP, which is refused unless the
 // operator allows it.
-func plainHandler(c Config, f *founder) http.Handler {
+func plainHandler(c Config, front http.Handler) http.Handler {
 	if !c.AllowHTTP {
 		return http.HandlerFunc(rest.RefusePlainHTTP)
 	}
 	c.Logger.Warn("plain HTTP is served: credentials and data travel unprotected unless a proxy in front encrypts them")
-	return newHandler(c, f)
+	return front
 }

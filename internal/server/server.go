@@ -278,9 +278,11 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	defer c.clients.Close(ended()) // does nothing after a drain
 	rates := newRateLimiter(c.RateLimit, time.Now)
 	c.sdks = newSDKFront(c, f, rates)
+	front := newREST(c, f)
+	both := c.sdks.Handler(front)
 	serving := newServing(servingOptions{
-		secure:  rates.wrap(newHandler(c, f)),
-		plain:   acme.answering(c.HTTPAddr, rates.wrap(plainHandler(c, f))),
+		secure:  rates.wrap(both),
+		plain:   acme.answering(c.HTTPAddr, rates.wrap(plainHandler(c, both))),
 		tls:     tlsConfig,
 		logger:  c.Logger,
 		limits:  c.serving(),
@@ -290,7 +292,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 
 		closeStreams: c.clients.Close,
 	})
-	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, streamBudget, scans}); err != nil {
+	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, front, streamBudget, scans}); err != nil {
 		return err
 	}
 	databases.RunLeft(ctx, c.Logger, c.postponed)

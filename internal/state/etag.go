@@ -59,6 +59,13 @@ func (s *Source) ETagOf(n tree.Node) string {
 	return text.tag()
 }
 
+// ETagOfText returns the ETag of a text that is not in the tree.
+func (s *Source) ETagOfText(text string) string {
+	h := s.newHash(math.MaxInt)
+	_, _ = h.Write([]byte("text\x00" + text)) // a hash takes everything
+	return h.tag()
+}
+
 func (s *Source) newHash(limit int) *hashWriter {
 	mac := hmac.New(sha256.New, s.Store.ETagKey())
 	mac.Write(binary.BigEndian.AppendUint32(nil, uint32(s.ID)))

@@ -15,6 +15,8 @@ type Effort struct {
 	Steps int             // of rules; 0 for as many as a request may take
 	Bytes int             // of old data that are read for a precondition
 	Done  <-chan struct{} // if not nil, closed when the client has gone
+	// Observe, if set, is told of every rule that is asked: it is only simulated.
+	Observe func(rules.Asked)
 }
 
 // A metered is a tree that rules are charged for reading.
@@ -38,7 +40,7 @@ func (s *Settings) AllowWrite(t store.Tree, who auth.Identity, c tree.Change, dr
 	if who.Admin {
 		return rules.Decision{}, nil
 	}
-	request := rules.Request{Auth: who.Auth, NowMillis: c.Millis, Drawn: drawn, Trace: who.Debug, MaxSteps: e.Steps, Done: e.Done}
+	request := rules.Request{Auth: who.Auth, NowMillis: c.Millis, Drawn: drawn, Trace: who.Debug || e.Observe != nil, MaxSteps: e.Steps, Done: e.Done, Observe: e.Observe}
 	d, err := s.Ruleset().Write(request, meter(t), c.Write)
 	return d, refusal(d, err)
 }

@@ -1,0 +1,38 @@
+package admin
+
+// A Route is a route as tests see it.
+type Route struct {
+	Pattern string
+	// ByDatabase says that a session of a database may use it, ByCredential that no
+	// session may.
+	ByDatabase, ByCredential bool
+}
+
+// Routes returns all routes that are not for everybody.
+func (h *Handler) Routes() []Route {
+	var list []Route
+	for _, r := range h.routes() {
+		list = append(list, Route{r.pattern, r.access == byDatabase, r.access == byCredential})
+	}
+	return list
+}
+
+// DataPattern is the route to the tree of a database.
+const DataPattern = dataPattern
+
+// HasStream reports whether a connection of the listener is known to have a stream.
+func (l *Listener) Streams() int {
+	bounded, ok := l.tcp.(*connections)
+	if !ok {
+		return -1
+	}
+	bounded.mu.Lock()
+	defer bounded.mu.Unlock()
+	n := 0
+	for _, c := range bounded.open {
+		if c.streams {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,277 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/exchange"
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/rules"
+	"github.com/livetree/livetree/internal/state"
+)
+
+// maxRulesBody bounds a request with a rules document: JSON may take six bytes for one.
+const maxRulesBody = 2 << 20
+
+// A Problem is something that is wrong with a document, or worth to be known of it.
+type Problem struct {
+	// In is rules or cases, where a request has both.
+	In      string `json:"in,omitempty"`
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Message string `json:"message"`
+}
+
+// problemsIn returns what is wrong with a text; false if the error is of another kind.
+func problemsIn(in string, err error) ([]Problem, bool) {
+	found, ok := errors.AsType[rules.Problems](err)
+	list := []Problem{}
+	for _, p := range found {
+		list = append(list, Problem{in, p.Line, p.Column, p.Message})
+	}
+	return list, ok
+}
+
+// A RulesCheck is what is known of a rules document before it is in force.
+type RulesCheck struct {
+	Problems []Problem `json:"problems"`
+	Warnings []Problem `json:"warnings"`
+	Indexes  struct {
+		Added   []IndexOn `json:"added"`
+		Dropped []IndexOn `json:"dropped"`
+	} `json:"indexes"`
+	Open bool `json:"open"` // everybody may read, or write, everything
+}
+
+// An IndexOn is an index that a rules document asks for.
+type IndexOn struct {
+	Path  string `json:"path"` // with $ for any key
+	Index string `json:"index"`
+}
+
+// checkRules says what is wrong with the document in the body, and what it would change.
+func (h *Handler) checkRules(w http.ResponseWriter, r *http.Request) {
+	database, document, err := h.databaseAndText(r)
+	if err != nil {
+		h.failWith(w, err)
+		return
+	}
+	check := RulesCheck{Problems: []Problem{}, Warnings: []Problem{}}
+	check.Indexes.Added, check.Indexes.Dropped = []IndexOn{}, []IndexOn{}
+	ruleset, err := rules.Compile(document)
+	if problems, ok := problemsIn("", err); ok {
+		check.Problems = problems
+		answer(w, http.StatusOK, check)
+		return
+	}
+	if err == nil {
+		err = check.compare(ruleset, database.Published().Settings.Ruleset())
+	}
+	if err != nil {
+		h.failWith(w, err)
+		return
+	}
+	for _, opening := range ruleset.RootOpenings() {
+		check.Open = true
+		verb := strings.TrimPrefix(opening.Kind.String(), ".")
+		check.Warnings = append(check.Warnings, Problem{"", opening.Line, opening.Column, "everybody may " + verb + " everything"})
+	}
+	answer(w, http.StatusOK, check)
+}
+
+// compare lists the indexes that are new in a document, and those that it lacks.
+func (c *RulesCheck) compare(new, old *rules.Ruleset) error {
+	wanted, err := indexesOf(new)
+	if err != nil {
+		return err
+	}
+	had, err := indexesOf(old)
+	if err != nil {
+		return err
+	}
+	c.Indexes.Added, c.Indexes.Dropped = missingFrom(had, wanted), missingFrom(wanted, had)
+	return nil
+}
+
+func indexesOf(ruleset *rules.Ruleset) ([]IndexOn, error) {
+	asked, err := state.IndexRules(ruleset)
+	var list []IndexOn
+	for _, i := range asked {
+		list = append(list, IndexOn{"/" + strings.Join(i.Pattern, "/"), i.Index.String()})
+	}
+	return list, err
+}
+
+// missingFrom returns what is in the second list and not in the first.
+func missingFrom(first, second []IndexOn) []IndexOn {
+	has, list := map[IndexOn]bool{}, []IndexOn{}
+	for _, i := range first {
+		has[i] = true
+	}
+	for _, i := range second {
+		if !has[i] {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// databaseAndText returns the database of a request and its body, which is a rules
+// document.
+func (h *Handler) databaseAndText(r *http.Request) (*engine.Database, string, error) {
+	database, err := h.opts.Catalog.Database(r.PathValue("name"))
+	if err != nil {
+		return nil, "", err
+	}
+	document, err := bodyText(r)
+	return database, document, err
+}
+
+// suiteTime is what all cases of a test may take.
+const suiteTime = 10 * time.Second
+
+// A RulesTest is what came out of the cases of a suite.
+type RulesTest struct {
+	Problems []Problem     `json:"problems"`
+	Passed   int           `json:"passed"`
+	Failed   int           `json:"failed"`
+	Results  []CaseResult  `json:"results"`
+	Summary  string        `json:"summary"`
+	Coverage []RuleOutcome `json:"coverage"`
+}
+
+// A CaseResult is what became of one case.
+type CaseResult struct {
+	Name    string   `json:"name"`
+	Command string   `json:"command"`
+	Line    int      `json:"line"`
+	Passed  bool     `json:"passed"`
+	Want    string   `json:"want"`
+	Got     string   `json:"got"`
+	Tried   []string `json:"tried,omitempty"` // of one that failed
+}
+
+// A RuleOutcome is what a rule came to over all cases.
+type RuleOutcome struct {
+	Path   string `json:"path"`
+	Kind   string `json:"kind"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+	True   int    `json:"true"`
+	False  int    `json:"false"`
+	Failed int    `json:"failed"`
+}
+
+// testRules runs cases against a document, as livetree rules test does. One runs at a
+// time: cases can take long.
+func (h *Handler) testRules(w http.ResponseWriter, r *http.Request) {
+	var request struct {
+		Rules string `json:"rules"`
+		Cases string `json:"cases"`
+	}
+	if err := body(r, &request); err != nil {
+		h.failWith(w, err)
+		return
+	}
+	if !h.suites.TryLock() {
+		exchange.Fail(w, http.StatusServiceUnavailable, "cases of rules are being run at the moment, try again")
+		return
+	}
+	defer h.suites.Unlock()
+	ctx, cancel := context.WithTimeout(r.Context(), suiteTime)
+	defer cancel()
+	result := RulesTest{Problems: []Problem{}, Results: []CaseResult{}, Coverage: []RuleOutcome{}}
+	ruleset, err := rules.Compile(request.Rules)
+	if problems, ok := problemsIn("rules", err); ok {
+		result.Problems = problems
+	} else if err != nil {
+		h.failWith(w, err)
+		return
+	}
+	suite, err := rules.ParseSuite(request.Cases)
+	if problems, ok := problemsIn("cases", err); ok {
+		result.Problems = append(result.Problems, problems...)
+	} else if err != nil {
+		h.failWith(w, err)
+		return
+	}
+	if len(result.Problems) == 0 {
+		suite.Until(ctx.Done())
+		result.run(suite, ruleset)
+	}
+	answer(w, http.StatusOK, result)
+}
+
+func (t *RulesTest) run(suite *rules.Suite, ruleset *rules.Ruleset) {
+	results, coverage := suite.Run(ruleset)
+	for _, r := range results {
+		c := CaseResult{r.Name, r.Command, r.Line, r.Passed, r.Want, r.Got, nil}
+		if r.Passed {
+			t.Passed++
+		} else {
+			t.Failed++
+			c.Tried = r.Tried
+		}
+		t.Results = append(t.Results, c)
+	}
+	t.Summary = coverage.Summary()
+	for _, rc := range coverage.Rules() {
+		t.Coverage = append(t.Coverage, RuleOutcome{rc.Pattern, rc.Kind.String(), rc.Line, rc.Column, rc.True, rc.False, rc.Failed})
+	}
+}
+
+// A RulesVersion is a rules document that was in force.
+type RulesVersion struct {
+	ID    uint64     `json:"id"`
+	Time  *time.Time `json:"time"` // null if it is not known
+	By    string     `json:"by"`
+	Bytes int        `json:"bytes"`
+}
+
+// rulesHistory lists the versions of the rules document, the one in force first.
+func (h *Handler) rulesHistory(w http.ResponseWriter, r *http.Request) {
+	versions, err := h.versions(r)
+	if err != nil {
+		h.failWith(w, err)
+		return
+	}
+	list := []RulesVersion{}
+	for _, v := range versions {
+		shown := RulesVersion{ID: v.ID, By: v.By, Bytes: len(v.Text)}
+		if v.Millis > 0 {
+			at := time.UnixMilli(v.Millis).UTC()
+			shown.Time = &at
+		}
+		list = append(list, shown)
+	}
+	answer(w, http.StatusOK, map[string]any{"versions": list})
+}
+
+// rulesVersion answers with the text of one version.
+func (h *Handler) rulesVersion(w http.ResponseWriter, r *http.Request) {
+	versions, err := h.versions(r)
+	if err != nil {
+		h.failWith(w, err)
+		return
+	}
+	for _, v := range versions {
+		if strconv.FormatUint(v.ID, 10) == r.PathValue("id") {
+			answer(w, http.StatusOK, map[string]any{"id": v.ID, "text": v.Text})
+			return
+		}
+	}
+	h.failWith(w, fault.New(fault.NotFound, "there is no such version of the rules any more"))
+}
+
+func (h *Handler) versions(r *http.Request) ([]state.RulesVersion, error) {
+	database, err := h.opts.Catalog.Database(r.PathValue("name"))
+	if err != nil {
+		return nil, err
+	}
+	return database.RulesHistory()
+}
