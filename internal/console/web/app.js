@@ -24,6 +24,7 @@ if (code) history.replaceState(history.state, '', location.pathname + location.s
 /** @type {Record<string, () => Promise<{show(app: App, main: HTMLElement, route: Route): unknown}>>} */
 const screens = {
   data: () => import('./tree/screen.js'),
+  query: () => import('./query/screen.js'),
 };
 
 export class App {
