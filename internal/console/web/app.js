@@ -25,6 +25,7 @@ if (code) history.replaceState(history.state, '', location.pathname + location.s
 const screens = {
   data: () => import('./tree/screen.js'),
   query: () => import('./query/screen.js'),
+  rules: () => import('./rules/screen.js'),
 };
 
 export class App {
