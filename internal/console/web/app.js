@@ -26,6 +26,7 @@ const screens = {
   data: () => import('./tree/screen.js'),
   query: () => import('./query/screen.js'),
   rules: () => import('./rules/screen.js'),
+  live: () => import('./live/screen.js'),
 };
 
 export class App {

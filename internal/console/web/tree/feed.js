@@ -93,12 +93,15 @@ export class Feed {
   /**
    * Reads the children of a place again, from the first one near the window on.
    * @param {Place} place
+   * @param {boolean} [afresh] from the beginning
+   * @returns {Promise<void>}
    */
-  async reload(place) {
+  async reload(place, afresh = false) {
     const old = new Map();
     for (const segment of place.segments) if (isRun(segment)) for (const row of segment.rows) old.set(row.key, row);
-    const from = place.span.from;
-    const page = await this.page(place, { limitToFirst: String(pageRows), ...(from === undefined || place.prefix ? {} : { startAt: JSON.stringify(from) }) });
+    const from = place.prefix || afresh ? undefined : place.span.from;
+    const page = await this.page(place, { limitToFirst: String(pageRows), ...(from === undefined ? {} : { startAt: JSON.stringify(from) }) });
+    if (from !== undefined && page.rows.length === 0) return this.reload(place, true);
     this.tree.describe(place, page);
     this.from(page.at);
     if (place.prefix) {
@@ -109,7 +112,7 @@ export class Feed {
     const last = page.rows.at(-1)?.key;
     place.segments = page.rows.length > 0 ? [{ rows: page.rows.map((row) => ({ ...row, at: page.at })) }] : [];
     if (page.after && last !== undefined) place.segments.push({ after: last, size: Math.max(1, this.guess(place) - page.rows.length) });
-    if (from !== undefined && page.before && first !== undefined) place.segments.unshift({ before: first, size: pageRows });
+    if (from !== undefined && first !== undefined) place.segments.unshift({ before: first, size: pageRows });
     place.touch();
     if (old.size > 0) this.compare(place, page, old);
     if (page.after) this.outline(place);
@@ -194,9 +197,8 @@ export class Feed {
     this.loading++;
     /** @type {Record<string, string>} */
     const params = { [fromEnd ? 'limitToLast' : 'limitToFirst']: String(pageRows) };
-    for (const [name, key] of Object.entries({ startAt: gap.from, startAfter: gap.after, endAt: gap.to, endBefore: gap.before })) {
-      if (key !== undefined) params[name] = JSON.stringify(key);
-    }
+    const bounds = gap.strict ? { startAt: gap.from, startAfter: gap.after, endAt: gap.to, endBefore: gap.before } : { startAt: gap.from ?? gap.after, endAt: gap.to ?? gap.before };
+    for (const [name, key] of Object.entries(bounds)) if (key !== undefined) params[name] = JSON.stringify(key);
     try {
       const page = await this.page(place, params);
       this.from(page.at);

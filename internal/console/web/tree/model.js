@@ -30,7 +30,8 @@ import { join } from '../lib/route.js';
  */
 
 /** @typedef {{rows: Row[]}} Run */
-/** @typedef {{from?: string, after?: string, to?: string, before?: string, size: number, busy?: boolean}} Gap */
+/** A range of keys that is not loaded: from and to are part of it, after and before are not. A strict one is asked for without its neighbours. */
+/** @typedef {{from?: string, after?: string, to?: string, before?: string, size: number, busy?: boolean, strict?: boolean}} Gap */
 /** @typedef {Run | Gap} Segment */
 /** @typedef {{kind: 'row', place: Place, row: Row, id: string, level: number, open: Place | undefined}} RowItem */
 /** @typedef {{kind: 'gap', place: Place, gap: Gap, id: string, level: number, offset: number}} GapItem */
@@ -260,7 +261,8 @@ export class Place {
   }
 
   /**
-   * Replaces a gap by the rows of a page, and by what is left of it.
+   * Replaces a gap by the rows of a page, and by what is left of it. A page may begin and
+   * end with the neighbours of the gap: so it says exactly whether more is left.
    * @param {Gap} gap
    * @param {{at: string, rows: Row[], before: boolean, after: boolean}} page
    * @param {boolean} fromEnd the page holds the last rows of the range, not the first
@@ -268,13 +270,15 @@ export class Place {
   fill(gap, page, fromEnd) {
     const at = this.segments.indexOf(gap);
     if (at < 0) return;
-    const rows = page.rows.filter((row) => row.key.startsWith(this.prefix)).map((row) => ({ ...row, at: page.at }));
-    const [first, last] = [page.rows[0]?.key, page.rows.at(-1)?.key];
+    const inside = page.rows.filter((row) => inGap(gap, row.key));
+    const rows = inside.filter((row) => row.key.startsWith(this.prefix)).map((row) => ({ ...row, at: page.at }));
+    const [first, last] = [inside[0]?.key, inside.at(-1)?.key];
     const left = Math.max(1, gap.size - rows.length);
     /** @type {Segment[]} */
     const parts = rows.length > 0 ? [{ rows }] : [];
-    if (fromEnd && page.before && first !== undefined) parts.unshift({ ...gap, to: undefined, before: first, size: left, busy: false });
-    if (!fromEnd && page.after && last !== undefined) parts.push({ ...gap, from: undefined, after: last, size: left, busy: false });
+    if (inside.length === 0 && page.rows.length > 0 && (fromEnd ? page.before : page.after) && !gap.strict) parts.push({ ...gap, size: left, busy: false, strict: true });
+    else if (fromEnd && page.before && first !== undefined) parts.unshift({ ...gap, to: undefined, before: first, size: left, busy: false });
+    else if (!fromEnd && page.after && last !== undefined) parts.push({ ...gap, from: undefined, after: last, size: left, busy: false });
     this.segments.splice(at, 1, ...parts);
     this.touch();
   }
