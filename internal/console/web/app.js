@@ -27,6 +27,12 @@ const screens = {
   query: () => import('./query/screen.js'),
   rules: () => import('./rules/screen.js'),
   live: () => import('./live/screen.js'),
+  access: () => import('./access/screen.js'),
+  health: () => import('./health/screen.js'),
+  databases: () => import('./databases/screen.js'),
+  backups: () => import('./databases/backups.js'),
+  settings: () => import('./settings/screen.js'),
+  docs: () => import('./docs/screen.js'),
 };
 
 export class App {
