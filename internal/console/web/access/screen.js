@@ -55,7 +55,7 @@ function tokens(app, base) {
     },
   });
   return h('section', { class: 'card' }, h('h2', null, 'Make a token'), h('p', { class: 'hint' }, 'A token for trying things as a user: in auth= or with an SDK.'), made.element,
-    h('div', { class: 'token' }, output, h('button', { type: 'button', on: { click: () => output.value && app.copy(output.value) } }, 'Copy token'), expires));
+    h('div', { class: 'token' }, h('span', { class: 'field-label', 'aria-hidden': 'true' }, 'Token'), output, h('button', { type: 'button', on: { click: () => output.value && app.copy(output.value) } }, 'Copy token'), expires));
 }
 
 /** @param {string} text */

@@ -216,11 +216,14 @@ export class Feed {
   }
 
   /**
-   * The stream must go on from the oldest page.
+   * The stream must go on from the oldest page: events that came before a page did, and
+   * are newer than it, were not for rows that were loaded then.
    * @param {string} at
    */
   from(at) {
-    if (!this.since || comparePositions(at, this.since) < 0) this.since = at;
+    if (this.since && comparePositions(at, this.since) >= 0) return;
+    if (this.since) this.locations = ''; // open the stream again
+    this.since = at;
   }
 
   watchSoon() {

@@ -211,30 +211,46 @@ export class Place {
     return this.insert(row) ? 'added' : 'outside';
   }
 
-  /** @param {Row} row */
+  /**
+   * Puts a new row in its place. One that belongs into a gap is not shown.
+   * @param {Row} row
+   */
   insert(row) {
-    for (let i = 0; i < this.segments.length; i++) {
-      const segment = this.segments[i];
-      if (!segment) break;
-      if (!isRun(segment)) {
-        if (inGap(segment, row.key)) return false;
-        continue;
-      }
-      const next = this.segments[i + 1];
-      const last = segment.rows.at(-1);
-      const before = next && isRun(next) ? next.rows[0]?.key : next ? (next.from ?? next.after) : undefined;
-      if (last && compare(row.key, last.key) > 0 && next && (before === undefined || compare(row.key, before) >= 0)) continue;
-      let at = 0;
-      while (at < segment.rows.length && compare(segment.rows[at]?.key ?? '', row.key) < 0) at++;
-      segment.rows.splice(at, 0, row);
-      if (segment.rows.length > maxRun) this.segments.splice(i + 1, 0, { rows: segment.rows.splice(maxRun / 2) });
-      this.touch();
-      return true;
-    }
-    if (this.segments.some((segment) => !isRun(segment) && inGap(segment, row.key))) return false;
-    this.segments.push({ rows: [row] });
+    const found = this.segments.findIndex((segment) => startsAfter(segment, row.key));
+    const at = found < 0 ? this.segments.length : found;
+    const [before, after] = [this.segments[at - 1], this.segments[at]];
+    if (before && !isRun(before) && inGap(before, row.key)) return false;
+    if (before && isRun(before)) {
+      let i = before.rows.length;
+      while (i > 0 && compare(before.rows[i - 1]?.key ?? '', row.key) > 0) i--;
+      before.rows.splice(i, 0, row);
+      if (before.rows.length > maxRun) this.segments.splice(at, 0, { rows: before.rows.splice(maxRun / 2) });
+    } else if (after && isRun(after)) after.rows.unshift(row);
+    else this.segments.splice(at, 0, { rows: [row] });
     this.touch();
     return true;
+  }
+
+  /**
+   * Makes gaps reach to their neighbours, so that every key is in a segment or between two
+   * runs. What is between runs is watched; what is in a gap will be read.
+   */
+  tidy() {
+    for (let i = 0; i < this.segments.length; i++) {
+      const [before, gap, after] = [this.segments[i - 1], this.segments[i], this.segments[i + 1]];
+      if (!gap || isRun(gap)) continue;
+      if (before && isRun(before)) Object.assign(gap, { from: undefined, after: before.rows.at(-1)?.key });
+      else if (before && !this.prefix) Object.assign(gap, { from: before.before, after: before.to });
+      else if (!before && !this.prefix) Object.assign(gap, { from: undefined, after: undefined });
+      if (after && isRun(after)) Object.assign(gap, { to: undefined, before: after.rows[0]?.key });
+      else if (!after && !this.prefix) Object.assign(gap, { to: undefined, before: undefined });
+      else if (after && gap.to === undefined && gap.before === undefined) {
+        // A run between two gaps is gone: they are one.
+        this.segments.splice(i, 2, { ...after, from: gap.from, after: gap.after, size: gap.size + (isRun(after) ? 0 : after.size), busy: false });
+        i--;
+      }
+    }
+    this.touch();
   }
 
   /**
@@ -280,7 +296,7 @@ export class Place {
     else if (fromEnd && page.before && first !== undefined) parts.unshift({ ...gap, to: undefined, before: first, size: left, busy: false });
     else if (!fromEnd && page.after && last !== undefined) parts.push({ ...gap, from: undefined, after: last, size: left, busy: false });
     this.segments.splice(at, 1, ...parts);
-    this.touch();
+    this.tidy();
   }
 
   /**
@@ -306,7 +322,7 @@ export class Place {
       parts.push({ ...low, size: inside.length > 0 ? Math.max(1, outline.count % outline.every || outline.every) : Math.min(segment.size, outline.every) });
     }
     this.segments = parts;
-    this.touch();
+    this.tidy();
   }
 
   /** The keys between which rows are loaded: what has to be watched. */
@@ -348,6 +364,16 @@ function inGap(gap, key) {
   if (gap.after !== undefined && compare(key, gap.after) <= 0) return false;
   if (gap.to !== undefined && compare(key, gap.to) > 0) return false;
   return gap.before === undefined || compare(key, gap.before) < 0;
+}
+
+/**
+ * @param {Segment} segment
+ * @param {string} key
+ */
+function startsAfter(segment, key) {
+  if (isRun(segment)) return compare(segment.rows[0]?.key ?? '', key) > 0;
+  if (segment.after !== undefined) return compare(segment.after, key) >= 0;
+  return segment.from !== undefined && compare(segment.from, key) > 0;
 }
 
 /**

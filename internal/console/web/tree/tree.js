@@ -189,6 +189,7 @@ export class Tree {
       const what = place.put({ ...row, at });
       if (what === 'added' || what === 'changed') this.flash(place, place.row(row.key) ?? row, what, rowId);
     }
+    place.tidy();
     if (place === this.root) this.rootFromRows();
     return rows.length;
   }
@@ -242,7 +243,10 @@ export class Tree {
         next = next ? Math.min(next, row.until ?? 0) : (row.until ?? 0);
         return true;
       }
-      if (row.flash === 'removed') place.remove(key);
+      if (row.flash === 'removed') {
+        place.remove(key);
+        place.tidy();
+      }
       delete row.flash;
       return false;
     });
@@ -285,7 +289,7 @@ export class Tree {
         const low = offset + start;
         if (low > last + keep || low + segment.rows.length < first - keep) dropped = forget(place, segment) || dropped;
       }
-      if (dropped) place.touch();
+      if (dropped) place.tidy();
     };
     if (this.count > 2 * keep) visit(this.root, 1);
   }
