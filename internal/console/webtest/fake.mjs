@@ -85,7 +85,7 @@ function list(path, params) {
 function outline(path) {
   const node = get(path);
   const keys = node instanceof Map ? sorted(node).map(([key]) => key) : [];
-  return { at: at(), count: keys.length, exact: true, every: 1000, marks: keys.filter((_, i) => i > 0 && i % 1000 === 0), bytes: 1 };
+  return { at: at(), count: keys.length, exact: true, every: 1000, marks: keys.filter((_, i) => i % 1000 === 0), bytes: 1 };
 }
 
 function sse(answer) {

@@ -146,6 +146,7 @@ export class Feed {
    * @param {Place} place
    */
   async outline(place) {
+    place.outlined = true;
     try {
       const text = await this.api.text(`${dataRoute(this.database, place.path)}?outline=2000`, { signal: this.ended.signal });
       if (place.prefix) return;
@@ -179,8 +180,10 @@ export class Feed {
           index++;
           continue;
         }
-        if (!item.gap.busy) this.load(item.place, item.gap, item.offset > item.gap.size / 2 && item.gap.size > pageRows);
-        index += item.gap.size - item.offset;
+        const [begin, end] = [index - item.offset, index - item.offset + item.gap.size];
+        const middle = (first + last) / 2; // the end that is nearer to it is loaded first
+        if (!item.gap.busy) this.load(item.place, item.gap, Math.abs(end - middle) < Math.abs(begin - middle));
+        index = end;
       }
     }
     this.watchSoon();
@@ -204,6 +207,7 @@ export class Feed {
       this.from(page.at);
       place.fill(gap, page, fromEnd);
       this.tree.describe(place, page);
+      if (!place.complete && !place.prefix && !place.outlined) this.outline(place);
     } catch {
       gap.busy = false;
       if (!this.stopped) this.later('near', 2000, () => this.near());

@@ -76,6 +76,7 @@ export class Place {
     this.at = '';
     /** @type {{count: number, exact: boolean} | null} */
     this.outline = null;
+    this.outlined = false; // whether the outline was asked for
     /** @type {{segment: Segment, start: number, opens: {index: number, place: Place}[]}[] | null} */
     this.layout = null;
     this.height = 0;
@@ -312,10 +313,9 @@ export class Place {
         parts.push(segment);
         continue;
       }
-      const inside = outline.marks.filter((mark) => inGap(segment, mark));
+      const inside = outline.marks.slice(1).filter((mark) => inGap(segment, mark)); // nothing is before the first
       let low = segment;
       for (const mark of inside) {
-        if (mark === low.from) continue;
         parts.push({ ...low, to: undefined, before: mark, size: outline.every });
         low = { ...segment, after: undefined, from: mark };
       }

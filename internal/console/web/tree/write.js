@@ -130,8 +130,7 @@ export class Writer {
    * @param {string[]} path
    */
   async etag(path) {
-    const answer = await this.api.send(this.url(path), { headers: { 'X-Firebase-ETag': 'true' } });
-    await answer.body?.cancel();
+    const answer = await this.api.send(this.url(path) + '?print=silent', { headers: { 'X-Firebase-ETag': 'true' } });
     return answer.headers.get('ETag') ?? '';
   }
 

@@ -97,7 +97,7 @@ test('whatever happens, every row is right, in order, and none is lost', () => {
         }
         case 3: { // an outline
           const keys = server.keys;
-          tree.root.cut({ count: keys.length, exact: true, every: 5, marks: keys.filter((_, i) => i % 5 === 0 && i > 0) });
+          tree.root.cut({ count: keys.length, exact: true, every: 5, marks: keys.filter((_, i) => i % 5 === 0) });
           break;
         }
         default: { // a commit, of which only what is watched is told
