@@ -1,0 +1,386 @@
+/**
+ * The forms that change the tree. Each keeps its text until the write is through,
+ * says inside what went wrong, and gives the focus back to the row.
+ */
+
+import { ask, complain, say } from '../core/dialog.js';
+import { h, fill } from '../core/dom.js';
+import { form } from '../core/form.js';
+import { marked } from '../core/marks.js';
+import { effect } from '../core/signal.js';
+import { ApiError } from '../lib/api.js';
+import { cut, several } from '../lib/format.js';
+import { field, parse, pretty, typed } from '../lib/json.js';
+import { wrong } from '../lib/keys.js';
+import { join } from '../lib/route.js';
+
+/** @typedef {import('./model.js').RowItem} RowItem */
+/** @typedef {import('./model.js').Row} Row */
+/** @typedef {import('./write.js').State} State */
+
+/**
+ * What the forms need of the screen.
+ * @typedef {object} Desk
+ * @property {import('./write.js').Writer} writer
+ * @property {import('./view.js').TreeView} view
+ * @property {import('../core/signal.js').Signal<number>} drawn counts how often rows have changed
+ * @property {() => boolean} editing
+ */
+
+const types = ['string', 'number', 'boolean', 'json'];
+const longText = 200; // a longer text is edited in a panel
+
+/** @param {RowItem} item */
+export function pathOf(item) {
+  return item.level === 1 ? item.place.path : [...item.place.path, item.row.key];
+}
+
+/**
+ * Shows a form over a row or, if it is large, as a panel; returns what closes it.
+ * @param {Desk} desk
+ * @param {string} id
+ * @param {HTMLFormElement} element
+ * @param {boolean} panel
+ */
+function open(desk, id, element, panel) {
+  if (!panel) {
+    element.classList.add('in-row');
+    desk.view.cover(id, element);
+    focusFirst(element);
+    return () => {
+      desk.view.cover(id, null);
+      desk.view.focus();
+    };
+  }
+  const dialog = h('dialog', { class: 'wide panel', 'aria-label': element.getAttribute('aria-label') }, h('h2', null, element.getAttribute('aria-label')), element);
+  const close = () => {
+    dialog.remove();
+    desk.view.focus();
+  };
+  dialog.addEventListener('cancel', (event) => {
+    event.preventDefault();
+    close();
+  });
+  document.body.append(dialog);
+  dialog.showModal();
+  focusFirst(element);
+  return close;
+}
+
+/** @param {HTMLElement} element */
+function focusFirst(element) {
+  const first = element.querySelector('textarea, input');
+  if (first instanceof HTMLTextAreaElement || first instanceof HTMLInputElement) {
+    first.focus();
+    if (first.type !== 'file' && first.type !== 'radio') first.select();
+  }
+}
+
+/**
+ * The JSON to write for a leaf that keeps its priority.
+ * @param {string} json
+ * @param {string | undefined} priority
+ */
+function withPriority(json, priority) {
+  if (priority === undefined || json === 'null' || json.startsWith('{') || json.startsWith('[')) return json;
+  return `{".value":${json},".priority":${priority}}`;
+}
+
+/**
+ * Shows the row as written before the server has said so.
+ * @param {Desk} desk
+ * @param {RowItem} item
+ * @param {string} json
+ */
+function ahead(desk, item, json) {
+  const { tree } = desk.view;
+  tree.own.set(item.id, tree.now() + 3000);
+  const { type } = field(json);
+  if (type === 'json' || item.level === 1) return () => {};
+  const row = item.place.row(item.row.key);
+  if (!row) return () => {};
+  const old = { ...row };
+  Object.assign(row, { type, value: cut(json, 160), cut: json.length > 160, pending: true });
+  desk.view.refresh();
+  return () => {
+    tree.own.delete(item.id);
+    Object.assign(row, old);
+    if (!old.pending) delete row.pending;
+    desk.view.refresh();
+  };
+}
+
+/**
+ * @param {Desk} desk
+ * @param {RowItem} item
+ */
+export async function editValue(desk, item) {
+  const path = pathOf(item);
+  const shown = item.row.cut || item.row.type === 'object' ? null : (item.row.value ?? 'null');
+  const reading = desk.writer.read(path);
+  reading.catch(() => {});
+  let start = shown;
+  if (start === null) {
+    const state = await reading;
+    if (state.text === null) return complain(`${join(path)} is larger than 5 MB. Export it, change the file, and import it.`);
+    start = item.row.type === 'object' ? state.text : (await plainText(desk, path));
+  }
+  const first = start === 'null' ? { type: 'json', text: 'null' } : field(start);
+  const panel = first.type === 'json' || first.text.length > longText || first.text.includes('\n');
+  const made = form({
+    label: 'Edit value', submit: 'Save', class: panel ? 'edit-large' : 'edit-small', cancel: () => close(),
+    before: panel ? [marked(join(path), 'form-path')] : [],
+    fields: [{ label: 'Type', kind: 'select', options: types, value: first.type }, { label: 'Value', kind: 'area', value: first.text, code: true }],
+    done: async (texts) => {
+      const json = withPriority(typed(/** @type {any} */ (texts.Type), texts.Value ?? ''), item.row.priority);
+      await save(desk, item, json, await reading, close);
+    },
+  });
+  const stop = follow(desk, item, made.note, start);
+  const shut = open(desk, item.id, made.element, panel);
+  if (panel) /** @type {HTMLTextAreaElement} */ (made.controls.Value).rows = 16;
+  else /** @type {HTMLTextAreaElement} */ (made.controls.Value).rows = 1;
+  function close() {
+    stop();
+    shut();
+  }
+}
+
+/**
+ * The JSON text of a leaf without its priority.
+ * @param {Desk} desk
+ * @param {string[]} path
+ */
+function plainText(desk, path) {
+  return desk.writer.api.text(desk.writer.url(path));
+}
+
+/**
+ * Says in an open form when the stored value changes.
+ * @param {Desk} desk
+ * @param {RowItem} item
+ * @param {HTMLElement} note
+ * @param {string} start
+ */
+function follow(desk, item, note, start) {
+  const base = item.row.value;
+  return effect(() => {
+    desk.drawn.value;
+    const now = desk.view.tree.item(desk.view.tree.find(item.id));
+    const row = now?.kind === 'row' ? now.row : null;
+    if (row?.pending || (row && row.value === base && row.type === item.row.type) || (row && row.value === start)) return fill(note);
+    fill(note, row && row.type !== 'none' ? ['The stored value has changed meanwhile: ', marked(cut(row.value ?? '{…}', 60), 'code')] : 'The stored value was deleted meanwhile.');
+  });
+}
+
+/**
+ * @param {Desk} desk
+ * @param {RowItem} item
+ * @param {string} json
+ * @param {State} before
+ * @param {() => void} close
+ */
+async function save(desk, item, json, before, close) {
+  const path = pathOf(item);
+  const revert = ahead(desk, item, json);
+  try {
+    await desk.writer.put(`the edit of ${join(path)}`, path, json, before);
+    settled(item);
+    close();
+    say(`${join(path)} was saved.`);
+  } catch (error) {
+    revert();
+    if (!(error instanceof ApiError) || error.status !== 412) throw error;
+    await conflict(desk, item, json, close);
+  }
+}
+
+/** @param {RowItem} item */
+function settled(item) {
+  const row = item.place.row(item.row.key);
+  if (row) delete row.pending;
+}
+
+/**
+ * Somebody wrote since the form was opened: shows both and asks.
+ * @param {Desk} desk
+ * @param {RowItem} item
+ * @param {string} json
+ * @param {() => void} close
+ */
+async function conflict(desk, item, json, close) {
+  const theirs = await desk.writer.read(pathOf(item));
+  const answer = await ask({
+    label: 'Changed meanwhile', role: 'alertdialog', buttons: ['Take theirs', 'Keep mine'], wide: true,
+    body: [h('p', null, marked(join(pathOf(item)), 'code'), ' was written by somebody else since you opened it.'),
+      h('div', { class: 'both' }, half('Theirs, stored now', theirs.text), half('Mine, not saved', json))],
+  });
+  if (answer === 'Keep mine') await save(desk, item, json, theirs, close);
+  else if (answer === 'Take theirs') close();
+}
+
+/**
+ * @param {string} title
+ * @param {string | null} text
+ */
+function half(title, text) {
+  const box = h('pre', { class: 'code', tabIndex: 0, 'aria-label': title });
+  box.append(marked(text === null ? '(larger than 5 MB)' : cut(pretty(text), 20_000)));
+  return h('div', null, h('h3', null, title), box);
+}
+
+/** @param {string} key */
+function checkKey(key) {
+  const problem = wrong(key);
+  if (problem) throw new Error(problem);
+}
+
+/**
+ * @param {Desk} desk
+ * @param {RowItem} item
+ */
+export function addChild(desk, item) {
+  const made = form({
+    label: 'Add child', submit: 'Add', cancel: () => close(), class: 'edit-small',
+    fields: [{ label: 'Key', code: true }, { label: 'Type', kind: 'select', options: types, value: 'string' }, { label: 'Value', kind: 'area', code: true }],
+    done: async (texts) => {
+      const key = texts.Key ?? '';
+      checkKey(key);
+      const json = typed(/** @type {any} */ (texts.Type), texts.Value ?? '');
+      if (json === 'null' || json === '{}' || json === '[]') throw new Error('This is no data, so nothing would be stored.');
+      const path = [...pathOf(item), key];
+      try {
+        await desk.writer.put(`the new ${join(path)}`, path, json, { text: 'null', etag: 'null_etag' });
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 412) throw new Error(`The key ${key} already exists.`);
+        throw error;
+      }
+      close();
+      say(`${join(path)} was added.`);
+    },
+  });
+  /** @type {HTMLTextAreaElement} */ (made.controls.Value).rows = 1;
+  const close = open(desk, item.id, made.element, false);
+}
+
+/**
+ * Rename and Duplicate: both copy on the server.
+ * @param {Desk} desk
+ * @param {RowItem} item
+ * @param {'Rename' | 'Duplicate'} name
+ */
+export function copyTo(desk, item, name) {
+  const move = name === 'Rename';
+  const from = pathOf(item);
+  const made = form({
+    label: name, submit: name, cancel: () => close(), class: 'edit-small',
+    fields: [{ label: 'Key', code: true, value: move ? item.row.key : item.row.key + '-copy' }],
+    done: async (texts) => {
+      const key = texts.Key ?? '';
+      checkKey(key);
+      if (key === item.row.key) throw new Error('This is the key it has.');
+      const to = [...from.slice(0, -1), key];
+      try {
+        await desk.writer.copy(`${move ? 'the renaming' : 'the copy'} of ${join(from)}`, from, to, move);
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 409) throw new Error(`The key ${key} already exists.`);
+        throw error;
+      }
+      close();
+      say(move ? `${join(from)} is now ${join(to)}.` : `${join(from)} was copied to ${join(to)}.`);
+    },
+  });
+  const close = open(desk, item.id, made.element, false);
+}
+
+/**
+ * Deletes rows. A leaf needs no question, an object does, and one that is large wants
+ * its key typed.
+ * @param {Desk} desk
+ * @param {RowItem[]} items
+ */
+export async function remove(desk, items) {
+  const [first] = items;
+  if (!first) return;
+  const states = await Promise.all(items.map(async (item) => ({ path: pathOf(item), before: await desk.writer.read(pathOf(item)) })));
+  const kept = states.every(({ before }) => before.text !== null);
+  if ((items.length > 1 || first.row.type === 'object' || !kept) && !(await sure(items, kept))) return;
+  const name = items.length > 1 ? several(items.length, 'node') : join(pathOf(first));
+  for (const item of items) desk.view.tree.own.set(item.id, desk.view.tree.now() + 3000);
+  const index = desk.view.tree.find(first.id);
+  try {
+    await desk.writer.remove(`the deletion of ${name}`, states);
+    say(kept ? `${name} was deleted.` : `${name} was deleted. It was too large to keep for an undo.`);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 412) throw error;
+    await ask({ label: 'Changed meanwhile', role: 'alertdialog', buttons: ['Close'], body: [h('p', null, `${name} was written by somebody else just now. Look at it, and delete it again if you still want to.`)] });
+  }
+  const near = desk.view.tree.item(Math.max(0, index - 1));
+  if (near?.kind === 'row') desk.view.select(near.id);
+  desk.view.focus();
+}
+
+/**
+ * @param {RowItem[]} items
+ * @param {boolean} kept
+ */
+async function sure(items, kept) {
+  const [first] = items;
+  if (!first) return false;
+  const path = join(pathOf(first));
+  const children = first.level === 1 ? first.place.count.count : (first.row.children ?? 0);
+  const large = path === '/' || children > 1000 || Boolean(first.row.more);
+  const word = path === '/' ? '/' : first.row.key;
+  const input = h('input', { class: 'code', 'aria-label': `Type ${word} to confirm`, autocomplete: 'off' });
+  const answer = await ask({
+    label: 'Delete', role: 'alertdialog', buttons: ['Cancel', 'Delete'], danger: true,
+    body: [
+      items.length > 1 ? h('p', null, `Delete ${several(items.length, 'node')}, from `, marked(path, 'code'), ' on?')
+        : h('p', null, 'Delete ', marked(path, 'code'), first.row.type === 'object' ? ` with ${first.row.more ? 'over ' : ''}${several(children, 'child', 'children')}?` : '?'),
+      kept ? null : h('p', { class: 'warning' }, 'It is larger than 5 MB: there is no undo. Export it first.'),
+      large ? h('label', { class: 'confirm' }, 'Type ', marked(word, 'code'), ' to confirm ', input) : null,
+    ],
+    ready: () => !large || input.value === word,
+  });
+  return answer === 'Delete';
+}
+
+/**
+ * @param {Desk} desk
+ * @param {RowItem} item
+ */
+export function importFile(desk, item) {
+  const path = pathOf(item);
+  const made = form({
+    label: 'Import', submit: 'Import', cancel: () => close(), before: [h('p', null, 'JSON into ', marked(join(path), 'code'))],
+    fields: [{ label: 'File', kind: 'file' }, { label: 'What is there', name: 'how', kind: 'radio', options: ['Merge', 'Replace'], value: 'Merge',
+      hint: 'Merge keeps the keys that are not in the file.' }],
+    done: async (texts, self) => {
+      const file = /** @type {HTMLInputElement} */ (self.controls.File).files?.[0];
+      if (!file) throw new Error('Choose a file.');
+      if (file.size < 2_000_000) parse(await file.text());
+      const before = await desk.writer.read(path);
+      if (texts.how === 'Merge') await desk.writer.merge(`the import into ${join(path)}`, path, file, before);
+      else await desk.writer.put(`the import into ${join(path)}`, path, file, before);
+      close();
+      say(`${file.name} was imported into ${join(path)}.`);
+    },
+  });
+  const close = open(desk, item.id, made.element, true);
+}
+
+/** @param {Desk} desk */
+export async function undo(desk) {
+  if (!desk.editing()) return;
+  try {
+    const name = await desk.writer.undo();
+    if (name) say(`Undone: ${name}.`);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 412) return complain(error instanceof Error ? error.message : String(error));
+    const answer = await ask({
+      label: 'Changed meanwhile', role: 'alertdialog', buttons: ['Leave it', 'Undo anyway'], danger: true,
+      body: [h('p', null, 'Somebody else has written there since. Nothing was undone.')],
+    });
+    if (answer === 'Undo anyway') await desk.writer.undo(true).catch((/** @type {Error} */ problem) => complain(problem.message));
+  }
+}
