@@ -25,7 +25,9 @@ import (
 type Options struct {
 	Catalog *catalog.Catalog
 	Logger  *slog.Logger
-	Now     func() time.Time
+	// AccessLog, if set, gets a line when a session begins, and one when it ends.
+	AccessLog *slog.Logger
+	Now       func() time.Time
 	// Hosts name the database of a client that does not name it itself.
 	Hosts hosts.Hosts
 	// Dev is what --dev changes. Create, if set, makes a database that a client wants and

@@ -27,17 +27,23 @@ func (f *Front) servePoll(w http.ResponseWriter, r *http.Request) {
 	}
 	note(w, RoutePoll, name)
 	err = f.lines.Serve(w, r, name, func(line *poll.Line) error {
-		return f.beginPolling(r, line, db, query.Get("ls"))
+		return f.beginPolling(w, r, line, found{db, name})
 	})
 	if err != nil {
 		refuse(w, err)
 	}
 }
 
+// A found is the database that a request is for.
+type found struct {
+	db   *engine.Database
+	name string
+}
+
 // beginPolling puts a session on a line.
-func (f *Front) beginPolling(r *http.Request, line *poll.Line, db *engine.Database, former string) error {
-	f.endOld(db, former) // first, because its place may be the one that is free
-	s := f.newSocket(f.newSession(db, r.Header, networkOf(r)))
+func (f *Front) beginPolling(w http.ResponseWriter, r *http.Request, line *poll.Line, at found) error {
+	f.endOld(at.db, r.URL.Query().Get("ls")) // first, because its place may be the one that is free
+	s := f.newSocket(f.newSession(at.db, r.Header, networkOf(r)))
 	s.client.Network = networkOf(r)
 	if err := f.opts.Clients.Admit(&s.client, outbox.Socket, s); err != nil {
 		s.session.release()
@@ -45,6 +51,7 @@ func (f *Front) beginPolling(r *http.Request, line *poll.Line, db *engine.Databa
 	}
 	s.line, s.takers = line, make(chan *socket)
 	s.reader = polled{line}
+	s.logVisit(w, r, RoutePoll, at.name)
 	s.session.begin(s, hostOf(r))
 	s.client.Go(s.read)
 	s.client.Go(s.letTakeOver)

@@ -50,6 +50,7 @@ func (f *Front) serveSocket(w http.ResponseWriter, r *http.Request) {
 		s.session.release()
 		return
 	}
+	s.logVisit(w, r, RouteSocket, name)
 	s.session.begin(s, hostOf(r))
 	s.client.Go(s.read)
 	s.client.Begin(f.opts.Clients.NewConn(s.conn, outbox.ConnOptions{Heard: true}))
