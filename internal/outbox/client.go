@@ -24,6 +24,7 @@ type Client struct {
 
 	kind     Kind
 	begun    bool           // something was sent
+	sent     int64          // bytes
 	stranger *strangerPlace // nil if it is none; guarded by clients.mu
 	slot     int            // of the keep-alive
 	state    atomic.Int32
@@ -121,8 +122,13 @@ func (c *Client) Gone() bool { return c.way.Gone() }
 // Send sends bytes to the client. Only its Teller may do so, within Tell.
 func (c *Client) Send(p []byte) error {
 	c.begun = true
+	c.sent += int64(len(p))
 	return c.way.Send(p)
 }
+
+// Sent returns how many bytes the client was sent. Only its Teller may ask, within Tell or
+// Release.
+func (c *Client) Sent() int64 { return c.sent }
 
 // Greet lets a client that was sent nothing yet know that it is heard: it is sent what
 // its Way puts in front of everything. Only its Teller may do so, within Tell.

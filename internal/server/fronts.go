@@ -36,6 +36,9 @@ func newSDKFront(c Config, f *founder, rates *rateLimiter) *wire.Front {
 		MaxMessages: c.MaxBodies / messageShare,
 		Memory:      c.memory,
 	}
+	if c.AccessLog {
+		opts.AccessLog = c.Logger
+	}
 	if rates.limit.PerSecond > 0 {
 		opts.Rate = rates
 	}

@@ -25,11 +25,13 @@ import (
 type Options struct {
 	Catalog *catalog.Catalog
 	Logger  *slog.Logger
-	Now     func() time.Time
+	// AccessLog, if set, gets a line when a session begins, and one when it ends.
+	AccessLog *slog.Logger
+	Now       func() time.Time
 	// Hosts name the database of a client that does not name it itself.
 	Hosts hosts.Hosts
-	// Dev is what --dev changes. Create, if set, makes a database that a client wants and
-	// that is not there.
+	// Dev is what --dev changes. Create, if set, makes a database that is not there, when a
+	// client first asks something of it.
 	Dev    dev.Guard
 	Create func(ctx context.Context, name string) (*engine.Database, error)
 	// Clients holds the open sessions; it may be shared with other fronts.
@@ -139,10 +141,10 @@ func (f *Front) remove(s *session) {
 }
 
 // find returns the session of a database with an id; nil if there is none.
-func (f *Front) find(db *engine.Database, id string) *session {
+func (f *Front) find(database, id string) *session {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if s := f.sessions[id]; s != nil && s.db == db {
+	if s := f.sessions[id]; s != nil && s.name == database {
 		return s
 	}
 	return nil
@@ -153,8 +155,8 @@ const endWait = 5 * time.Second
 
 // endOld ends the session that a client had before, and returns when it is over.
 // Otherwise the end of the old one could undo what the new one does.
-func (f *Front) endOld(db *engine.Database, id string) {
-	old := f.find(db, id)
+func (f *Front) endOld(database, id string) {
+	old := f.find(database, id)
 	if id == "" || old == nil {
 		return
 	}

@@ -45,7 +45,7 @@ func (s *session) next() (saying, bool) {
 	if text := s.ready(); text != nil {
 		return saying{text: text}, true
 	}
-	for {
+	for s.joined.Load() {
 		item, ok := s.audience.Next()
 		switch {
 		case !ok:
@@ -58,6 +58,7 @@ func (s *session) next() (saying, bool) {
 			return s.push(item.Listen, item.Event), true
 		}
 	}
+	return saying{}, false
 }
 
 // ready returns a message that does not come from the audience; nil if there is none.

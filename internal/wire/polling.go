@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/wire/frame"
@@ -19,15 +18,14 @@ func (f *Front) servePoll(w http.ResponseWriter, r *http.Request) {
 		exchange.Fail(w, http.StatusForbidden, err.Error())
 		return
 	}
-	query := r.URL.Query()
-	db, name, err := f.database(r, query["ns"])
+	at, err := f.database(r, r.URL.Query()["ns"])
 	if err != nil {
 		refuse(w, err)
 		return
 	}
-	note(w, RoutePoll, name)
-	err = f.lines.Serve(w, r, name, func(line *poll.Line) error {
-		return f.beginPolling(r, line, db, query.Get("ls"))
+	note(w, RoutePoll, at)
+	err = f.lines.Serve(w, r, at.name, func(line *poll.Line) error {
+		return f.beginPolling(w, r, line, at)
 	})
 	if err != nil {
 		refuse(w, err)
@@ -35,9 +33,9 @@ func (f *Front) servePoll(w http.ResponseWriter, r *http.Request) {
 }
 
 // beginPolling puts a session on a line.
-func (f *Front) beginPolling(r *http.Request, line *poll.Line, db *engine.Database, former string) error {
-	f.endOld(db, former) // first, because its place may be the one that is free
-	s := f.newSocket(f.newSession(db, r.Header, networkOf(r)))
+func (f *Front) beginPolling(w http.ResponseWriter, r *http.Request, line *poll.Line, at found) error {
+	f.endOld(at.name, r.URL.Query().Get("ls")) // first, because its place may be the one that is free
+	s := f.newSocket(f.newSession(at, r.Header, networkOf(r)))
 	s.client.Network = networkOf(r)
 	if err := f.opts.Clients.Admit(&s.client, outbox.Socket, s); err != nil {
 		s.session.release()
@@ -45,6 +43,7 @@ func (f *Front) beginPolling(r *http.Request, line *poll.Line, db *engine.Databa
 	}
 	s.line, s.takers = line, make(chan *socket)
 	s.reader = polled{line}
+	s.logVisit(w, r, RoutePoll, at.name)
 	s.session.begin(s, hostOf(r))
 	s.client.Go(s.read)
 	s.client.Go(s.letTakeOver)
@@ -65,7 +64,7 @@ func (polled) Close() {}
 // serveTaker opens a websocket that is to take over a session by long polling. A client
 // whose session is not there, or goes by a websocket already, goes on with its polls. It
 // needs no place of its own: a line is tried by one websocket at a time.
-func (f *Front) serveTaker(w http.ResponseWriter, r *http.Request, db *engine.Database, id string) {
+func (f *Front) serveTaker(w http.ResponseWriter, r *http.Request, at found, id string) {
 	if err := f.opts.Clients.Standing(); err != nil {
 		refuse(w, err)
 		return
@@ -74,7 +73,7 @@ func (f *Front) serveTaker(w http.ResponseWriter, r *http.Request, db *engine.Da
 	if !s.open(w, r) {
 		return
 	}
-	if session := f.find(db, id); session != nil {
+	if session := f.find(at.name, id); session != nil {
 		if polls, ok := session.way().(*socket); ok && polls.line != nil && polls.line.ByPoll() {
 			s.busy, s.polls, s.taking = polls.busy, polls, &taking{s.newWay(), s.reader}
 			select {

@@ -49,6 +49,9 @@ const maxQueryText = 64 << 10
 
 // serve has a request done.
 func (s *session) serve(q *message.Request) {
+	if !s.joined.Load() && !s.front.found(s) {
+		return
+	}
 	a := asked{action: q.Action}
 	s.noteEffort(q.Action)
 	if q.Err == nil && len(q.QueryText) > maxQueryText {

@@ -27,18 +27,18 @@ func (f *Front) serveSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	query := r.URL.Query()
-	db, name, err := f.database(r, query["ns"])
+	at, err := f.database(r, query["ns"])
 	if err != nil {
 		refuse(w, err)
 		return
 	}
-	note(w, RouteSocket, name)
+	note(w, RouteSocket, at)
 	if id := query.Get("s"); id != "" {
-		f.serveTaker(w, r, db, id)
+		f.serveTaker(w, r, at, id)
 		return
 	}
-	f.endOld(db, query.Get("ls")) // first, because its place may be the one that is free
-	s := f.newSocket(f.newSession(db, r.Header, networkOf(r)))
+	f.endOld(at.name, query.Get("ls")) // first, because its place may be the one that is free
+	s := f.newSocket(f.newSession(at, r.Header, networkOf(r)))
 	s.client.Network = networkOf(r)
 	if err := f.opts.Clients.Admit(&s.client, outbox.Socket, s); err != nil {
 		s.session.release()
@@ -50,6 +50,7 @@ func (f *Front) serveSocket(w http.ResponseWriter, r *http.Request) {
 		s.session.release()
 		return
 	}
+	s.logVisit(w, r, RouteSocket, at.name)
 	s.session.begin(s, hostOf(r))
 	s.client.Go(s.read)
 	s.client.Begin(f.opts.Clients.NewConn(s.conn, outbox.ConnOptions{Heard: true}))
@@ -73,17 +74,24 @@ func (s *socket) open(w http.ResponseWriter, r *http.Request) bool {
 // networkOf returns what the memory of a client counts for.
 func networkOf(r *http.Request) netip.Addr { return clientaddr.Network(clientaddr.Of(r).Addr()) }
 
-// database returns the database that a request is for, and its name.
-func (f *Front) database(r *http.Request, ns []string) (*engine.Database, string, error) {
+// A found is the database that a request is for. It is nil if it is not there, and is made
+// when a client asks something of it.
+type found struct {
+	db   *engine.Database
+	name string
+}
+
+// database returns the database that a request is for.
+func (f *Front) database(r *http.Request, ns []string) (found, error) {
 	name, ok := f.opts.Hosts.DatabaseOf(ns, r.Host)
 	if !ok {
-		return nil, "", fault.New(fault.NotFound, "the request names no database: use the parameter ns or a host name of its own")
+		return found{}, fault.New(fault.NotFound, "the request names no database: use the parameter ns or a host name of its own")
 	}
 	db, err := f.opts.Catalog.Database(name)
-	if f.opts.Create != nil && fault.KindOf(err) == fault.NotFound {
-		db, err = f.opts.Create(r.Context(), name)
+	if f.opts.Create != nil && (fault.KindOf(err) == fault.NotFound || err == nil && db.Published().Position == 0) {
+		return found{name: name}, nil // or its making was cut short by a kill
 	}
-	return db, name, err
+	return found{db, name}, err
 }
 
 // refuse answers a request that opens nothing.
@@ -108,9 +116,9 @@ const (
 )
 
 // note says what a request turned out to be, for those who observe it.
-func note(w http.ResponseWriter, route, database string) {
-	if x := exchange.Of(w); x != nil {
-		x.Note(route, database)
+func note(w http.ResponseWriter, route string, at found) {
+	if x := exchange.Of(w); x != nil && at.db != nil {
+		x.Note(route, at.name)
 	}
 }
 

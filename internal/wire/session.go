@@ -12,6 +12,7 @@ import (
 	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/outbox"
+	"github.com/livetree/livetree/internal/wire/frame"
 	"github.com/livetree/livetree/internal/wire/message"
 )
 
@@ -32,6 +33,7 @@ type transport interface {
 type session struct {
 	front *Front
 	id    string
+	name  string // of the database
 	db    *engine.Database
 	// audience orders all that the client is told.
 	audience *audience.Audience
@@ -39,6 +41,9 @@ type session struct {
 	network  netip.Addr  // that memory counts for
 	pace     pace
 	waits    atomic.Bool // a request waits for its turn
+	// joined says that the database is there, and all that is its: audience and leaving.
+	// Before that the client is only said hello to.
+	joined atomic.Bool
 	// leaving is what the client leaves to be written when it goes.
 	leaving *engine.Leaving
 	leaves  bool // it has left something; of receive
@@ -89,16 +94,46 @@ type listen struct {
 }
 
 // newSession returns the session of a client that came by a request.
-func (f *Front) newSession(db *engine.Database, header http.Header, addr netip.Addr) *session {
+func (f *Front) newSession(at found, header http.Header, addr netip.Addr) *session {
 	s := &session{
-		front: f, id: newID(), db: db, over: make(chan struct{}), leaving: db.NewLeaving(),
+		front: f, id: newID(), name: at.name, over: make(chan struct{}),
 		allowsOwner: f.opts.Dev.AllowsOwner(header), memory: f.memory.of(addr), network: addr,
 		pace: newPace(f.opts.Rate, addr),
 	}
 	s.taken.L = &s.mu
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.audience = audience.New(db, audience.Options{Wake: s.wake, Done: s.ctx.Done(), Now: f.opts.Now, Crowd: &f.listens})
+	if at.db != nil {
+		f.join(s, at.db)
+	}
 	return s
+}
+
+// join makes a client one of a database. It reports false if its session has ended. It is
+// called once, before the first request is served.
+func (f *Front) join(s *session, db *engine.Database) bool {
+	a := audience.New(db, audience.Options{Wake: s.wake, Done: s.ctx.Done(), Now: f.opts.Now, Crowd: &f.listens})
+	s.mu.Lock()
+	if s.stopped {
+		s.mu.Unlock()
+		a.Close()
+		return false
+	}
+	s.db, s.audience, s.leaving = db, a, db.NewLeaving()
+	s.joined.Store(true)
+	s.mu.Unlock()
+	return true
+}
+
+// found makes the database that is not there, because a client asks something of it. It
+// reports false if it cannot; the client may then come back.
+func (f *Front) found(s *session) bool {
+	db, err := f.opts.Create(s.ctx, s.name)
+	if err != nil {
+		f.opts.Logger.Warn("a database cannot be made for a client of an SDK", "session", s.logID(), "error", err)
+		s.close(frame.CodeInternal, outbox.Behind, "the database cannot be made")
+		return false
+	}
+	return f.join(s, db)
 }
 
 // begin has the session speak by a transport, first the hello. The host is what the
@@ -135,9 +170,11 @@ func (s *session) close(code int, reason outbox.Reason, text string) {
 func (s *session) release() {
 	s.stop()
 	s.cancel()
-	s.audience.Close()
-	s.forget()
-	s.depart()
+	if s.joined.Load() { // else it never will
+		s.audience.Close()
+		s.forget()
+		s.depart()
+	}
 	s.mu.Lock()
 	s.kept.claim.Release()
 	s.mu.Unlock()
@@ -167,7 +204,11 @@ func (s *session) stop() (settled bool) {
 }
 
 // check looks whether what the client may do has changed with the time.
-func (s *session) check() { s.audience.Check() }
+func (s *session) check() {
+	if s.joined.Load() {
+		s.audience.Check()
+	}
+}
 
 // ask notes that a request was taken. It reports false if none are.
 func (s *session) ask(a asked) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/base64"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -45,6 +46,9 @@ func newFront(on bool) *Front {
 	return New(Options{Logger: slog.New(slog.DiscardHandler), Now: time.Now, MaxBody: 1 << 20, Dev: dev.Guard{On: on}})
 }
 
+// nameOf returns a name for a database.
+func nameOf(db *enginetest.Fixture) string { return fmt.Sprintf("%p", db) }
+
 // begin begins a session and takes its hello.
 func begin(t testing.TB, f *Front, db *enginetest.Fixture) *talk {
 	t.Helper()
@@ -54,10 +58,10 @@ func begin(t testing.TB, f *Front, db *enginetest.Fixture) *talk {
 // beginAt is begin for a client at an address.
 func beginAt(t testing.TB, f *Front, db *enginetest.Fixture, addr netip.Addr) *talk {
 	t.Helper()
-	k := &talk{t: t, session: f.newSession(db.Database, http.Header{}, addr), woken: make(chan struct{}, 1)}
+	k := &talk{t: t, session: f.newSession(found{db.Database, nameOf(db)}, http.Header{}, addr), woken: make(chan struct{}, 1)}
 	k.session.begin(k, "db.example.org:9000")
 	t.Cleanup(func() {
-		if f.find(db.Database, k.session.id) != nil {
+		if f.find(nameOf(db), k.session.id) != nil {
 			k.session.release()
 		}
 	})
@@ -291,15 +295,15 @@ func TestOldSessionEndsFirst(t *testing.T) {
 	db, other := open(t, openRules), open(t, openRules)
 	f := newFront(false)
 	k := begin(t, f, db)
-	f.endOld(other.Database, k.session.id) // of another database
-	f.endOld(db.Database, "unknown")
+	f.endOld(nameOf(other), k.session.id) // of another database
+	f.endOld(nameOf(db), "unknown")
 	if k.closed != "" {
 		t.Fatalf("the session was closed: %s", k.closed)
 	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		f.endOld(db.Database, k.session.id)
+		f.endOld(nameOf(db), k.session.id)
 	}()
 	select {
 	case <-done:
@@ -308,7 +312,7 @@ func TestOldSessionEndsFirst(t *testing.T) {
 	}
 	k.session.release()
 	<-done
-	if k.closed == "" || f.find(db.Database, k.session.id) != nil {
+	if k.closed == "" || f.find(nameOf(db), k.session.id) != nil {
 		t.Error("the session is still there")
 	}
 }

@@ -34,6 +34,7 @@ type socket struct {
 	now     func() time.Time
 	reader  messages
 	line    *poll.Line   // nil if it began as a websocket
+	visit   *visit       // for the access log; nil without one
 	takers  chan *socket // websockets that are to take the line over
 	// polls is what a websocket is to take over, and taking how it appears there; nil of
 	// others.
@@ -106,6 +107,7 @@ func (s *socket) read() {
 		text, err := s.reader.Next()
 		if err == nil {
 			s.whole()
+			s.visit.heard(len(text))
 			err = s.session.receive(text)
 		}
 		if err != nil {

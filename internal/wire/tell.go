@@ -12,10 +12,14 @@ import (
 )
 
 // Release implements outbox.Teller.
-func (s *socket) Release() { s.session.release() }
+func (s *socket) Release() {
+	s.session.release()
+	s.visit.over(s.now(), s.client.Sent())
+}
 
 // Tell implements outbox.Teller: it sends what there is to say.
 func (s *socket) Tell() (reason outbox.Reason) {
+	defer func() { s.visit.ends(reason) }()
 	defer s.survive(func() { reason = outbox.Damaged })
 	batch := s.client.NewBatch()
 	defer batch.Free()
@@ -71,8 +75,8 @@ func (s *socket) farewell(batch *outbox.Batch, e *ending) outbox.Reason {
 	if e.last != nil {
 		last = frame.Append(nil, e.last)
 	}
-	if batch.Add(frame.AppendClose(last, e.code, e.text)) == nil {
-		_ = batch.Flush()
+	if batch.Add(frame.AppendClose(last, e.code, e.text)) == nil && batch.Flush() == nil {
+		s.visit.closes(e.code)
 	}
 	return e.reason
 }

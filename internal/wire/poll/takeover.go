@@ -24,8 +24,8 @@ type takeOver struct {
 	tried Socket // it is open, and the client tries whether it works
 	// dropped is closed when tried is given up for another one, or takes too long.
 	dropped chan struct{}
-	to    Socket // the client sends by it; the server will, after the current message
-	moved Socket // both send by it
+	to      Socket // the client sends by it; the server will, after the current message
+	moved   Socket // both send by it
 	// replying is tried or to while something is sent by it here, so Send must not.
 	replying Socket
 
