@@ -213,11 +213,11 @@ func (w *Watch) selected(v *state.View) (Content, error) {
 		return nil, err
 	}
 	if !scans {
-		return v.Select(w.key.path, w.key.query, w.key.form)
+		return v.Read(w.key.path, &w.key.query, w.key.form)
 	}
 	held := v.Hold()
 	held.Until(w.done)
-	return &scanContent{key: w.key, view: held, known: w.found(v)}, nil
+	return &scanContent{key: w.key, view: held, known: w.found(v), done: w.done}, nil
 }
 
 // A scanContent prints a window that was found by a scan, or is found then.
@@ -225,6 +225,7 @@ type scanContent struct {
 	key   placeKey
 	view  *state.View
 	known *scan.Known // nil if it is to be found
+	done  <-chan struct{}
 }
 
 func (c *scanContent) PrintTo(w io.Writer) error {
@@ -239,6 +240,20 @@ func (c *scanContent) PrintTo(w io.Writer) error {
 		return state.Classify(scan.Print(w, node, q, c.key.form))
 	}
 	return state.Classify(c.known.Print(w, node, q, c.key.form))
+}
+
+// Again returns another content that prints the same. The window is found once for both,
+// if it can be kept.
+func (c *scanContent) Again() (store.Text, error) {
+	if c.known == nil && c.key.query.Limit > 0 {
+		var err error
+		if c.known, err = scan.Find(c.view.Node(c.key.path, 0), c.key.query); err != nil {
+			return nil, state.Classify(err)
+		}
+	}
+	held := c.view.Hold()
+	held.Until(c.done)
+	return &scanContent{key: c.key, view: held, known: c.known, done: c.done}, nil
 }
 
 // Close gives the view back. It can be called more than once.

@@ -199,7 +199,7 @@ func (w *Watch) content(v *state.View) (Content, error) {
 	case w.key.filtered:
 		return w.selected(v)
 	}
-	return v.Printer(w.key.path, w.key.form)
+	return v.Read(w.key.path, nil, w.key.form)
 }
 
 // Next returns the next event; false if there is none now, or the last one was
