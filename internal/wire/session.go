@@ -87,7 +87,8 @@ func (f *Front) newSession(db *engine.Database, header http.Header, addr netip.A
 	}
 	s.taken.L = &s.mu
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.audience = audience.New(db, audience.Options{Wake: s.wake, Done: s.ctx.Done(), Now: f.opts.Now, Crowd: &f.listens})
+	s.audience = audience.New(db, audience.Options{Wake: s.wake, Done: s.ctx.Done(), Now: f.opts.Now, Crowd: &f.listens,
+		Client: budget.Client{Network: addr, Database: db.Name()}, Memory: f.opts.Memory.Reads})
 	return s
 }
 

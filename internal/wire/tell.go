@@ -154,7 +154,7 @@ func (s *socket) print(batch *outbox.Batch, say *saying) outbox.Reason {
 	defer claim.Release()
 	p, err := gather(say, claim)
 	switch {
-	case errors.Is(err, errTooBig):
+	case errors.Is(err, errTooBig), fault.KindOf(err) == fault.Unavailable:
 		return s.refuse(batch, say, err)
 	case errors.Is(err, state.ErrUnwanted):
 		return outbox.ByClient
@@ -232,20 +232,21 @@ func (t touching) Write(p []byte) (int, error) {
 
 // refuse answers what cannot be sent. Of a listen that is its end: if it was not answered
 // yet, its answer says why. One that is told again what is there, and for which there is
-// no memory now, has the client come back.
+// no room now, is told so later.
 func (s *socket) refuse(batch *outbox.Batch, say *saying, err error) outbox.Reason {
 	l := say.listen
 	if l == nil {
 		return outbox.Why(batch.Add(frame.Append(nil, message.AppendFailure(nil, say.id, err))))
 	}
-	s.session.audience.Over(l)
 	kept := cookie(l)
-	switch {
-	case !kept.answered:
+	if kept.answered && fault.KindOf(err) == fault.Unavailable {
+		s.session.audience.Later(l)
+		return outbox.GoesOn
+	}
+	s.session.audience.Over(l)
+	if !kept.answered {
 		kept.failed = err
 		return outbox.GoesOn
-	case fault.KindOf(err) == fault.Unavailable:
-		return s.farewell(batch, &ending{code: frame.CodeInternal, reason: outbox.Behind, text: "try again"})
 	}
 	return outbox.Why(batch.Add(frame.Append(nil, message.AppendCancel(nil, l.Path, kept.Tagged))))
 }
