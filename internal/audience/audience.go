@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/watch"
@@ -36,6 +37,9 @@ type Options struct {
 	Limits Limits
 	// Crowd, if not nil, is shared by all clients whose listens count together.
 	Crowd *Crowd
+	// Client is whose memory is taken, of Memory, but for who it is logged in as.
+	Client budget.Client
+	Memory *budget.Budget
 	// Now tells the time.
 	Now func() time.Time
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/tree"
@@ -73,6 +74,7 @@ func (a *Audience) Listen(id int64, req ListenRequest) {
 		who := a.Who()
 		w, _, err := a.set.Open(watch.Request{
 			Path: key.path, Form: tree.Export, Query: req.Query, Whole: true, Scan: true, Known: req.Known,
+			Client: a.client(who), Memory: a.opts.Memory,
 			Who: lasting(who), Wake: func() { a.wake(l) }, Done: a.opts.Done,
 		})
 		if err != nil {
@@ -83,6 +85,23 @@ func (a *Audience) Listen(id int64, req ListenRequest) {
 		a.open(l, w, who)
 		return answer
 	})
+}
+
+// client returns whose memory is taken for somebody.
+func (a *Audience) client(who auth.Identity) budget.Client {
+	c := a.opts.Client
+	c.UID, c.Admin = who.Auth.Child("uid").Leaf().Text(), who.Admin
+	return c
+}
+
+// Later gives up an event of a listen that could not be sent. In a while it is told again
+// what is there. It is called by who takes the events.
+func (a *Audience) Later(l *Listen) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.watch != nil && !l.ended {
+		l.watch.Later()
+	}
 }
 
 // lasting returns an identity for a watch. That it ends is the business of the audience.

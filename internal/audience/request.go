@@ -53,13 +53,7 @@ func (a *Audience) Get(id int64, p tree.Path, q *query.Query) {
 		if _, err := v.AllowRead(a.Who(), p, q); err != nil {
 			return a.failed(err)
 		}
-		var found watch.Content
-		var err error
-		if q == nil {
-			found, err = v.Printer(p, tree.Export)
-		} else {
-			found, err = v.Select(p, *q, tree.Export)
-		}
+		found, err := v.Read(p, q, tree.Export)
 		if err != nil {
 			return a.failed(err)
 		}

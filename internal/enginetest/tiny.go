@@ -41,6 +41,7 @@ func TinyLimits() *engine.Limits {
 			MaxPending:      16,
 			MaxPendingBytes: 64 << 10,
 			MaxMoved:        2,
+			MaxMoving:       12,
 			MaxCounted:      2,
 			MaxFollowed:     4,
 			Tries:           4,

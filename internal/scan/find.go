@@ -19,6 +19,8 @@ type Bounds struct {
 	Reserve int
 	// Bytes is how much memory they may take.
 	Bytes int
+	// All is how much all that is kept may take together; 0 is the usual.
+	All int64
 }
 
 // DefaultBounds are those of all databases but some of tests.

@@ -28,6 +28,9 @@ func (k *Known) Cost() int { return k.cost }
 // Nothing is known of them.
 func (k *Known) Many() bool { return k.many }
 
+// Len returns how many children are known.
+func (k *Known) Len() int { return len(k.list) }
+
 // Bytes returns about how much memory it takes.
 func (k *Known) Bytes() int { return k.bytes }
 

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/store"
 )
@@ -27,34 +28,36 @@ type Pool struct {
 	bounds Bounds
 	turns  chan struct{}
 	passes atomic.Uint64
-	used   atomic.Int64
+	memory *budget.Budget
 }
 
 // NewPool returns a pool. All that is found is kept within the bounds.
 func NewPool(b Bounds) *Pool {
-	return &Pool{bounds: b, turns: make(chan struct{}, max(1, min(maxPasses, runtime.GOMAXPROCS(0)/2)))}
+	if b.All == 0 {
+		b.All = poolBytes
+	}
+	return &Pool{bounds: b, memory: budget.New(budget.Options{Limit: b.All}), turns: make(chan struct{}, max(1, min(maxPasses, runtime.GOMAXPROCS(0)/2)))}
 }
 
 // Passes returns how many long passes have begun.
 func (p *Pool) Passes() uint64 { return p.passes.Load() }
 
 // Used returns how many bytes are claimed.
-func (p *Pool) Used() int64 { return p.used.Load() }
+func (p *Pool) Used() int64 { return p.memory.Taken() }
 
-// ErrFull says that too many windows are known that were found by scans.
+// ErrFull says that too many windows are known that were found by scans: of all clients, or
+// of one of them.
 var ErrFull = fault.New(fault.Unavailable, "too many queries without an index are watched")
 
-// Claim claims memory for what is known, or gives back some, if it is negative. It
-// reports false, and claims nothing, if too much is claimed already.
-func (p *Pool) Claim(bytes int) bool {
-	if p.used.Add(int64(bytes)) > poolBytes && bytes > 0 {
-		p.used.Add(-int64(bytes))
-		return false
-	}
-	return true
+// Claim returns a claim of a client for the memory of what is known. A client gets a
+// quarter of it, a database a half.
+func (p *Pool) Claim(c budget.Client) *budget.Claim {
+	c.Keeps = true
+	return p.memory.Claim(c, true)
 }
 
-var errBusy = fault.New(fault.Unavailable, "too many long reads and queries without an index are running, try again")
+// ErrBusy says that a pass has waited too long for its turn.
+var ErrBusy = fault.New(fault.Unavailable, "too many long reads and queries without an index are running, try again")
 
 // A turn is when a pass may use a processor for long.
 type turn struct {
@@ -91,7 +94,7 @@ func (t *turn) wait(done <-chan struct{}) error {
 	case <-done:
 		return store.ErrUnwanted
 	case <-late.C:
-		return errBusy
+		return ErrBusy
 	}
 }
 

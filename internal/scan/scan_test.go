@@ -149,7 +149,7 @@ type history struct {
 // look returns the node for a scan, and as a whole.
 func (h *history) look() (n scan.Node, whole tree.Node, done func()) {
 	v := h.View()
-	at := enginetest.Path(h, "/l")
+	at := enginetest.Path(h.T, "/l")
 	whole, err := v.Tree().Node(at, 1<<28)
 	if err != nil {
 		h.Fatal(err)
@@ -172,7 +172,7 @@ func (h *history) begin() {
 	n, whole, done := h.look()
 	defer done()
 	for range 6 {
-		q := randomQuery(h, h.rng)
+		q := randomQuery(h.T, h.rng)
 		h.queries, h.known = append(h.queries, q), append(h.known, h.find(n, whole, q))
 	}
 }

@@ -14,6 +14,9 @@ import (
 // ErrTooLarge says that a text is longer than its Writer takes.
 var ErrTooLarge = errors.New("too large to be hashed")
 
+// ErrNoRoom says that Writer.Charge has refused memory.
+var ErrNoRoom = errors.New("there is no memory for hashing")
+
 // errText says that a text is not as a store prints it.
 var errText = errors.New("not the text of a node in export form")
 
@@ -25,6 +28,11 @@ var errText = errors.New("not the text of a node in export form")
 // It keeps of the text only its longest string, and what it needs of the children with
 // priorities of the objects that are open.
 type Writer struct {
+	// Charge, if set, is told how many bytes the children with priorities take that are
+	// kept. If it reports false, the text cannot be hashed.
+	Charge func(bytes int64) bool
+	kept   int64 // of them
+
 	lexer  lexer
 	hasher *hasher // nil when the node is complete, or after an error
 	left   int64   // how many more bytes it takes
@@ -54,6 +62,7 @@ type level struct {
 	leaf     clientLeaf
 	isLeaf   bool
 	members  int
+	kept     int64 // bytes of children with priorities
 }
 
 // A role is what the value of a member is to its object.
@@ -144,7 +153,7 @@ func (w *Writer) take(t token) error {
 	case w.expect == aCommaOrEnd && t.kind == ',':
 		w.expect = aKey
 	case (w.expect == aCommaOrEnd || w.expect == aKeyOrEnd) && t.kind == '}':
-		w.shut()
+		return w.shut()
 	default:
 		return fmt.Errorf("%w: a %q in the wrong place", errText, t.kind)
 	}
@@ -217,24 +226,42 @@ func (w *Writer) leaf(l clientLeaf) error {
 	return nil
 }
 
+// rankedBytes is about what a child with a priority takes beside its texts.
+const rankedBytes = 256
+
+// keep counts a child with a priority.
+func (w *Writer) keep(o *level, texts int) error {
+	bytes := int64(rankedBytes + texts)
+	o.kept += bytes
+	if w.kept += bytes; w.Charge != nil && !w.Charge(w.kept) {
+		return ErrNoRoom
+	}
+	return nil
+}
+
 // shut ends the innermost object.
-func (w *Writer) shut() {
+func (w *Writer) shut() error {
 	o := w.top()
 	d := w.hasher.end()
 	if o.isLeaf {
 		d = w.hasher.leaf(o.leaf, o.priority)
 	}
+	w.kept -= o.kept
 	w.levels = w.levels[:len(w.levels)-1]
 	if len(w.levels) == 0 {
 		w.finish(d)
-		return
+		return nil
 	}
 	w.expect = aCommaOrEnd
 	key := borrow(w.top().key)
 	if o.priority.kind != tree.Null {
+		if err := w.keep(w.top(), len(key)+len(o.priority.text)); err != nil {
+			return err
+		}
 		key = strings.Clone(key) // it is kept
 	}
 	w.hasher.top().add(key, o.priority, &d)
+	return nil
 }
 
 func (w *Writer) finish(d pair) {

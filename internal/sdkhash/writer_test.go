@@ -193,3 +193,23 @@ func FuzzWriter(f *testing.F) {
 		}
 	})
 }
+
+// TestWriterCharges: children with priorities are kept until their object ends, and count.
+func TestWriterCharges(t *testing.T) {
+	t.Parallel()
+	const text = `{"a":{"x":{".value":1,".priority":1},"y":{".value":1,".priority":2}},"b":{"z":{".value":1,".priority":1}}}`
+	var most int64
+	w := sdkhash.NewWriter(plenty)
+	w.Charge = func(kept int64) bool { most = max(most, kept); return true }
+	if _, err := w.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if most < 2*200 || most >= 3*260 {
+		t.Errorf("two children that are kept at a time count %d bytes", most)
+	}
+	w = sdkhash.NewWriter(plenty)
+	w.Charge = func(kept int64) bool { return kept < 300 }
+	if _, err := w.Write([]byte(text)); !errors.Is(err, sdkhash.ErrNoRoom) {
+		t.Errorf("without memory: %v", err)
+	}
+}

@@ -2,6 +2,9 @@ package watch
 
 import (
 	"errors"
+	"hash/maphash"
+	"net/netip"
+	"strconv"
 	"sync"
 	"time"
 
@@ -115,17 +118,18 @@ func (w *Set) between(f func()) {
 // asideWait is how long a watch waits to be judged aside. Then it ends.
 const asideWait = 5 * time.Second
 
-// aside has one watch of each identity judged at length at a time. If all watches of a
-// user were, one small write would keep all processors busy for long.
+// aside has one watch of each user judged at length at a time, and one of each address for
+// those who are no users. If all watches of a user were, one small write would keep all
+// processors busy for long.
 type aside struct {
 	mu    sync.Mutex
-	users map[string]*asideUser // by uid, while a watch of theirs is judged or waits
+	users map[string]*asideUser // by name, while a watch of theirs is judged or waits
 	ended chan struct{}         // closed when no watch waits any more; made for the first
 	shut  bool
 }
 
 type asideUser struct {
-	uid     string
+	name    string
 	slot    chan struct{} // full while a watch is judged
 	watches int           // that are judged or wait; guarded by the lock of aside
 
@@ -136,8 +140,8 @@ type asideUser struct {
 }
 
 // enter waits until a watch may be judged at length. Whom it is judged for is to be left.
-func (a *aside) enter(who auth.Identity, done <-chan struct{}) (*asideUser, error) {
-	user, ended := a.wait(who.Auth.Child("uid").Leaf().Text())
+func (a *aside) enter(who auth.Identity, from netip.Addr, done <-chan struct{}) (*asideUser, error) {
+	user, ended := a.wait(asideName(who, from))
 	late := time.NewTimer(asideWait)
 	defer late.Stop()
 	var err error
@@ -155,6 +159,20 @@ func (a *aside) enter(who auth.Identity, done <-chan struct{}) (*asideUser, erro
 	return nil, state.Classify(err)
 }
 
+// nobodies is how many watches of those without a uid are judged at length at a time.
+const nobodies = 16
+
+var nobodySeed = maphash.MakeSeed()
+
+// asideName returns what those have in common of whom one is judged at a time: the uid or,
+// without one, the address, of which some share a slot.
+func asideName(who auth.Identity, from netip.Addr) string {
+	if uid := who.Auth.Child("uid").Leaf().Text(); uid != "" {
+		return "u" + uid
+	}
+	return "a" + strconv.FormatUint(maphash.Comparable(nobodySeed, from)%nobodies, 10)
+}
+
 // leave lets the next watch of a user be judged.
 func (a *aside) leave(user *asideUser) {
 	<-user.slot
@@ -162,7 +180,7 @@ func (a *aside) leave(user *asideUser) {
 }
 
 // wait counts a watch of a user, forget does no longer.
-func (a *aside) wait(uid string) (user *asideUser, ended <-chan struct{}) {
+func (a *aside) wait(name string) (user *asideUser, ended <-chan struct{}) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.users == nil {
@@ -171,9 +189,9 @@ func (a *aside) wait(uid string) (user *asideUser, ended <-chan struct{}) {
 			close(a.ended)
 		}
 	}
-	if user = a.users[uid]; user == nil {
-		user = &asideUser{uid: uid, slot: make(chan struct{}, 1)}
-		a.users[uid] = user
+	if user = a.users[name]; user == nil {
+		user = &asideUser{name: name, slot: make(chan struct{}, 1)}
+		a.users[name] = user
 	}
 	user.watches++
 	return user, a.ended
@@ -183,7 +201,7 @@ func (a *aside) forget(user *asideUser) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if user.watches--; user.watches == 0 {
-		delete(a.users, user.uid)
+		delete(a.users, user.name)
 	}
 }
 
@@ -240,7 +258,7 @@ func (w *Watch) persist(try func(pass) (done bool, err error)) error {
 		done, err := try(p)
 		switch {
 		case p.user == nil && errors.Is(err, state.ErrHeavy):
-			if p.user, err = lazily(&w.set.aside).enter(*w.who.Load(), w.done); err != nil {
+			if p.user, err = lazily(&w.set.aside).enter(*w.who.Load(), w.client.Network, w.done); err != nil {
 				return err
 			}
 			defer w.set.aside.Load().leave(p.user)

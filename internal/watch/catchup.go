@@ -15,7 +15,8 @@ import (
 func (w *Watch) catchUp() {
 	// One that was left unjudged must settle, by which the dispatcher learns what its
 	// permission rests on now.
-	byLog := !w.set.isUnjudged(w)
+	byLog := !w.set.isUnjudged(w) && w.stuck == nil // which has lost what it was told
+	w.stuck = nil
 	var m *measure
 	defer func() {
 		if m != nil {
@@ -43,7 +44,10 @@ func (w *Watch) catchUp() {
 		}
 		return w.beginAgain(v, allowed, m, p.gated)
 	})
-	if err != nil {
+	switch {
+	case isBusy(err):
+		w.Later()
+	case err != nil:
 		// What was published meanwhile must not be told behind a gap.
 		w.subscription.Cut(ending(err))
 	}

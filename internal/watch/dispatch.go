@@ -18,6 +18,8 @@ type dispatcher struct {
 	// what was found.
 	judging  int
 	verdicts map[verdictKey]verdict
+	// moving is how much was done for the windows of this delivery.
+	moving   int
 	*scratch // while a delivery is handed on
 }
 
@@ -64,8 +66,14 @@ func (d *dispatcher) handOn(del *delivery) {
 		}
 		return
 	}
-	for at, effects := range d.set.concerned(del) {
-		d.tell(at, effects, del)
+	d.moving = 0
+	work := d.set.concerned(del)
+	for _, filtered := range []bool{false, true} { // windows take longer, and may take too long
+		for at, effects := range work {
+			if at.filtered == filtered {
+				d.tell(at, effects, del)
+			}
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package watch
 import (
 	"fmt"
 	"math"
+	"net/netip"
 	"runtime"
 
 	"github.com/livetree/livetree/internal/auth"
@@ -66,18 +67,31 @@ func (w *Set) LeavesUnjudged() bool { return w.limits.Rejudge != DefaultLimits()
 // Aside returns a function that waits until a watch of somebody may be judged at length, or
 // until done, and one that has nobody wait any longer. What the first returns ends the
 // judging.
-func Aside(done <-chan struct{}) (enter func(auth.Identity) (leave func(), err error), end func()) {
+func Aside(done <-chan struct{}) (enter func(auth.Identity, netip.Addr) (leave func(), err error), end func()) {
 	a := &aside{}
-	return func(who auth.Identity) (func(), error) {
-		user, err := a.enter(who, done)
+	return func(who auth.Identity, from netip.Addr) (func(), error) {
+		user, err := a.enter(who, from, done)
 		return func() { a.leave(user) }, err
 	}, a.close
 }
 
+// Nobodies is how many of those without a uid are judged at length at a time.
+const Nobodies = nobodies
+
+// BoundMoving bounds what the dispatcher does for the windows of a delivery. It must be
+// called before anybody watches.
+func (w *Set) BoundMoving(most int) { w.changeLimits(func(l *Limits) { l.MaxMoving = most }) }
+
+// RetryWait is how long a watch waits that cannot go on.
+const RetryWait = retryWait
+
+// Moving returns what the dispatcher did for the windows of its last delivery.
+func (w *Set) Moving() int { return w.dispatcher.moving }
+
 // HoldAside has no watch of somebody judged at length until release is called. It returns
 // how many wait for that.
 func (w *Set) HoldAside(who auth.Identity) (waiting func() int, release func()) {
-	user, err := lazily(&w.aside).enter(who, nil)
+	user, err := lazily(&w.aside).enter(who, netip.Addr{}, nil)
 	if err != nil {
 		panic(err)
 	}

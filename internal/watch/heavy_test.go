@@ -2,6 +2,7 @@ package watch_test
 
 import (
 	"fmt"
+	"net/netip"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -230,21 +231,22 @@ func TestJudgedAside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		enter, end := watch.Aside(t.Context().Done())
 		ann, ben := user(t, `{"uid":"ann"}`), user(t, `{"uid":"ben"}`)
-		leaveAnn, err := enter(ann)
+		home := netip.MustParseAddr("192.0.2.1")
+		leaveAnn, err := enter(ann, home)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if leave, err := enter(ben); err != nil {
+		if leave, err := enter(ben, home); err != nil {
 			t.Errorf("another user waits: %v", err)
 		} else {
 			leave()
 		}
-		if _, err := enter(ann); fault.KindOf(err) != fault.Unavailable {
+		if _, err := enter(ann, home); fault.KindOf(err) != fault.Unavailable {
 			t.Errorf("a second watch of a user, which waits for long: %v, want unavailable", err)
 		}
 		entered := make(chan error)
 		go func() {
-			leave, err := enter(ann)
+			leave, err := enter(ann, home)
 			if err == nil {
 				leave()
 			}
@@ -255,14 +257,41 @@ func TestJudgedAside(t *testing.T) {
 		if err := <-entered; err != nil {
 			t.Errorf("a second watch of a user, after the first: %v", err)
 		}
-		if leaveAnn, err = enter(ann); err != nil {
+		if leaveAnn, err = enter(ann, home); err != nil {
 			t.Fatal(err)
 		}
 		began := time.Now()
 		go end()
-		if _, err := enter(ann); fault.KindOf(err) != fault.Unavailable || time.Since(began) > 0 {
+		if _, err := enter(ann, home); fault.KindOf(err) != fault.Unavailable || time.Since(began) > 0 {
 			t.Errorf("a watch that waits when the database is closed: %v after %v, want unavailable at once", err, time.Since(began))
 		}
 		leaveAnn()
+	})
+}
+
+// TestNobodiesAreJudgedAside: those without a uid do not wait for each other if they come
+// from different addresses, but not too many are judged at a time.
+func TestNobodiesAreJudgedAside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		enter, _ := watch.Aside(t.Context().Done())
+		var mu sync.Mutex
+		entered := 0
+		try := func(i int) {
+			if _, err := enter(auth.Identity{}, netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})); err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				entered++
+			}
+		}
+		for i := range 200 {
+			go try(i)
+			go try(i)
+		}
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		if entered < 2 || entered > watch.Nobodies {
+			t.Errorf("%d of 200 addresses are judged at a time, want several, and at most %d", entered, watch.Nobodies)
+		}
 	})
 }

@@ -34,7 +34,11 @@ func (w *Watch) Identify(who auth.Identity) (goesOn bool) {
 		w.drop()
 		return w.beginAgain(v, allowed, nil, p.gated)
 	})
-	if err != nil {
+	switch {
+	case isBusy(err):
+		w.Later()
+		return true
+	case err != nil:
 		w.drop()
 		w.subscription.Cut(ending(err))
 	}

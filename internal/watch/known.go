@@ -36,7 +36,9 @@ func (w *Watch) knows(v *state.View, known *Known) (bool, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !w.place.stands(h.position, v.Position, w.set.order.Load()) {
-		if err := h.work(w, v); err != nil {
+		if err := h.work(w, v); errors.Is(err, sdkhash.ErrNoRoom) {
+			return false, nil // it is sent
+		} else if err != nil {
 			return false, err
 		}
 	}
@@ -53,23 +55,35 @@ func (w *Watch) differs(v *state.View, known *Known) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	text := &limitedBuffer{left: maxHashed}
-	err = errors.Join(content.PrintTo(text), content.Close())
+	w.held = w.memory.Claim(w.client, true)
+	n, err := w.decoded(content)
+	if err == nil {
+		if merges, ok := known.Compound.Merges(n); ok {
+			w.opening = &Event{Kind: Ranges, Merges: merges, Position: v.Position, Last: true}
+			return true, nil
+		}
+	}
+	w.letGo()
 	if errors.Is(err, errLarge) {
-		return false, nil
+		err = nil
 	}
+	return false, state.Classify(err)
+}
+
+// decoded returns the node that a content prints. It takes memory of what the watch holds,
+// and fails with errLarge if there is not enough. It closes the content.
+func (w *Watch) decoded(content Content) (tree.Node, error) {
+	text := &limitedBuffer{left: maxHashed, claim: w.held}
+	err := errors.Join(content.PrintTo(text), content.Close())
 	if err != nil {
-		return false, state.Classify(err)
+		return tree.Node{}, err
 	}
-	n, err := tree.DecodeBytes(text.Bytes(), tree.DecodeOptions{})
-	if err != nil {
-		return false, state.Classify(err)
-	}
-	merges, ok := known.Compound.Merges(n)
-	if ok {
-		w.opening = &Event{Kind: Ranges, Merges: merges, Position: v.Position, Last: true}
-	}
-	return ok, nil
+	return tree.DecodeBytes(text.Bytes(), tree.DecodeOptions{Charge: func(bytes int64) error {
+		if !w.held.Grow(w.held.Size() + bytes) {
+			return errLarge
+		}
+		return nil
+	}})
 }
 
 // isLong reports whether the place is known to be too large.
@@ -86,6 +100,12 @@ func (h *hashes) work(w *Watch, v *state.View) error {
 		return err
 	}
 	text := sdkhash.NewWriter(maxHashed)
+	claim := w.memory.Claim(w.client, true)
+	defer claim.Release()
+	text.Charge = func(kept int64) bool {
+		const portion = 64 << 10 // it is not asked for each child
+		return kept <= claim.Size() || claim.Grow(kept+portion)
+	}
 	h.position, h.long = 0, false
 	err = errors.Join(content.PrintTo(onlyWriter{text}), content.Close())
 	if errors.Is(err, sdkhash.ErrTooLarge) {
@@ -122,4 +142,12 @@ func (at *place) stands(found, position uint64, o *Order) bool {
 		return true
 	}
 	return o != nil && position <= o.Told() && at.touched.Load() <= found
+}
+
+// letGo gives back the memory of a first event that was worked out.
+func (w *Watch) letGo() {
+	if w.held != nil {
+		w.held.Release()
+		w.held = nil
+	}
 }

@@ -21,6 +21,9 @@ type Limits struct {
 	// MaxMoved is how many children a delivery may change for a window to be moved
 	// child by child. With more it is read again.
 	MaxMoved int
+	// MaxMoving is how many children the dispatcher reads to move the windows of one
+	// delivery, about 4 µs each. Further windows are found by their watches.
+	MaxMoving int
 	// MaxCounted is how many children the dispatcher counts for a window. Larger ones
 	// are measured by a watch.
 	MaxCounted int
@@ -46,6 +49,7 @@ func DefaultLimits() Limits {
 		MaxPending:      4096,
 		MaxPendingBytes: 64 << 20,
 		MaxMoved:        1000,
+		MaxMoving:       10_000,
 		MaxCounted:      10_000,
 		MaxFollowed:     64_000,
 		Tries:           maxTries,

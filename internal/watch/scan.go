@@ -4,6 +4,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/scan"
 	"github.com/livetree/livetree/internal/state"
@@ -48,8 +49,11 @@ type scans struct {
 // A sharedScan is what the watches of a place have found.
 type sharedScan struct {
 	pool    *scan.Pool
-	watches int // guarded by the lock of scans, as claimed is
-	claimed int // bytes of the pool
+	watches int // guarded by the lock of scans, as the claim is
+	// claim is for what was found, and for the window of the place, which may be another by
+	// now. It is that of the client whose watch has looked last.
+	claim  *budget.Claim
+	window int // bytes of that
 
 	// turn is full while a watch looks for the window. What was found belongs to that.
 	turn     chan struct{}
@@ -101,26 +105,57 @@ func (s *scans) leave(w *Watch) {
 	if shared.watches--; shared.watches > 0 {
 		return
 	}
-	shared.pool.Claim(-shared.claimed)
-	shared.claimed = 0
+	shared.claim.Release()
 	if delete(s.shared, w.key); len(s.shared) == 0 {
 		s.shared = nil
 	}
 }
 
-// claim claims the memory of what a place has found, which the window of the place takes
-// as well, in place of what it had claimed. It reports false if there is too much.
-func (s *scans) claim(shared *sharedScan, known *scan.Known) bool {
+// scannedBytes is what a place without an index counts beside what is known of it. It also
+// bounds how many places a client can have moved by each commit.
+const scannedBytes = 4 << 10
+
+// claim claims the memory of what a watch has found for its place, which the window of the
+// place takes as well, instead of what was claimed. If the client that paid so far has no
+// more, that of the watch may. It reports false if there is too much.
+func (s *scans) claim(w *Watch, known *scan.Known) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	bytes := 2 * known.Bytes()
+	shared := w.scanning.shared
 	if shared.watches == 0 {
 		return true // it is about to be forgotten
 	}
-	if !shared.pool.Claim(bytes - shared.claimed) {
+	window := max(shared.window, known.Bytes())
+	bytes := int64(scannedBytes + known.Bytes() + window)
+	if shared.claim == nil || !shared.claim.Grow(bytes) {
+		other := shared.pool.Claim(w.client)
+		if !other.Grow(bytes) {
+			return false
+		}
+		shared.claim.Release()
+		shared.claim = other
+	}
+	shared.window = known.Bytes()
+	return true
+}
+
+// moved claims the memory of a window that the dispatcher has moved. It reports false if
+// there is too much.
+func (s *scans) moved(k placeKey, known *scan.Known) bool {
+	if s == nil || known == nil {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	shared := s.shared[k]
+	if shared == nil || shared.claim == nil {
+		return true // nobody is left, or nothing was found yet
+	}
+	more := known.Bytes() - shared.window
+	if !shared.claim.Grow(shared.claim.Size() + int64(more)) {
 		return false
 	}
-	shared.claimed = bytes
+	shared.window = known.Bytes()
 	return true
 }
 
@@ -151,7 +186,7 @@ func (w *Watch) find(v *state.View, gated bool) (fresh bool, err error) {
 	if err != nil {
 		return false, state.Classify(err)
 	}
-	if w.set.scans.Load().claim(shared, known) {
+	if w.set.scans.Load().claim(w, known) {
 		shared.known, shared.position = known, v.Position
 	} else if w.key.counted() {
 		return false, scan.ErrFull
@@ -213,11 +248,12 @@ func (w *Watch) selected(v *state.View) (Content, error) {
 		return nil, err
 	}
 	if !scans {
-		return v.Select(w.key.path, w.key.query.Query(), w.key.form)
+		query := w.key.query.Query()
+		return v.Read(w.key.path, &query, w.key.form)
 	}
 	held := v.Hold()
 	held.Until(w.done)
-	return &scanContent{key: w.key, view: held, known: w.found(v)}, nil
+	return &scanContent{key: w.key, view: held, known: w.found(v), done: w.done}, nil
 }
 
 // A scanContent prints a window that was found by a scan, or is found then.
@@ -225,6 +261,7 @@ type scanContent struct {
 	key   placeKey
 	view  *state.View
 	known *scan.Known // nil if it is to be found
+	done  <-chan struct{}
 }
 
 func (c *scanContent) PrintTo(w io.Writer) error {
@@ -239,6 +276,20 @@ func (c *scanContent) PrintTo(w io.Writer) error {
 		return state.Classify(scan.Print(w, node, q, c.key.form))
 	}
 	return state.Classify(c.known.Print(w, node, q, c.key.form))
+}
+
+// Again returns another content that prints the same. The window is found once for both,
+// if it can be kept.
+func (c *scanContent) Again() (store.Text, error) {
+	if c.known == nil && c.key.query.Query().Limit > 0 {
+		var err error
+		if c.known, err = scan.Find(c.view.Node(c.key.path, 0), c.key.query.Query()); err != nil {
+			return nil, state.Classify(err)
+		}
+	}
+	held := c.view.Hold()
+	held.Until(c.done)
+	return &scanContent{key: c.key, view: held, known: c.known, done: c.done}, nil
 }
 
 // Close gives the view back. It can be called more than once.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/hub"
 	"github.com/livetree/livetree/internal/scan"
 	"github.com/livetree/livetree/internal/state"
@@ -65,12 +66,17 @@ func (d *dispatcher) tellWindow(at *place, effects []*Effect, del *delivery) {
 	}
 	keys, ok := touched(at.path, effects)
 	after := d.set.source.View(del.after, del.published)
-	if !ok || len(keys) > d.set.limits.MaxMoved {
+	whole := !ok || len(keys) > d.set.limits.MaxMoved
+	if !d.worksOn(at, keys, whole) {
+		d.loseWindow(at)
+		return
+	}
+	if whole {
 		d.tellWhole(at, after, del)
 		return
 	}
 	m, err := at.window.slide(at.placeKey, before, after, keys, d.set.limits.MaxCounted)
-	if errors.Is(err, store.ErrMany) {
+	if errors.Is(err, store.ErrMany) || err == nil && !d.set.scans.Load().moved(at.placeKey, at.window.known) {
 		d.loseWindow(at)
 		return
 	}
@@ -91,6 +97,22 @@ func (d *dispatcher) tellWindow(at *place, effects []*Effect, del *delivery) {
 	d.publish(at, d.appendSilent(messages, at, when))
 }
 
+// worksOn counts what it takes to move a window, and reports whether the dispatcher has
+// the time: all events of the database wait meanwhile. Otherwise its watches find it by
+// themselves.
+func (d *dispatcher) worksOn(at *place, keys []string, whole bool) bool {
+	const perKnown = 64 // how many that are known are gone through while a child is read
+	work := 1 + 2*len(keys)
+	if whole {
+		work = 1 + d.set.limits.MaxMoved/2
+	}
+	if at.window.known != nil {
+		work += at.window.known.Len() / perKnown
+	}
+	d.moving += work
+	return d.moving <= d.set.limits.MaxMoving
+}
+
 // tellWhole publishes the whole window, as a node that was replaced has it.
 func (d *dispatcher) tellWhole(at *place, after *state.View, del *delivery) {
 	text := &limitedBuffer{left: int(d.set.budget.Limit() / 2)}
@@ -98,7 +120,7 @@ func (d *dispatcher) tellWhole(at *place, after *state.View, del *delivery) {
 	if err == nil {
 		err = at.print(text, after, window.known, d.set.limits.MaxCounted)
 	}
-	if errors.Is(err, store.ErrMany) {
+	if errors.Is(err, store.ErrMany) || err == nil && !d.set.scans.Load().moved(at.placeKey, window.known) {
 		d.loseWindow(at)
 		return
 	}
@@ -184,11 +206,15 @@ func only(fragments []fragment, shown func(key string) bool) []fragment {
 // from Write alone, which printers use.
 type limitedBuffer struct {
 	bytes.Buffer
-	left int
+	left  int
+	claim *budget.Claim // nil if it is not counted
 }
 
 func (b *limitedBuffer) Write(p []byte) (int, error) {
 	if b.left -= len(p); b.left < 0 {
+		return 0, errLarge
+	}
+	if need := 2 * int64(b.Len()+len(p)); b.claim != nil && need > b.claim.Size() && !b.claim.Grow(2*need) {
 		return 0, errLarge
 	}
 	return b.Buffer.Write(p)

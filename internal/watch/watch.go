@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/hub"
 	"github.com/livetree/livetree/internal/query"
@@ -26,6 +27,10 @@ type Request struct {
 	// it the watch is refused, or cancelled if the index goes away.
 	Scan bool
 	Who  auth.Identity
+	// Client is whose memory the watch takes: of Memory, for what is worked out before the
+	// first event, and of that for windows without an index.
+	Client budget.Client
+	Memory *budget.Budget
 	// Resume asks for what came behind a position, instead of all that is there.
 	Resume bool
 	Behind uint64
@@ -64,6 +69,10 @@ type Watch struct {
 	expiry       *time.Timer
 
 	scanning scanning
+	client   budget.Client
+	memory   *budget.Budget
+	held     *budget.Claim // of a first event that was worked out; nil for none
+	stuck    *stuck        // nil unless the watch waits until it can go on
 
 	since    uint64 // what was told so far, or is in opening and backlog
 	opening  *Event
@@ -77,7 +86,7 @@ type Watch struct {
 // Open begins to watch. What is there is the first event. It fails as a read does; the
 // trace is for an identity that debugs.
 func (s *Set) Open(req Request) (w *Watch, trace string, err error) {
-	w = &Watch{set: s, wake: req.Wake, done: req.Done,
+	w = &Watch{set: s, wake: req.Wake, done: req.Done, client: req.Client, memory: req.Memory,
 		key: placeKey{path: req.Path.Clone(), form: req.Form, priority: req.Priority, whole: req.Whole}}
 	who := req.Who // the request need not be kept
 	w.who.Store(&who)
@@ -199,7 +208,7 @@ func (w *Watch) content(v *state.View) (Content, error) {
 	case w.key.filtered:
 		return w.selected(v)
 	}
-	return v.Printer(w.key.path, w.key.form)
+	return v.Read(w.key.path, nil, w.key.form)
 }
 
 // Next returns the next event; false if there is none now, or the last one was
@@ -213,6 +222,13 @@ func (w *Watch) Next() (*Event, bool) {
 		if e := w.opening; e != nil {
 			w.opening = nil
 			return e, true
+		}
+		w.letGo() // that event was sent
+		if w.stuck != nil {
+			if !w.goOn() {
+				return nil, false
+			}
+			continue
 		}
 		if len(w.backlog) > 0 {
 			e := w.backlog[0]
@@ -277,6 +293,7 @@ func (w *Watch) Close() {
 	if w.expiry != nil {
 		w.expiry.Stop()
 	}
+	w.stuck.end()
 	w.set.leave(w)
 	w.drop()
 }
@@ -289,5 +306,6 @@ func (w *Watch) drop() {
 		}
 		w.opening = nil
 	}
+	w.letGo()
 	w.backlog, w.behind, w.until = nil, 0, 0
 }

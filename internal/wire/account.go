@@ -19,6 +19,8 @@ const (
 	// writeWait is how long a write waits for memory, and nothing more is read from its
 	// client. Then it is refused.
 	writeWait = 10 * time.Second
+	// readWait is how long a large answer waits for memory.
+	readWait = 10 * time.Second
 	// freeRequests is how many requests of a client may wait for their answers, or for
 	// these to be taken, before they count. Each counts requestBytes, in such portions.
 	freeRequests = 64
@@ -88,7 +90,7 @@ func (s *session) keep(bytes int64) error {
 	if s.kept.claim == nil {
 		s.kept.claim = s.front.opts.Memory.Kept.Claim(client, true)
 	}
-	if s.stopped || !s.kept.claim.Grow(s.leaving.Bytes() + s.kept.pending + bytes) {
+	if s.stopped || !s.kept.claim.Grow(s.leaving.Bytes()+s.kept.pending+bytes) {
 		return errKept
 	}
 	s.kept.pending += bytes

@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/watch"
@@ -10,9 +11,16 @@ import (
 )
 
 const (
-	// gatherBytes is how much of a message is held in memory. A longer one is printed
-	// twice: the number of its segments comes first.
+	// freeBytes is how much of a message is held in memory in any case, gatherBytes how
+	// much if there is room for it. A longer one is printed twice: the number of its segments
+	// comes first.
+	freeBytes   = 64 << 10
 	gatherBytes = 1 << 20
+	// streamBytes is about what a message takes that is sent as it is printed: a cursor of
+	// the store, and buffers on the way to the client.
+	streamBytes = 160 << 10
+	// heldCopies is how often what is held is in memory: as text, and in frames.
+	heldCopies = 2
 	// maxHeld is how much is held of what can be printed only once.
 	maxHeld = 16 << 20
 	// maxContent is the most that a client is sent in one message.
@@ -25,6 +33,8 @@ type repeatable interface {
 	Again() (store.Text, error)
 }
 
+var errBusy = fault.New(fault.Unavailable, "too many large answers are under way, try again")
+
 var errTooBig = fault.New(fault.TooLarge, "Data requested exceeds the maximum size that can be accessed with a single request")
 
 // errLong ends the printing of what is too long to be sent.
@@ -34,6 +44,7 @@ var errLong = errors.New("the content is too long")
 type gathering struct {
 	text    []byte
 	most    int // of text
+	claim   *budget.Claim
 	bytes   int64
 	counter frame.Counter
 	over    bool // text is not all
@@ -51,12 +62,23 @@ func (g *gathering) Write(p []byte) (int, error) {
 	if g.counter.Units > frame.MaxUnits {
 		return 0, errLong
 	}
-	if g.over = g.over || len(g.text)+len(p) > g.most; g.over {
+	if g.over = g.over || !g.holds(len(g.text)+len(p)); g.over {
 		g.text = nil
+		g.claim.Release()
 		return len(p), nil
 	}
 	g.text = append(g.text, p...)
 	return len(p), nil
+}
+
+// holds reports whether a text of a length may be held, and claims the memory for it: in
+// portions, as it grows.
+func (g *gathering) holds(length int) bool {
+	if length > g.most {
+		return false
+	}
+	need := int64(length) * heldCopies
+	return length <= freeBytes || need <= g.claim.Size() || g.claim.Grow(max(need, min(2*need, heldCopies*gatherBytes)))
 }
 
 // A printing is a message whose content is read from the store. It is either whole, as
@@ -67,10 +89,10 @@ type printing struct {
 	again watch.Content // nil if the text is whole
 }
 
-// gather prints a message for the first time. Its error is errTooBig if the message is
-// too long to be sent.
-func gather(say *saying) (p printing, err error) {
-	g := &gathering{most: maxHeld}
+// gather prints a message for the first time. What is held of it is claimed. Its error is
+// errTooBig if the message is too long to be sent.
+func gather(say *saying, claim *budget.Claim) (p printing, err error) {
+	g := &gathering{most: maxHeld, claim: claim}
 	if r, ok := say.content.(repeatable); ok {
 		if p.again, err = r.Again(); err != nil {
 			return printing{}, errors.Join(err, say.content.Close())

@@ -111,7 +111,10 @@ func (f *Front) newSession(at found, header http.Header, addr netip.Addr) *sessi
 // join makes a client one of a database. It reports false if its session has ended. It is
 // called once, before the first request is served.
 func (f *Front) join(s *session, db *engine.Database) bool {
-	a := audience.New(db, audience.Options{Wake: s.wake, Done: s.ctx.Done(), Now: f.opts.Now, Crowd: &f.listens})
+	a := audience.New(db, audience.Options{
+		Wake: s.wake, Done: s.ctx.Done(), Now: f.opts.Now, Crowd: &f.listens,
+		Client: budget.Client{Network: s.network, Database: db.Name()}, Memory: f.opts.Memory.Reads,
+	})
 	s.mu.Lock()
 	if s.stopped {
 		s.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/livetree/livetree/internal/audience"
+	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/watch"
@@ -155,10 +156,12 @@ func appendPush(dst []byte, l *audience.Listen, e *watch.Event) []byte {
 
 // print sends a message whose content is read from the store.
 func (s *socket) print(batch *outbox.Batch, say *saying) outbox.Reason {
-	p, err := gather(say)
+	claim := s.session.front.opts.Memory.Reads.Claim(s.session.budgetClient(), true)
+	defer claim.Release()
+	p, err := gather(say, claim)
 	switch {
-	case errors.Is(err, errTooBig):
-		return s.tooBig(batch, say)
+	case errors.Is(err, errTooBig), fault.KindOf(err) == fault.Unavailable:
+		return s.refuse(batch, say, err)
 	case errors.Is(err, state.ErrUnwanted):
 		return outbox.ByClient
 	case err != nil:
@@ -167,6 +170,10 @@ func (s *socket) print(batch *outbox.Batch, say *saying) outbox.Reason {
 		frames := frame.Append(nil, p.text)
 		p.text = nil // both need not be held while the client takes them
 		return s.long(batch, frames)
+	}
+	if !claim.Await(streamBytes, readWait, s.session.ctx.Done()) {
+		_ = p.again.Close()
+		return s.refuse(batch, say, errBusy)
 	}
 	if reason := outbox.Why(batch.Flush()); reason != outbox.GoesOn {
 		_ = p.again.Close()
@@ -229,24 +236,25 @@ func (t touching) Write(p []byte) (int, error) {
 	return t.LongWriter.Write(p)
 }
 
-// tooBig answers what is too long to be sent. Of a listen that is its end.
-func (s *socket) tooBig(batch *outbox.Batch, say *saying) outbox.Reason {
-	if say.listen == nil {
-		return outbox.Why(batch.Add(frame.Append(nil, message.AppendFailure(nil, say.id, errTooBig))))
+// refuse answers what cannot be sent. Of a listen that is its end: if it was not answered
+// yet, its answer says why. One that is told again what is there, and for which there is
+// no room now, is told so later.
+func (s *socket) refuse(batch *outbox.Batch, say *saying, err error) outbox.Reason {
+	l := say.listen
+	if l == nil {
+		return outbox.Why(batch.Add(frame.Append(nil, message.AppendFailure(nil, say.id, err))))
 	}
-	return outbox.Why(s.refuseListen(batch, say.listen))
-}
-
-// refuseListen ends a listen whose data is too long to be sent. If it was not answered
-// yet, its answer says why.
-func (s *socket) refuseListen(batch *outbox.Batch, l *audience.Listen) error {
-	s.session.audience.Over(l)
 	kept := cookie(l)
-	if !kept.answered {
-		kept.failed = errTooBig
-		return nil
+	if kept.answered && fault.KindOf(err) == fault.Unavailable {
+		s.session.audience.Later(l)
+		return outbox.GoesOn
 	}
-	return batch.Add(frame.Append(nil, message.AppendCancel(nil, l.Path, kept.Tagged)))
+	s.session.audience.Over(l)
+	if !kept.answered {
+		kept.failed = err
+		return outbox.GoesOn
+	}
+	return outbox.Why(batch.Add(frame.Append(nil, message.AppendCancel(nil, l.Path, kept.Tagged))))
 }
 
 // damaged ends a connection because something cannot be read. If a part of it is out, the

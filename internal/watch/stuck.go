@@ -1,0 +1,61 @@
+package watch
+
+import (
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/livetree/livetree/internal/hub"
+	"github.com/livetree/livetree/internal/scan"
+)
+
+// retryWait is how long a watch waits that cannot go on for lack of something that all
+// share.
+const retryWait = 2 * time.Second
+
+// A stuck is how a watch waits until it can go on. It is told nothing meanwhile, and then
+// what is there.
+type stuck struct {
+	timer *time.Timer
+	due   atomic.Bool
+}
+
+// isBusy reports whether an error is of a time in which too many look for windows.
+func isBusy(err error) bool { return errors.Is(err, scan.ErrFull) || errors.Is(err, scan.ErrBusy) }
+
+// Later gives up what was told last, or was to be told next, which could not be sent. In a
+// while the watch tells again what is there.
+func (w *Watch) Later() {
+	if w.finished {
+		return
+	}
+	w.drop()
+	w.stuck.end()
+	s := &stuck{}
+	s.timer = time.AfterFunc(retryWait, func() {
+		s.due.Store(true)
+		w.wake()
+	})
+	w.stuck = s
+}
+
+// goOn has a watch that was stuck go on if it is time. It reports false if not.
+func (w *Watch) goOn() bool {
+	if !w.stuck.due.Load() {
+		return false
+	}
+	w.subscription.Skip() // what was published so far is in what is told now
+	if _, state := w.subscription.Next(); state == hub.Finished {
+		w.stuck = nil // which is told next, again
+		return true
+	}
+	w.catchUp()
+	return w.stuck == nil
+}
+
+// end stops the timer; nil is allowed.
+func (s *stuck) end() {
+	if s != nil {
+		s.timer.Stop()
+	}
+}
