@@ -199,6 +199,13 @@ func (c *Client) Hello() string {
 // Send sends a message as JavaScript does: in segments if it is long.
 func (c *Client) Send(message string) {
 	c.t.Helper()
+	if err := c.TrySend(message); err != nil {
+		c.t.Fatalf("send to the server: %v", err)
+	}
+}
+
+// TrySend is Send to a server that may be gone.
+func (c *Client) TrySend(message string) error {
 	c.mu.Lock()
 	c.talk.Sent(message)
 	c.mu.Unlock()
@@ -206,7 +213,8 @@ func (c *Client) Send(message string) {
 	for _, text := range Segments(message) {
 		all = Text(text).Append(all)
 	}
-	c.Write(all)
+	_, err := c.conn.Write(all)
+	return err
 }
 
 // SendAs sends a message in frames that the test has made of it.
@@ -262,6 +270,26 @@ func (c *Client) Ask(action, body string) (before []string, status, d string) {
 		}
 		b := data.member("b")
 		return before, b.member("s").text(), b.member("d").String()
+	}
+}
+
+// TryAsk is Ask of a server that may be gone. It returns the status of the reply.
+func (c *Client) TryAsk(action, body string) (status string, err error) {
+	c.t.Helper()
+	c.last++
+	r := c.last
+	if err := c.TrySend(fmt.Sprintf(`{"t":"d","d":{"r":%d,"a":%q,"b":%s}}`, r, action, body)); err != nil {
+		return "", err
+	}
+	for {
+		message, err := c.NextOrEnd()
+		if err != nil {
+			return "", err
+		}
+		data := parse(message).member("d")
+		if n, ok := data.member("r").integer(); ok && n == r {
+			return data.member("b").member("s").text(), nil
+		}
 	}
 }
 
