@@ -24,5 +24,6 @@
 //     most and could send nothing if both were held.
 //   - What is kept for a client is bounded in both directions. A client that takes nothing
 //     for ten seconds, though there is something for it, is given up by its Send.
-//   - A client without a poll for 60 seconds has gone. Next then returns io.EOF.
+//   - A client without a poll for 60 seconds has gone, or for 5 after one that it broke
+//     off while it was held, as a page does that is left. Next then returns io.EOF.
 package poll
