@@ -39,8 +39,12 @@ const (
 
 var command = proof.NewCommand()
 
-// TestMain turns the test binary into a server whose disk fails, if it is asked to.
+// TestMain turns the test binary into a server whose disk fails, or a client that is killed, if it
+// is asked to.
 func TestMain(m *testing.M) {
+	if text, ok := os.LookupEnv(leaverVariable); ok {
+		runLeaver(text)
+	}
 	if text, ok := os.LookupEnv(faultVariable); ok {
 		runFaultyServer(text)
 	}

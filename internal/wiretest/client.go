@@ -97,6 +97,12 @@ func (c *Client) Send(message string) {
 	c.sent(c.link.Send(message))
 }
 
+// TrySend is Send to a server that may be gone.
+func (c *Client) TrySend(message string) error {
+	c.t.Helper()
+	return c.link.Send(message)
+}
+
 // SendAs sends a message in frames that the test has made of it.
 func (c *Client) SendAs(message string, frames ...Frame) {
 	c.t.Helper()
@@ -126,6 +132,26 @@ func (c *Client) Ask(action, body string) (before []string, status, d string) {
 		}
 		b := data.member("b")
 		return before, b.member("s").text(), b.member("d").String()
+	}
+}
+
+// TryAsk is Ask of a server that may be gone. It returns the status of the reply.
+func (c *Client) TryAsk(action, body string) (status string, err error) {
+	c.t.Helper()
+	c.last++
+	r := c.last
+	if err := c.TrySend(fmt.Sprintf(`{"t":"d","d":{"r":%d,"a":%q,"b":%s}}`, r, action, body)); err != nil {
+		return "", err
+	}
+	for {
+		message, err := c.NextOrEnd()
+		if err != nil {
+			return "", err
+		}
+		data := parse(message).member("d")
+		if n, ok := data.member("r").integer(); ok && n == r {
+			return data.member("b").member("s").text(), nil
+		}
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 type waiting struct {
 	look  chan struct{} // with room for one signal: something has changed
 	freed bool          // a newer poll has come; the line's lock guards it
+	// brokenOff says that the client has gone from it; of the goroutine that answers.
+	brokenOff bool
 }
 
 // A verdict is what is to be done with a poll.
@@ -49,7 +51,8 @@ func (l *Line) answer(ctx context.Context, a *answer) {
 		case <-expired.C:
 			isExpired = true
 		case <-ctx.Done():
-			return // the client has given it up; it has no number yet
+			p.brokenOff = true // it has no number yet
+			return
 		}
 	}
 }
@@ -69,20 +72,26 @@ func (l *Line) arrive() *waiting {
 	return p
 }
 
-// depart is called when a poll is answered. From then on the client has some time for the
-// next one.
+// depart is called when a poll is answered, or broken off. From then on the client has some time
+// for the next one. It has less after one that was broken off: an SDK gives the connection up
+// when a poll fails, so that comes from a page that was left, and may not have been able to
+// say so.
 func (l *Line) depart(p *waiting) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unhold(p)
 	l.polls--
-	switch {
-	case l.polls > 0:
-	case l.met:
-		l.timer.Reset(goneAfter)
-	default:
-		l.timer.Reset(strangerGoneAfter)
+	if l.polls > 0 {
+		return
 	}
+	wait := goneAfter
+	if !l.met {
+		wait = strangerGoneAfter
+	}
+	if p.brokenOff && l.err == nil && l.takeOver.to == nil && l.takeOver.moved == nil {
+		wait = brokenOffAfter
+	}
+	l.timer.Reset(wait)
 }
 
 // decide returns what is to be done with a poll, and the number that it takes.

@@ -16,6 +16,9 @@ const (
 	// goneAfter is how long a client may be without a poll. It starts one every 25
 	// seconds. A line that has ended is remembered for as long, to say so.
 	goneAfter = 60 * time.Second
+	// brokenOffAfter is that after a poll which the client has broken off while it was held.
+	// Another may be on its way.
+	brokenOffAfter = 5 * time.Second
 	// held is how long a poll is held.
 	held = 20 * time.Second
 	// strangerGoneAfter is goneAfter for a client that anybody can be.

@@ -387,6 +387,37 @@ func TestStrangerGone(t *testing.T) {
 	})
 }
 
+// TestBrokenOff: a page that was left while a poll was held has gone soon, though it could not say
+// so; not if another poll comes.
+func TestBrokenOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t)
+		line, address := s.begin()
+		breakOff := func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			w := recorder{httptest.NewRecorder()}
+			s.ServeHTTP(w, httptest.NewRequest("GET", address, nil).WithContext(ctx))
+			if body := w.Body.String(); body != "" {
+				t.Errorf("the poll is answered %s, want that it is held", body)
+			}
+		}
+		breakOff()
+		time.Sleep(4 * time.Second) //nolint:forbidigo // fake time
+		s.get(address)              // 20 seconds
+		time.Sleep(9 * time.Second) //nolint:forbidigo // fake time
+		if line.Gone() {
+			t.Error("the client has gone, though it has polled again")
+		}
+		breakOff()
+		began := time.Now()
+		if _, err := line.Next(); !errors.Is(err, io.EOF) || time.Since(began) != 5*time.Second {
+			t.Errorf("Next returns %v after %v, want EOF after 5s", err, time.Since(began))
+		}
+	})
+}
+
 func TestLeave(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"GET", "POST"} {
