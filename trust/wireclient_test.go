@@ -113,8 +113,12 @@ func (c *wireClient) serve(link *wiretest.Link) {
 	for {
 		message, err := link.Next()
 		var violation *wiretest.Violation
+		var closed *wiretest.Closed
 		switch {
 		case errors.As(err, &violation):
+			c.problem("%s: %v", c.name, err)
+			return
+		case errors.As(err, &closed) && closed.Code != 1001:
 			c.problem("%s: %v", c.name, err)
 			return
 		case err != nil:
@@ -237,6 +241,13 @@ func (c *wireClient) listen(l wireListen) error {
 	}
 	if !c.isBare {
 		body += fmt.Sprintf(`,"h":%q`, hash)
+	}
+	if c.isPhone {
+		ranges, err := c.cache.ranges(l)
+		if err != nil {
+			return err
+		}
+		body += `,"ch":` + ranges
 	}
 	c.opening++
 	c.send("q", body+"}", func(status string, _ json.RawMessage) {
