@@ -19,6 +19,8 @@ type wireTalk struct {
 	dial func() (*wiretest.Link, error)
 	link *wiretest.Link // nil while there is none
 	last int64
+	// heard is what came beside answers, if it is wanted.
+	heard []string
 	// isCareless leaves out the hashes of transactions: a planted bug.
 	isCareless bool
 }
@@ -56,6 +58,9 @@ func (w *wireTalk) ask(action, body string) (status string, d json.RawMessage, i
 			return "", nil, true, err
 		}
 		if m.Data.Number == nil || *m.Data.Number != w.last {
+			if m.Kind == "d" {
+				w.heard = append(w.heard, message)
+			}
 			continue
 		}
 		err = json.Unmarshal(m.Data.Body, &b)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -121,6 +122,9 @@ func (c *wireClient) serve(link *wiretest.Link) {
 		case errors.As(err, &closed) && closed.Code != 1001:
 			c.problem("%s: %v", c.name, err)
 			return
+		case errors.Is(err, os.ErrDeadlineExceeded) && c.isWaiting():
+			c.problem("%s: a request has no answer: %v", c.name, err)
+			return
 		case err != nil:
 			return
 		}
@@ -136,6 +140,13 @@ func (c *wireClient) serve(link *wiretest.Link) {
 		}
 		c.mu.Unlock()
 	}
+}
+
+// isWaiting reports whether a request has no answer.
+func (c *wireClient) isWaiting() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.waiting) > 0
 }
 
 // lose tells all who wait that nothing comes any more.
