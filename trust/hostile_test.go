@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/proof"
+	"github.com/livetree/livetree/internal/wiretest"
 )
 
 // An attack holds up a server from many connections.
@@ -90,6 +91,73 @@ var attacks = []attack{
 	}},
 }
 
+// attacksByWebsocket are those over the front of the SDKs.
+var attacksByWebsocket = []attack{
+	{name: "websockets that do nothing", open: func(h *hostile) (net.Conn, error) { return h.upgrade() }},
+	{name: "websocket messages that do not end", open: func(h *hostile) (net.Conn, error) {
+		return h.upgrade(wiretest.Text("1000"), wiretest.Text(strings.Repeat("x", 16<<10)), wiretest.Text(strings.Repeat("x", 16<<10)))
+	}},
+	{name: "websocket counts that lie", open: func(h *hostile) (net.Conn, error) {
+		return h.upgrade(wiretest.Text("3"), wiretest.Text("{"), wiretest.Text("}"), wiretest.Text("{}"), wiretest.Text("-1"))
+	}},
+	{name: "frames that break the rules", open: func(h *hostile) (net.Conn, error) {
+		conn, err := h.upgrade(wiretest.Frame{Op: wiretest.OpText, Masked: true, Payload: []byte("{\"t\":\"\xff\"}")})
+		if err == nil {
+			conn.Close()
+			conn, err = h.upgrade(wiretest.Frame{Op: wiretest.OpText, Payload: []byte("{}")})
+		}
+		return conn, err
+	}},
+	{name: "deep messages", open: func(h *hostile) (net.Conn, error) {
+		deep := strings.Repeat(`{"a":`, 7000) + "1" + strings.Repeat("}", 7000)
+		var frames []wiretest.Frame
+		for _, text := range wiretest.Segments(`{"t":"d","d":{"r":1,"a":"p","b":{"p":"/deep","d":` + deep + `}}}`) {
+			frames = append(frames, wiretest.Text(text))
+		}
+		return h.upgrade(frames...)
+	}},
+	{name: "websockets that nobody reads", open: func(h *hostile) (net.Conn, error) {
+		frames := []wiretest.Frame{wiretest.Text(`{"t":"d","d":{"r":1,"a":"q","b":{"p":"/busy","h":""}}}`)}
+		for r := range 10 {
+			frames = append(frames, wiretest.Text(fmt.Sprintf(`{"t":"d","d":{"r":%d,"a":"g","b":{"p":"/large","q":{}}}}`, 2+r)))
+		}
+		return h.upgrade(frames...)
+	}},
+	{name: "websockets that read a kilobyte a second", open: func(h *hostile) (net.Conn, error) {
+		conn, err := h.upgrade(wiretest.Text(`{"t":"d","d":{"r":1,"a":"q","b":{"p":"/large","h":""}}}`))
+		if err != nil {
+			return conn, err
+		}
+		go func() {
+			piece := make([]byte, 1<<10)
+			for {
+				if _, err := conn.Read(piece); err != nil {
+					return
+				}
+				<-time.After(time.Second)
+			}
+		}()
+		return conn, nil
+	}},
+	{name: "upgrades that come and go", open: func(h *hostile) (net.Conn, error) {
+		conn, err := h.upgrade(wiretest.Text(`{"t":"d","d":{"r":1,"a":"q","b":{"p":"/busy","h":""}}}`))
+		if err == nil {
+			conn.Close()
+		}
+		return nil, err
+	}},
+}
+
+// upgrade opens a websocket and sends frames over it, without looking at what comes back.
+func (h *hostile) upgrade(frames ...wiretest.Frame) (net.Conn, error) {
+	text := []byte("GET /.ws?v=5&ns=default HTTP/1.1\r\nHost: h\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+	for _, f := range frames {
+		text = f.Append(text)
+	}
+	return h.speak(string(text))
+}
+
 // memoryLimit returns the setting of a server with small caches for so many
 // connections.
 func memoryLimit(connections int) int {
@@ -115,7 +183,7 @@ func TestHostileClients(t *testing.T) {
 	if problem != "" {
 		t.Fatal(problem)
 	}
-	slowdown, all := 0, slices.Concat(attacks, attacksOverHTTP2)
+	slowdown, all := 0, slices.Concat(attacks, attacksOverHTTP2, attacksByWebsocket)
 	for _, a := range all {
 		resident, times, problem := a.run(&hostile{addr: p.address(), trusted: trusted}, c, p, connections)
 		peak = max(peak, resident)

@@ -26,6 +26,7 @@ func TestLinear(t *testing.T) {
 	for i, batches := range portions(rounds(3, 250, 1000), 10) {
 		p := startProcess(t, "--dev")
 		l := &linear{server: p, seed: n + uint64(i), dial: func(major int) *client { return newClient(t, p, major) }}
+		l.speak = func(database string) *wireTalk { return &wireTalk{dial: dialWire(p, database)} }
 		for range batches {
 			if err := l.batch(4, 6, 38); err != nil {
 				t.Fatal(err)
@@ -39,11 +40,14 @@ func TestLinear(t *testing.T) {
 		if l.undecided > 0 {
 			t.Errorf("%d histories are without a verdict, want 0", l.undecided)
 		}
+		if l.transactions == l.stale || l.stale == 0 {
+			t.Errorf("of %d transactions by the protocol of the SDKs %d were stale: this test saw nothing", l.transactions, l.stale)
+		}
 		if l.acts == 0 || l.unknown == 0 && l.kills > 5 {
 			t.Errorf("%d acts, %d of them unknown after %d kills: this test saw nothing", l.acts, l.unknown, l.kills)
 		}
 		figures.Report(t, "linear", proof.Count("histories", l.histories), proof.Count("kills", l.kills), proof.Count("acts", l.acts),
-			proof.Count("unknown", l.unknown), proof.Count("illegal", len(l.illegal)), proof.Count("undecided", l.undecided))
+			proof.Count("unknown", l.unknown), proof.Count("transactions", l.transactions), proof.Count("stale", l.stale), proof.Count("illegal", len(l.illegal)), proof.Count("undecided", l.undecided))
 	}
 }
 
@@ -56,8 +60,11 @@ type linear struct {
 	server *process
 	seed   uint64
 	dial   func(major int) *client
+	// speak returns how a client talks by the protocol of the SDKs; nil if none does.
+	speak func(database string) *wireTalk
 
 	histories, kills, acts, unknown, undecided int
+	transactions, stale                        int // by the protocol of the SDKs
 	illegal                                    []string
 	slowest                                    time.Duration // judgement
 
@@ -83,6 +90,10 @@ func (l *linear) batch(databases, clients, acts int) error {
 		runs[i] = &historian{
 			client: byVersion[i%2], database: fmt.Sprintf("linear-%d", number), id: i % clients, start: start,
 			rng: newRand(l.seed, number*clients+i%clients), down: &l.down,
+		}
+		if l.speak != nil && i%3 == 2 {
+			runs[i].wire = l.speak(runs[i].database)
+			defer runs[i].wire.close()
 		}
 		working.Go(func() {
 			for range acts {
@@ -130,6 +141,8 @@ func (l *linear) judge(runs []*historian, clients int) {
 		for _, r := range runs[:clients] {
 			h = append(h, r.history...)
 			l.unknown += r.unknown
+			l.transactions += r.transactions
+			l.stale += r.stale
 		}
 		h = h.settlePosts()
 		l.histories++
@@ -149,6 +162,7 @@ func (l *linear) judge(runs []*historian, clients int) {
 // A historian is one client of a history, which writes down what it did.
 type historian struct {
 	client   *client
+	wire     *wireTalk // if it is by the protocol of the SDKs
 	database string
 	id       int
 	start    time.Time
@@ -157,6 +171,8 @@ type historian struct {
 	count    int
 	unknown  int
 	history  history
+
+	transactions, stale int // by the protocol of the SDKs
 
 	// What was read last with an ETag, for a transaction.
 	readPath       []string
@@ -169,14 +185,17 @@ var linearPaths = [][]string{{}, {"a"}, {"b"}, {"a", "x"}, {"a", "y"}, {"b", "x"
 func (h *historian) act() {
 	h.count++
 	a, r := h.next()
+	if h.wire != nil {
+		a = a.spoken(h.id, h.count)
+	}
 	call := time.Since(h.start).Nanoseconds()
-	got, sent, err := h.client.send(r)
+	got, sent, err := h.perform(a, r)
 	back := time.Since(h.start).Nanoseconds()
 	isDecided := err == nil && got.status < 500
 	if !isDecided {
 		h.awaitServer()
 	}
-	result := outcome{status: got.status, body: got.body}
+	result := outcome{status: got.status, body: got.body, isSilent: h.wire != nil && a.view == ""}
 	switch {
 	case !isDecided && (a.view != "" || err != nil && !sent.isSent):
 		return // it has no effect
@@ -185,13 +204,30 @@ func (h *historian) act() {
 		result, back = outcome{isUnknown: true}, time.Since(h.start).Nanoseconds()
 	case a.view == "export":
 		h.readPath, h.readNode, h.eTag = a.path, got.body, got.header.Get("ETag")
+		if h.wire != nil {
+			h.eTag = "a hash in its place"
+		}
 	case a.method == "POST" && got.status == http.StatusOK:
 		var posted struct{ Name string }
 		if json.Unmarshal([]byte(got.body), &posted) == nil {
 			a.key = posted.Name
 		}
 	}
+	if result.isSilent && a.condition != "" {
+		h.transactions++
+		if got.status == http.StatusPreconditionFailed {
+			h.stale++
+		}
+	}
 	h.history = append(h.history, porcupine.Operation{ClientId: h.id, Input: a, Call: call, Output: result, Return: back})
+}
+
+// perform sends a request, by REST or as an SDK.
+func (h *historian) perform(a act, r request) (answer, sending, error) {
+	if h.wire != nil {
+		return h.wire.perform(a)
+	}
+	return h.client.send(r)
 }
 
 // awaitServer returns when the server is there again.

@@ -196,6 +196,17 @@ func sendRaw(t *testing.T, p *process, credentials []string, told places) {
 // readAdmin reads all pages of the admin listener.
 func readAdmin(t *testing.T, p *process, told places) {
 	t.Helper()
+	for _, page := range []string{
+		"/metrics", "/readyz", "/livez", "/v1/status", "/v1/databases", "/v1/databases/default/secrets", "/debug/pprof/cmdline",
+		"/debug/pprof/goroutine?debug=1", "/debug/pprof/goroutine?debug=2", "/debug/pprof/heap?debug=1", "/debug/pprof/allocs?debug=1",
+	} {
+		told.add(page, adminOf(t, p, "GET", page, "").body)
+	}
+}
+
+// adminOf asks a server as its operator.
+func adminOf(t *testing.T, p *process, method, page, body string) answer {
+	t.Helper()
 	base, err := os.ReadFile(filepath.Join(p.dir, "admin", "addr"))
 	if err != nil {
 		t.Fatal(err)
@@ -205,14 +216,10 @@ func readAdmin(t *testing.T, p *process, told places) {
 		t.Fatal(err)
 	}
 	admin := &client{base: strings.TrimSpace(string(base)), http: &http.Client{Timeout: patience}}
-	for _, page := range []string{
-		"/metrics", "/readyz", "/livez", "/v1/status", "/v1/databases", "/v1/databases/default/secrets", "/debug/pprof/cmdline",
-		"/debug/pprof/goroutine?debug=1", "/debug/pprof/goroutine?debug=2", "/debug/pprof/heap?debug=1", "/debug/pprof/allocs?debug=1",
-	} {
-		a, _, err := admin.send(request{method: "GET", target: page, header: []string{"Authorization", "Bearer " + strings.TrimSpace(string(token))}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		told.add(page, a.body)
+	defer admin.http.CloseIdleConnections()
+	a, _, err := admin.send(request{method: method, target: page, body: body, header: []string{"Authorization", "Bearer " + strings.TrimSpace(string(token))}})
+	if err != nil {
+		t.Fatal(err)
 	}
+	return a
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/livetree/livetree/internal/model"
+	"github.com/livetree/livetree/internal/phone"
 	"github.com/livetree/livetree/internal/sdkhash"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -36,6 +37,7 @@ func (l wireListen) covers(path []string) bool {
 type wireCache struct {
 	tree    *model.Tree
 	windows map[int]*wireWindow
+	merges  int // pushes of ranges
 }
 
 func newWireCache(listens []wireListen) *wireCache {
@@ -74,7 +76,11 @@ func (c *wireCache) apply(action string, p wirePush) (changed bool, err error) {
 		at = path[:len(path)-1]
 	}
 	before := c.tree.Export(at)
-	err = put(c.tree, action, path, p.Data)
+	if action == "rm" {
+		err = c.merge(path, p.Data)
+	} else {
+		err = put(c.tree, action, path, p.Data)
+	}
 	return c.tree.Export(at) != before, err
 }
 
@@ -110,10 +116,67 @@ func (c *wireCache) text(l wireListen) string {
 	return c.windows[l.tag].tree.Export(nil)
 }
 
+// node is the same.
+func (c *wireCache) node(l wireListen) (tree.Node, error) {
+	return tree.DecodeBytes([]byte(c.text(l)), tree.DecodeOptions{})
+}
+
 // hash is what the client says of it when it comes back.
 func (c *wireCache) hash(l wireListen) (string, error) {
-	n, err := tree.DecodeBytes([]byte(c.text(l)), tree.DecodeOptions{})
+	n, err := c.node(l)
 	return sdkhash.Of(n), err
+}
+
+// ranges is what a phone says beside it, as JSON. It cuts more finely than the SDKs do, which
+// have ranges of half a kilobyte and more.
+func (c *wireCache) ranges(l wireListen) (string, error) {
+	n, err := c.node(l)
+	if err != nil {
+		return "", err
+	}
+	s := phone.Splitter{Split: func(length int, path []string) bool {
+		return length > 60 && (len(path) == 0 || path[len(path)-1] != phone.PriorityKey)
+	}}
+	hashes, posts := s.Ranges(n)
+	text, err := json.Marshal(map[string][]string{"hs": hashes, "ps": append([]string{}, posts...)})
+	return string(text), err
+}
+
+// merge does what a phone is told of its ranges.
+func (c *wireCache) merge(path []string, data []byte) error {
+	var sent []struct {
+		From  *string         `json:"s"`
+		To    *string         `json:"e"`
+		Value json.RawMessage `json:"m"`
+	}
+	if err := json.Unmarshal(data, &sent); err != nil {
+		return err
+	}
+	var merges []phone.Merge
+	for _, m := range sent {
+		value, err := tree.DecodeBytes(m.Value, tree.DecodeOptions{})
+		if err != nil {
+			return err
+		}
+		merge := phone.Merge{HasFrom: m.From != nil, HasTo: m.To != nil, Value: value}
+		if merge.HasFrom {
+			merge.From = *m.From
+		}
+		if merge.HasTo {
+			merge.To = *m.To
+		}
+		merges = append(merges, merge)
+	}
+	held, err := c.node(wireListen{path: path})
+	if err != nil {
+		return err
+	}
+	held, err = phone.Apply(newRand(1, 1), held, merges)
+	if err != nil {
+		return err
+	}
+	c.merges++
+	return c.tree.Put(path, tree.AppendJSON(nil, held, tree.Export), 0)
 }
 
 // expected is what a listen must show of a whole tree.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -113,9 +114,16 @@ func (c *wireClient) serve(link *wiretest.Link) {
 	for {
 		message, err := link.Next()
 		var violation *wiretest.Violation
+		var closed *wiretest.Closed
 		switch {
 		case errors.As(err, &violation):
 			c.problem("%s: %v", c.name, err)
+			return
+		case errors.As(err, &closed) && closed.Code != 1001:
+			c.problem("%s: %v", c.name, err)
+			return
+		case errors.Is(err, os.ErrDeadlineExceeded) && c.isWaiting():
+			c.problem("%s: a request has no answer: %v", c.name, err)
 			return
 		case err != nil:
 			return
@@ -132,6 +140,13 @@ func (c *wireClient) serve(link *wiretest.Link) {
 		}
 		c.mu.Unlock()
 	}
+}
+
+// isWaiting reports whether a request has no answer.
+func (c *wireClient) isWaiting() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.waiting) > 0
 }
 
 // lose tells all who wait that nothing comes any more.
@@ -237,6 +252,13 @@ func (c *wireClient) listen(l wireListen) error {
 	}
 	if !c.isBare {
 		body += fmt.Sprintf(`,"h":%q`, hash)
+	}
+	if c.isPhone {
+		ranges, err := c.cache.ranges(l)
+		if err != nil {
+			return err
+		}
+		body += `,"ch":` + ranges
 	}
 	c.opening++
 	c.send("q", body+"}", func(status string, _ json.RawMessage) {

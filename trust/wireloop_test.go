@@ -69,6 +69,7 @@ type wireLoop struct {
 	rng      *rand.Rand
 	rest     *client
 	clients  []*wireClient
+	phone    *wireClient // which says what it has by ranges
 	mover    *wireClient // which goes from one listen to another
 	streams  []*wireStream
 	writers  []*wireWriter
@@ -103,7 +104,8 @@ func newWireLoop(t *testing.T, p *process, seed uint64) *wireLoop {
 	root, d, list, leaves := wireListen{}, wireListen{path: []string{"d"}}, []string{"d", "list"}, []string{"d", "leaves"}
 	l.client("root", root).isApart = true
 	l.client("bare", d).isBare = true
-	l.client("phone", d).isPhone = true
+	l.phone = l.client("phone", d)
+	l.phone.isPhone = true
 	l.client("several", d, wireListen{path: l.writers[0].place()}, wireListen{path: append(l.writers[1].place(), "pair")}, wireListen{path: list})
 	l.mover = l.client("mover", wireListen{path: l.writers[0].place()})
 	l.client("windows",
@@ -386,7 +388,7 @@ func (l *wireLoop) figures() []proof.Figure {
 	}
 	return []proof.Figure{
 		proof.Count("rounds", l.rounds), proof.Count("kills", l.kills), proof.Count("ends", l.ends), proof.Count("writes", l.books.acknowledged),
-		proof.Count("transactions", l.wins), proof.Count("stale", l.books.refused), proof.Count("pushes", l.pushes()),
+		proof.Count("transactions", l.wins), proof.Count("stale", l.books.refused), proof.Count("pushes", l.pushes()), proof.Count("merges", l.phone.cache.merges),
 		proof.Count("connections", connections), proof.Count("problems", len(l.books.found())),
 	}
 }
