@@ -52,6 +52,7 @@ var livetree = layout{
 		"internal/catalog",
 		"internal/cluster",
 		"internal/exchange",
+		"internal/rows/rowshttp",
 		"internal/outbox",
 		"internal/rest",
 		"internal/google",

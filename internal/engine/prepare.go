@@ -61,9 +61,7 @@ func (w *writer) prepareAbove(task *task, minBytes int) (trace string, err error
 		return "", task.request.parting.prepare()
 	}
 	p.restOn(task.request.Increments()...)
-	if task.request.IfMatch != "" || task.request.IfHash != nil {
-		p.restOn(task.request.At)
-	}
+	p.restOn(task.request.conditions()...)
 	t := view.Tree(w.db.source.ID).Until(task.gone)
 	j, err := w.judge(t, published.Settings, task.request, state.Effort{Bytes: math.MaxInt, Done: task.gone})
 	if err != nil {

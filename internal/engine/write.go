@@ -23,6 +23,8 @@ type Request struct {
 	Push bool
 	// IfMatch, if not empty, is the ETag that the node at At must have.
 	IfMatch string
+	// Also are conditions on other locations, which hold at the same moment.
+	Also []Condition
 	// IfHash, if not nil, is the hash of package sdkhash that it must have.
 	IfHash *string
 	// Who asks.
@@ -376,39 +378,20 @@ func (w *writer) judge(t store.Tree, settings *state.Settings, req Request, e st
 	if err != nil {
 		return j, err
 	}
-	if req.IfMatch == "" && req.IfHash == nil {
-		return j, nil
-	}
 	// Whether an ETag matches tells about what is there. For those who may not read
 	// that, none does.
-	read, err := settings.AllowRead(t, req.Who, req.At, j.Millis, e)
-	j.reads, j.steps = append(j.reads, read.Reads...), j.steps+read.Steps
-	if errors.Is(err, state.ErrDenied) {
-		return j, errMismatch
-	}
-	if err != nil {
-		return j, err
+	for _, p := range req.conditions() {
+		read, err := settings.AllowRead(t, req.Who, p, j.Millis, e)
+		j.reads, j.steps = append(j.reads, read.Reads...), j.steps+read.Steps
+		if errors.Is(err, state.ErrDenied) {
+			return j, errMismatch
+		}
+		if err != nil {
+			return j, err
+		}
 	}
 	return j, w.match(t, req, e)
 }
-
-// match compares a node with what the client takes it for.
-func (w *writer) match(t store.Tree, req Request, e state.Effort) error {
-	if req.IfHash != nil {
-		ok, err := w.db.source.HasHash(t, req.At, *req.IfHash, e.Bytes)
-		if err == nil && !ok {
-			err = errMismatch
-		}
-		return err
-	}
-	tag, err := w.db.source.ETag(t, req.At, e.Bytes)
-	if err == nil && tag != req.IfMatch {
-		err = errMismatch
-	}
-	return err
-}
-
-var errMismatch = fault.New(fault.Precondition, "the ETag does not match")
 
 // errStale says that the data changed under what was prepared.
 var errStale = errors.New("the data changed meanwhile")

@@ -75,3 +75,26 @@ func BenchmarkOutline(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkWatch looks after 100 writes, as a stream does under 1,000 changes in a second, at a
+// node with many children and 200 locations.
+func BenchmarkWatch(b *testing.B) {
+	f := enginetest.Open(b, store.Options{})
+	fill(f, 20_000)
+	locations := []rows.Location{{Path: "/a", From: "k0000100", To: "k0000299"}}
+	for i := range 199 {
+		locations = append(locations, rows.Location{Path: fmt.Sprintf("/a/k%07d", i)})
+	}
+	w := newWatcher(b, f, rows.DefaultWatchBound(), "", locations...)
+	defer w.Close()
+	for n := 0; b.Loop(); n++ {
+		b.StopTimer()
+		for i := range 100 {
+			f.Put(fmt.Sprintf("/a/k%07d/text", i*3), fmt.Sprint(n))
+		}
+		b.StartTimer()
+		if events, err := w.Look(nil); err != nil || len(events) == 0 {
+			b.Fatal(events, err)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package engine
+
+import (
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/state"
+	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// A Condition is the ETag that the node at a path must have.
+type Condition struct {
+	Path tree.Path
+	ETag string
+}
+
+// conditions returns the paths that the request's preconditions are about.
+func (r *Request) conditions() (paths []tree.Path) {
+	if r.IfMatch != "" || r.IfHash != nil {
+		paths = append(paths, r.At)
+	}
+	for _, c := range r.Also {
+		paths = append(paths, c.Path)
+	}
+	return paths
+}
+
+var errMismatch = fault.New(fault.Precondition, "the ETag does not match")
+
+// match compares nodes with what the client takes them for.
+func (w *writer) match(t store.Tree, req Request, e state.Effort) error {
+	if req.IfHash != nil {
+		ok, err := w.db.source.HasHash(t, req.At, *req.IfHash, e.Bytes)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return errMismatch
+		}
+	}
+	if req.IfMatch != "" {
+		if err := w.matchTag(t, Condition{req.At, req.IfMatch}, e); err != nil {
+			return err
+		}
+	}
+	for _, c := range req.Also {
+		if err := w.matchTag(t, c, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// matchTag checks one condition.
+func (w *writer) matchTag(t store.Tree, c Condition, e state.Effort) error {
+	tag, err := w.db.source.ETag(t, c.Path, e.Bytes)
+	if err == nil && tag != c.ETag {
+		err = errMismatch
+	}
+	return err
+}

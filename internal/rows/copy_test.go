@@ -1,0 +1,123 @@
+package rows_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/enginetest"
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/rows"
+	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// TestCopy: exact, and only where there is nothing.
+func TestCopy(t *testing.T) {
+	t.Parallel()
+	enginetest.EveryLimit(t, func(t *testing.T, f *enginetest.Fixture) {
+		const data = `{".priority":"p","x":{".priority":1,".value":9007199254740993},"y":{"0":1,"1":"é"}}`
+		f.Put("/a", data)
+		v := f.View()
+		tag, err := v.ETag(enginetest.Path(t, "/a"))
+		v.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			req  rows.CopyRequest
+			kind fault.Kind
+		}{
+			{rows.CopyRequest{From: "/a", To: "/b/c", ETag: tag}, 0},
+			{rows.CopyRequest{From: "/a", To: "/b"}, fault.Conflict},
+			{rows.CopyRequest{From: "/a", To: "/a/x"}, fault.Conflict},
+			{rows.CopyRequest{From: "/a", To: "/z", ETag: "other"}, fault.Precondition},
+			{rows.CopyRequest{From: "/none", To: "/z"}, fault.NotFound},
+			{rows.CopyRequest{From: "/a", To: "/a$"}, fault.Invalid},
+			{rows.CopyRequest{From: "/a", To: "/a/z", Move: true}, fault.Invalid},
+			{rows.CopyRequest{From: "/a/x", To: "/", Move: true}, fault.Invalid},
+			{rows.CopyRequest{From: "/a", To: strings.Repeat("/d", 31)}, fault.Invalid},
+			{rows.CopyRequest{From: "/b/c", To: "/b/d", Move: true}, 0},
+			{rows.CopyRequest{From: "/a/x", To: "/b/x", Move: true}, 0},
+		} {
+			position, err := rows.Copy(t.Context(), f.Database, c.req, 1<<20)
+			if c.kind == 0 && (err != nil || position == 0) || c.kind != 0 && fault.KindOf(err) != c.kind {
+				t.Errorf("Copy(%v) = %d, %v", c.req, position, err)
+			}
+		}
+		if _, err := rows.Copy(t.Context(), f.Database, rows.CopyRequest{From: "/a", To: "/z"}, 10); fault.KindOf(err) != fault.TooLarge {
+			t.Errorf("a copy of too much is %v", err)
+		}
+		want := `{"a":{".priority":"p","y":{"0":1,"1":"é"}},"b":{"d":` + data + `,"x":{".priority":1,".value":9007199254740993}}}`
+		if got := node(t, f, tree.Path{}); !tree.Equal(got, decode(t, want)) {
+			t.Errorf("after the copies there is %s, want %s", f.Export("/"), want)
+		}
+	})
+}
+
+func decode(t *testing.T, text string) tree.Node {
+	t.Helper()
+	n, err := tree.DecodeBytes([]byte(text), tree.DecodeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestCopyIntoItself: what is copied is the node before.
+func TestCopyIntoItself(t *testing.T) {
+	t.Parallel()
+	f := enginetest.Open(t, store.Options{})
+	f.Put("/a", `{"x":1}`)
+	if _, err := rows.Copy(t.Context(), f.Database, rows.CopyRequest{From: "/a", To: "/a/b"}, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := f.Export("/"), `{"a":{"b":{"x":1},"x":1}}`; got != want {
+		t.Errorf("the copy inside is %s, want %s", got, want)
+	}
+}
+
+// TestMovesAreAtomic: a node that is moved to and fro by some while others write to it is
+// always at one place, and no write is lost.
+func TestMovesAreAtomic(t *testing.T) {
+	t.Parallel()
+	for name, limits := range map[string]*engine.Limits{"usual": nil, "tiny": enginetest.TinyLimits()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := enginetest.Open(t, store.Options{})
+			f.Reopen(engine.Options{Clock: f.Clock, Limits: limits, Deadline: enginetest.Unhurried})
+			f.Put("/l", `{"n":0,"text":"`+strings.Repeat("x", 100)+`"}`)
+			var all sync.WaitGroup
+			for range 2 {
+				all.Go(func() {
+					for i := range 40 {
+						from, to := "/l", "/r"
+						if i%2 == 1 {
+							from, to = to, from
+						}
+						_, err := rows.Copy(t.Context(), f.Database, rows.CopyRequest{From: from, To: to, Move: true}, 1<<20)
+						switch fault.KindOf(err) {
+						case fault.NotFound, fault.Conflict, fault.Unavailable:
+						default:
+							if err != nil {
+								t.Errorf("move %s to %s: %v", from, to, err)
+							}
+						}
+					}
+				})
+			}
+			all.Go(func() {
+				for i := range 200 {
+					f.Patch("/", fmt.Sprintf(`{"other":%d}`, i))
+					if n := node(t, f, tree.Path{}); n.Child("l").IsNull() == n.Child("r").IsNull() {
+						t.Errorf("the node is at two places, or at none: %s", f.Export("/"))
+						return
+					}
+				}
+			})
+			all.Wait()
+		})
+	}
+}

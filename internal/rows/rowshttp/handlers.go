@@ -1,0 +1,175 @@
+// Package rowshttp serves package rows over HTTP, to whom its caller has let in: it asks for no
+// credential. Handlers are mounted on the admin listener.
+//
+// Watch, Changes and Find answer with Server-Sent Events, on the goroutine of the request. Each
+// write to a client has a deadline, so that one that does not read ends its stream, and holds
+// nothing of the store for longer. The caller bounds how many there are, and ends them by the
+// context of the request.
+package rowshttp
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/exchange"
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/rows"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// Route is what requests are counted as.
+const Route = "console"
+
+const (
+	// maxBody bounds the body of a request: 200 locations of long paths.
+	maxBody = 1 << 20
+	// gather is how long changes are gathered before they are told.
+	gather = 100 * time.Millisecond
+	// keepAlive is how often a client is told that the server is there.
+	keepAlive = 30 * time.Second
+	// writeTime is how long a client may take none of what is sent.
+	writeTime = 10 * time.Second
+)
+
+// Options configure Handlers. Now and Logger must be set.
+type Options struct {
+	Now    func() time.Time
+	Logger *slog.Logger
+	// MaxCopy is the largest node that is copied, in bytes of its text.
+	MaxCopy int64
+}
+
+// Handlers answer requests about the rows of a database.
+type Handlers struct {
+	opts    Options
+	finds   *rows.Finds
+	exports exports
+}
+
+// New returns handlers.
+func New(opts Options) *Handlers {
+	return &Handlers{opts: opts, finds: rows.NewFinds(rows.DefaultFindBound()), exports: exports{all: map[string]export{}}}
+}
+
+// EndSession forgets what a session has asked for and not taken.
+func (h *Handlers) EndSession(session string) { h.exports.endSession(session) }
+
+// statuses are the answers to each kind of failure; others are answered 500.
+var statuses = map[fault.Kind]int{
+	fault.Invalid:      http.StatusBadRequest,
+	fault.TooLarge:     http.StatusRequestEntityTooLarge,
+	fault.NotFound:     http.StatusNotFound,
+	fault.Conflict:     http.StatusConflict,
+	fault.Precondition: http.StatusPreconditionFailed,
+	fault.Unavailable:  http.StatusServiceUnavailable,
+	fault.ReadOnly:     http.StatusInsufficientStorage,
+}
+
+// fail answers with the public text of an error; the rest goes to the log.
+func (h *Handlers) fail(w http.ResponseWriter, err error) {
+	status, ok := statuses[fault.KindOf(err)]
+	if !ok {
+		status = http.StatusInternalServerError
+		h.opts.Logger.Error("a request of the console failed", "error", err)
+	}
+	exchange.Fail(w, status, fault.Public(err))
+}
+
+// body reads the JSON body of a request, in which there may be nothing that is not asked for.
+func body(w http.ResponseWriter, r *http.Request, into any) error {
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(into)
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return fault.Wrap(fault.TooLarge, err, "the body is larger than %d bytes", tooLarge.Limit)
+	}
+	if err == nil {
+		if _, more := decoder.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("there is more than one value")
+		}
+	}
+	if err != nil {
+		return fault.Wrap(fault.Invalid, err, "the body is not the JSON object that is expected here")
+	}
+	return nil
+}
+
+// answer sends a value as JSON.
+func answer(w http.ResponseWriter, status int, value any) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		exchange.Fail(w, http.StatusInternalServerError, "internal error")
+		return
+	}
+	w.Header()["Content-Type"] = exchange.JSONTypes
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n')) // nobody is left to be told
+}
+
+// Watch answers POST /v1/databases/{db}/watch with the stream of changed rows.
+func (h *Handlers) Watch(w http.ResponseWriter, r *http.Request, db *engine.Database) {
+	var req rows.WatchRequest
+	err := body(w, r, &req)
+	var watcher *rows.Watcher
+	if err == nil {
+		watcher, err = rows.NewWatcher(db, req, rows.DefaultWatchBound())
+	}
+	if err != nil {
+		h.fail(w, err)
+		return
+	}
+	defer watcher.Close()
+	s := h.newStream(w)
+	s.run(r, watcher.ID, func() ([]rows.Event, bool, error) {
+		events, err := watcher.Look(r.Context().Done())
+		return events, false, err
+	})
+}
+
+// Changes answers GET /v1/databases/{db}/changes with the stream of commits.
+func (h *Handlers) Changes(w http.ResponseWriter, r *http.Request, db *engine.Database) {
+	query := r.URL.Query()
+	under, err := tree.ParsePath(query.Get("under"))
+	if err != nil {
+		h.fail(w, fault.Wrap(fault.Invalid, err, "under is not a valid path: %v", err))
+		return
+	}
+	changes := rows.NewChanges(db, under, query.Get("since"), rows.DefaultChangeBound())
+	s := h.newStream(w)
+	s.run(r, changes.ID, func() ([]rows.Event, bool, error) { return changes.Next(h.opts.Now(), r.Context().Done()) })
+}
+
+// Find answers POST /v1/databases/{db}/find with the stream of hits. There is one search at a
+// time for a session.
+func (h *Handlers) Find(w http.ResponseWriter, r *http.Request, db *engine.Database, session string) {
+	var req rows.FindRequest
+	if err := body(w, r, &req); err != nil {
+		h.fail(w, err)
+		return
+	}
+	s := h.newStream(w)
+	err := h.finds.Find(db, req, session, r.Context().Done(), func(e rows.Event) error { return s.send(e) })
+	if err != nil && !s.begun {
+		h.fail(w, err)
+	}
+}
+
+// Copy answers POST /v1/databases/{db}/copy.
+func (h *Handlers) Copy(w http.ResponseWriter, r *http.Request, db *engine.Database) {
+	var req rows.CopyRequest
+	err := body(w, r, &req)
+	var position uint64
+	if err == nil {
+		position, err = rows.Copy(r.Context(), db, req, int(h.opts.MaxCopy))
+	}
+	if err != nil {
+		h.fail(w, err)
+		return
+	}
+	answer(w, http.StatusOK, map[string]string{"at": rows.ID(db.Epoch(), position)})
+}
