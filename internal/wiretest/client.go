@@ -34,6 +34,12 @@ func Try(t testing.TB, d Dialing) (*Client, error) {
 	return &Client{t: t, link: link}, nil
 }
 
+// Open upgrades a connection, which is closed by whoever has made it.
+func Open(t testing.TB, conn net.Conn, d Dialing) (*Client, error) {
+	link, err := Upgrade(conn, d)
+	return &Client{t: t, link: link}, err
+}
+
 // Next returns the next message. The test fails at a violation, and when there is none.
 func (c *Client) Next() string {
 	c.t.Helper()

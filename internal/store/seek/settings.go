@@ -39,7 +39,9 @@ func (r Reader) Left(after string, yield func(connection string) bool) error {
 		return damage.Mark(err)
 	}
 	defer func() { _ = it.Close() }()
-	past := func(connection string) bool { return it.SeekGE(append(from[:len(from):len(from)], connection+"\xff"...)) }
+	past := func(connection string) bool {
+		return it.SeekGE(append(from[:len(from):len(from)], connection+"\xff"...))
+	}
 	ok := it.First()
 	if after != "" {
 		ok = past(after)
