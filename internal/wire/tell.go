@@ -23,7 +23,7 @@ func (s *socket) Tell() (reason outbox.Reason) {
 	defer s.survive(func() { reason = outbox.Damaged })
 	batch := s.client.NewBatch()
 	defer batch.Free()
-	for {
+	for said := false; ; said = true {
 		if e := s.ending(); e != nil {
 			return s.farewell(&batch, e)
 		}
@@ -32,12 +32,11 @@ func (s *socket) Tell() (reason outbox.Reason) {
 		}
 		say, ok := s.session.next()
 		if !ok {
-			return s.pause(&batch)
+			return s.pause(&batch, said)
 		}
 		if reason := s.say(&batch, &say); reason != outbox.GoesOn {
 			return reason
 		}
-		s.touch()
 	}
 }
 
@@ -95,15 +94,15 @@ func (s *socket) answerPings(batch *outbox.Batch) error {
 
 // pause sends what was gathered, when there is nothing more to say now. Now and then it
 // looks whether the client is still there.
-func (s *socket) pause(batch *outbox.Batch) outbox.Reason {
+func (s *socket) pause(batch *outbox.Batch, said bool) outbox.Reason {
+	if said || len(batch.Bytes) > 0 {
+		s.touch()
+	}
 	if s.client.TakeBeat() {
 		if s.isSilent() {
 			return outbox.ByClient
 		}
 		s.session.check()
-	}
-	if len(batch.Bytes) > 0 {
-		s.touch()
 	}
 	return outbox.Why(batch.Flush())
 }
