@@ -125,6 +125,7 @@ func (s *socket) tellEvent(batch *outbox.Batch, l *audience.Listen, e *watch.Eve
 	s.client.CountEvent(e.Millis)
 	tagged := cookie(l).Tagged
 	shared := e.Frame(func(e *watch.Event) []byte { return encode(l, e) })
+	s.session.ledger.did(broadcast, l.Path, len(e.Value))
 	if !tagged.HasTag() {
 		return batch.Add(shared)
 	}
@@ -155,6 +156,7 @@ func appendPush(dst []byte, l *audience.Listen, e *watch.Event) []byte {
 // print sends a message whose content is read from the store.
 func (s *socket) print(batch *outbox.Batch, say *saying) outbox.Reason {
 	p, err := gather(say)
+	s.session.ledger.printed(say, p.bytes, err)
 	switch {
 	case errors.Is(err, errTooBig):
 		return s.tooBig(batch, say)
