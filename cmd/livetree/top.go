@@ -22,7 +22,7 @@ func newTopCommand(a *app) *cobra.Command {
 		Use:   "top [flags]",
 		Short: "watch a server at work",
 		Long: `livetree top shows the requests of the last second, how long they took, the streams,
-the disk and the busiest paths, again every second until q is pressed.
+the clients of the SDKs and what they do, the disk and the busiest paths, again every second until q is pressed.
 With --once, or where no terminal is, it shows one second and ends.` + operatorLong,
 		Example: "  livetree top\n  livetree top --once",
 		GroupID: groupCare,
@@ -161,11 +161,24 @@ func (f frame) lines() []string {
 			sizeText(uint64(perSecond(float64(r.BytesIn)))), sizeText(uint64(perSecond(float64(r.BytesOut)))), statusText(r.Statuses)),
 		fmt.Sprintf("latency   p50 %.1f ms  p90 %.1f ms  p99 %.1f ms  max %.1f ms", r.Latency["p50"], r.Latency["p90"], r.Latency["p99"], r.Latency["max"]),
 		fmt.Sprintf("streams   %d open  views %d", s.Streams, s.Views),
+		fmt.Sprintf("clients   %d of SDKs%s", s.Clients, clientsText(s.ClientKinds, r.Clients, perSecond)),
 		fmt.Sprintf("disk      %s  free %s  store %s  log %s  sync %.1f ms", s.Disk, sizeText(s.FreeBytes), sizeText(s.UsedBytes), sizeText(s.WALBytes), s.SyncMillis),
 		fmt.Sprintf("process   %s resident  %d goroutines", sizeText(s.RSSBytes), s.Goroutines),
 		"",
 	}
 	return append(lines, pathLines("busiest paths", r.Busiest, true)...)
+}
+
+// clientsText writes which clients of SDKs there are, and what they do in a second.
+func clientsText(kinds map[string]int64, deeds map[string]int, perSecond func(float64) float64) string {
+	var text strings.Builder
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		fmt.Fprintf(&text, "  %s %d", cli.Visible(kind), kinds[kind])
+	}
+	for _, deed := range slices.Sorted(maps.Keys(deeds)) {
+		fmt.Fprintf(&text, "  %s %.0f/s", cli.Visible(deed), perSecond(float64(deeds[deed])))
+	}
+	return text.String()
 }
 
 // statusText writes how often each status was answered: 200:15 404:2.

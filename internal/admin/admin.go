@@ -126,6 +126,10 @@ type ClientStats struct {
 	Events uint64
 	Closed map[string]uint64 // by reason
 	SDKs   map[string]uint64 // how many have said which SDK they are
+	// Kinds is how many are connected by their User-Agent, and Operations what they have
+	// done, by name and by the same.
+	Kinds      map[string]int64
+	Operations map[string]map[string]uint64
 }
 
 // A Handler answers the operator's requests.

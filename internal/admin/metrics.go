@@ -234,6 +234,12 @@ func (c *collector) collectClients(p page) {
 	p.counter("client_events_total", "Events sent to clients of the SDKs.", float64(s.Events))
 	p.counters("clients_closed_total", "Clients of the SDKs that ended, by reason.", "reason", s.Closed)
 	p.counters("clients_sdk_total", "Clients of the SDKs that came, by the SDK that they say they are.", "sdk", s.SDKs)
+	for name, bySDK := range s.Operations {
+		for sdk, n := range bySDK {
+			p.counter("client_operations_total", "What clients of the SDKs did and were told, as a profile names it, by the kind of client.",
+				float64(n), "operation", name, "sdk", sdk)
+		}
+	}
 }
 
 func (c *collector) collectProcess(p page) {

@@ -46,7 +46,9 @@ func fullPage(t *testing.T) string {
 			Streams: func() admin.StreamStats {
 				return admin.StreamStats{Open: 3, Closed: counts(), Lag: lag.Counts()}
 			},
-			Clients:      func() admin.ClientStats { return admin.ClientStats{Open: 2, Closed: counts(), SDKs: counts()} },
+			Clients: func() admin.ClientStats {
+				return admin.ClientStats{Open: 2, Closed: counts(), SDKs: counts(), Operations: map[string]map[string]uint64{"realtime-read": counts()}}
+			},
 			AuthFailures: counts,
 			Rejected:     counts,
 		}

@@ -64,9 +64,12 @@ type Status struct {
 	UsedBytes uint64  `json:"store_bytes"`
 	WALBytes  uint64  `json:"wal_bytes"`
 	Streams   int64   `json:"streams"`
-	Views     int64   `json:"views"`
-	Commits   uint64  `json:"commits"`
-	Groups    uint64  `json:"groups"`
+	// Clients is how many clients of the SDKs are connected; with how many of each kind.
+	Clients     int64            `json:"clients"`
+	ClientKinds map[string]int64 `json:"client_kinds,omitempty"`
+	Views       int64            `json:"views"`
+	Commits     uint64           `json:"commits"`
+	Groups      uint64           `json:"groups"`
 	// SyncMillis is how long a sync took on average since the start.
 	SyncMillis float64 `json:"sync_ms_average"`
 	Goroutines uint64  `json:"goroutines"`
@@ -91,6 +94,10 @@ func (h *Handler) status(w http.ResponseWriter, _ *http.Request) {
 	}
 	if h.opts.Streams != nil {
 		s.Streams = h.opts.Streams().Open
+	}
+	if h.opts.Clients != nil {
+		clients := h.opts.Clients()
+		s.Clients, s.ClientKinds = clients.Open, clients.Kinds
 	}
 	if n := stats.Syncs.Count; n > 0 {
 		s.SyncMillis = millis(stats.Syncs.Sum / time.Duration(n))

@@ -29,6 +29,7 @@ type Recording struct {
 	bytesOut  int64
 	verbs     map[string]int
 	statuses  map[int]int
+	clients   map[string]int  // what clients of the SDKs did, by verb
 	samples   []time.Duration // a random choice of how long requests took
 	timed     int
 	busiest   topPaths
@@ -41,6 +42,7 @@ func newRecording() *Recording {
 	return &Recording{
 		verbs:     map[string]int{},
 		statuses:  map[int]int{},
+		clients:   map[string]int{},
 		busiest:   newTopPaths(maxPaths),
 		unindexed: newTopPaths(maxPaths / 5),
 		denied:    newTopPaths(maxPaths / 5),
@@ -66,6 +68,24 @@ func (r *Recording) add(o Operation) {
 		r.denied.add(used, o)
 	}
 	if o.Route != "stream" {
+		r.sample(o.Took)
+		r.slowest.add(o)
+	}
+}
+
+// addClient adds what a client of an SDK did. What takes no time, or as long as the client
+// likes, says nothing about how long requests take.
+func (r *Recording) addClient(o Operation) {
+	o.Path, o.Database, o.Verb = strings.Clone(shortPath(o.Path)), strings.Clone(o.Database), strings.Clone(o.Verb)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.clients[o.Verb]++
+	used := usedPath{Database: o.Database, Path: pattern(o.Path), Verb: o.Verb}
+	r.busiest.add(used, o)
+	if o.Status == 401 || o.Status == 403 {
+		r.denied.add(used, o)
+	}
+	if o.Took > 0 {
 		r.sample(o.Took)
 		r.slowest.add(o)
 	}
@@ -124,6 +144,8 @@ type Report struct {
 	BytesOut int64          `json:"bytes_out"`
 	Verbs    map[string]int `json:"verbs"`
 	Statuses map[int]int    `json:"statuses"`
+	// Clients is what clients of the SDKs did and were told.
+	Clients map[string]int `json:"clients"`
 	// Latency has milliseconds by quantile: p50, p90, p99, max.
 	Latency   map[string]float64 `json:"latency_ms"`
 	Busiest   []PathReport       `json:"busiest"`
@@ -156,6 +178,7 @@ func (r *Recording) report(took time.Duration, n int) Report {
 		BytesOut:  r.bytesOut,
 		Verbs:     maps.Clone(r.verbs),
 		Statuses:  maps.Clone(r.statuses),
+		Clients:   maps.Clone(r.clients),
 		Latency:   quantiles(r.samples),
 		Busiest:   r.busiest.list(n),
 		Unindexed: r.unindexed.list(n),

@@ -123,6 +123,17 @@ func (r *Requests) Observe(o Operation) {
 	}
 }
 
+// Records reports whether somebody records.
+func (r *Requests) Records() bool { return len(*r.recordings.Load()) > 0 }
+
+// RecordClient has what a client of an SDK did recorded, if somebody does. It is no
+// request, so it is not counted as one. Its verb is one of a few words.
+func (r *Requests) RecordClient(o Operation) {
+	for _, recording := range *r.recordings.Load() {
+		recording.addClient(o)
+	}
+}
+
 // seriesOf returns where requests of a kind are counted.
 func (r *Requests) seriesOf(k kind) *series {
 	if known, ok := r.series.Load(k); ok {

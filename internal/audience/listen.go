@@ -42,6 +42,7 @@ type Listen struct {
 	woken   bool         // it is in the list
 	head    *watch.Event // the next event, if it is known
 	renewal bool         // that tells anew what is there
+	more    bool         // there may be another behind it
 	index   int          // in heads
 }
 
@@ -151,15 +152,16 @@ func (a *Audience) wake(l *Listen) {
 	}
 }
 
-// next takes an event of the watch, and returns whom it is for.
-func (l *Listen) next() (e *watch.Event, who auth.Identity, ok bool) {
+// next takes an event of the watch, and returns whom it is for, and whether there may be
+// more without the listen being woken.
+func (l *Listen) next() (e *watch.Event, who auth.Identity, more, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
-		return nil, l.who, false
+		return nil, l.who, false, false
 	}
 	e, ok = l.watch.Next()
-	return e, l.who, ok
+	return e, l.who, !l.watch.Drained(), ok
 }
 
 // find returns a listen, nil if there is none.

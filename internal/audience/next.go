@@ -66,13 +66,13 @@ func (a *Audience) look() {
 		if l == nil {
 			return
 		}
-		e, who, ok := l.next()
+		e, who, more, ok := l.next()
 		if ok && e.Kind == watch.Revoked {
 			e = a.revoked(who)
 		}
 		a.mu.Lock()
 		if ok && !l.over {
-			a.sequence.put(l, e)
+			a.sequence.put(l, e, more)
 			ok = false
 		}
 		a.mu.Unlock()
@@ -102,8 +102,11 @@ func (a *Audience) choose(told uint64) (item Item, position uint64, found bool) 
 			return Item{}, l.head.Position, false
 		}
 		item = Item{Listen: l, Event: l.head}
+		more := l.more
 		s.take(l)
-		s.wake(l)
+		if more {
+			s.wake(l)
+		}
 		return item, 0, true
 	case answer != nil && answer.position > told:
 		return Item{}, answer.position, false

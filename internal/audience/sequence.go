@@ -38,13 +38,21 @@ func (s *sequence) takeWoken() *Listen {
 		l := s.woken[n-1]
 		s.woken[n-1] = nil
 		s.woken = s.woken[:n-1]
-		if l.woken = false; l.opened && !l.over && l.head == nil {
+		l.woken = false
+		if l.head != nil {
+			l.more = true // to be looked at when that was told
+		} else if l.opened && !l.over {
 			return l
 		}
 	}
-	s.woken = nil
+	if cap(s.woken) > keptWoken {
+		s.woken = nil
+	}
 	return nil
 }
+
+// keptWoken is how long a list is kept to be used again.
+const keptWoken = 4
 
 // nextAnswer returns the first answer, nil if there is none. The dispatcher tells several
 // commits at a time, and some events are of all of them together. So an answer whose
@@ -68,9 +76,9 @@ func (s *sequence) nextListen() *Listen {
 	return s.heads[0]
 }
 
-// put makes an event the next one of a listen.
-func (s *sequence) put(l *Listen, e *watch.Event) {
-	l.head, l.renewal = e, e.Content != nil || e.Kind == watch.Ranges
+// put makes an event the next one of a listen. There may be more behind it.
+func (s *sequence) put(l *Listen, e *watch.Event, more bool) {
+	l.head, l.more, l.renewal = e, more, e.Content != nil || e.Kind == watch.Ranges
 	if l.renewal {
 		s.renewals++
 	}
@@ -83,7 +91,7 @@ func (s *sequence) take(l *Listen) {
 	if l.renewal {
 		s.renewals--
 	}
-	l.head, l.renewal = nil, false
+	l.head, l.more, l.renewal = nil, false, false
 }
 
 // drop gives up the next event of a listen, if it is known.

@@ -162,8 +162,9 @@ const (
 // A Subscription is a place in a topic. Its methods are safe for concurrent use,
 // but for Next, which one goroutine may call at a time.
 type Subscription[M any] struct {
-	topic *Topic[M]
-	wake  func()
+	topic   *Topic[M]
+	wake    func()
+	drained bool // of who calls Next
 
 	// The rest is guarded by the topic's lock.
 
@@ -203,8 +204,13 @@ func (s *Subscription[M]) Next() (M, State) {
 	m := t.slots[s.next-t.first].message
 	t.release(s.next, s.next+1)
 	s.next++
+	s.drained = s.next == t.end() && s.last == nil
 	return m, Taken
 }
+
+// Drained reports whether the message that Next has just taken was the last for now: wake
+// is called when there may be another state. It is for the goroutine that calls Next.
+func (s *Subscription[M]) Drained() bool { return s.drained }
 
 // Skip gives up all that was published so far: the next state is Skipped.
 func (s *Subscription[M]) Skip() {

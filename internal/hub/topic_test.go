@@ -299,6 +299,9 @@ func TestTopicLikeLists(t *testing.T) {
 			if got != want || state != wantState {
 				t.Fatalf("seed %d, step %d: %d, state %d; want %d, state %d", seed, step, got, state, want, wantState)
 			}
+			if state == hub.Taken && s.Drained() != (len(s.list) == 0) {
+				t.Fatalf("seed %d, step %d: drained %t, but %d are left", seed, step, s.Drained(), len(s.list))
+			}
 		}
 	}
 	for _, s := range twins {

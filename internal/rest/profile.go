@@ -20,7 +20,7 @@ import (
 // of it.
 type Operation struct {
 	Database string
-	Name     string // one of the constants below
+	Name     string // one of the constants below, or of package wire
 	Path     string // of the URL
 	Bytes    int64
 	Start    time.Time
@@ -63,6 +63,9 @@ func NewOperations() *Operations {
 		topics: make(map[string]*hub.Topic[*watch.Event]),
 	}
 }
+
+// Watched reports whether somebody profiles a database.
+func (o *Operations) Watched() bool { return o.watching.Load() > 0 }
 
 // Record tells of an operation.
 func (o *Operations) Record(op Operation) {

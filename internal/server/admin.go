@@ -235,7 +235,8 @@ func (a *adminSide) streamStats(p adminParts) admin.StreamStats {
 // clientStats are what the clients of the SDKs count.
 func clientStats(p adminParts) admin.ClientStats {
 	stats := p.clients.Stats(outbox.Socket)
-	return admin.ClientStats{Open: int64(stats.Open), Events: stats.Events, Closed: closedOf(stats), SDKs: p.sdks.SDKs()}
+	return admin.ClientStats{Open: int64(stats.Open), Events: stats.Events, Closed: closedOf(stats), SDKs: p.sdks.SDKs(),
+		Kinds: p.sdks.Kinds(), Operations: p.sdks.Operations()}
 }
 
 // closedOf returns how many clients have ended, by reason.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/dev"
 	"github.com/livetree/livetree/internal/google"
 	"github.com/livetree/livetree/internal/hosts"
@@ -21,7 +22,7 @@ const messageShare = 4
 
 // newSDKFront returns the front of the SDKs. There is one for HTTPS and plain HTTP: a
 // client may come back by the other.
-func newSDKFront(c Config, f *founder, rates *rateLimiter) *wire.Front {
+func newSDKFront(c Config, f *founder, rates *rateLimiter, requests *admin.Requests) *wire.Front {
 	opts := wire.Options{
 		Catalog: f.Catalog,
 		Logger:  c.Logger,
@@ -35,6 +36,7 @@ func newSDKFront(c Config, f *founder, rates *rateLimiter) *wire.Front {
 		Postponed:   c.postponed,
 		MaxMessages: c.MaxBodies / messageShare,
 		Memory:      c.memory,
+		Recorder:    sdkRecorder{c.operations, requests},
 	}
 	if c.AccessLog {
 		opts.AccessLog = c.Logger

@@ -5,7 +5,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/livetree/livetree/internal/admin"
+	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/wire"
 )
 
 // recordOperations returns an observer that tells those who profile a database.
@@ -47,4 +50,46 @@ func recordUnindexed(operations *rest.Operations, operator func(database, path, 
 		operator(database, path, index)
 		operations.Record(rest.Operation{Database: database, Name: rest.OperationListen, Path: path, Index: index, Start: time.Now()})
 	}
+}
+
+// A sdkRecorder tells of what clients of the SDKs do: those who profile a database, and
+// operators who record.
+type sdkRecorder struct {
+	operations *rest.Operations
+	requests   *admin.Requests
+}
+
+// Records implements wire.Recorder.
+func (r sdkRecorder) Records() bool { return r.operations.Watched() || r.requests.Records() }
+
+// Record implements wire.Recorder.
+func (r sdkRecorder) Record(o wire.Operation) {
+	status := statusOf(o.Err)
+	path := o.Path.String()
+	r.operations.Record(rest.Operation{
+		Database: o.Database, Name: o.Name, Path: path, Bytes: o.Bytes, Start: o.Start, Duration: o.Took,
+		Denied: status == http.StatusForbidden || status == http.StatusUnauthorized,
+	})
+	_, verb, _ := strings.Cut(o.Name, "-")
+	took := o.Took
+	if verb == "disconnect" {
+		took = 0 // as long as the client was there
+	}
+	r.requests.RecordClient(admin.Operation{
+		Verb: verb, Status: status, Database: o.Database, Path: path, At: o.Start, Took: took, BytesOut: o.Bytes,
+	})
+}
+
+// statusOf returns the status that an operation would have by HTTP, as far as it matters
+// here.
+func statusOf(err error) int {
+	switch {
+	case err == nil:
+		return http.StatusOK
+	case fault.KindOf(err) == fault.Denied:
+		return http.StatusForbidden
+	case fault.KindOf(err) == fault.Unauthenticated:
+		return http.StatusUnauthorized
+	}
+	return http.StatusBadRequest
 }

@@ -2,12 +2,15 @@ package server
 
 import (
 	"bufio"
+	"crypto/tls"
 	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/livetree/livetree/internal/wiretest"
 )
 
 // told is an operation as firebase-tools reads it.
@@ -24,20 +27,7 @@ type told struct {
 func TestRequestsAreToldToThoseWhoProfile(t *testing.T) {
 	m := startManaged(t, t.TempDir(), nil)
 	secret := m.file("secrets", "default")
-	req, err := http.NewRequest("GET", m.public+"/.settings/profile.json", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Accept", "text/event-stream")
-	req.Header.Set("Authorization", "Bearer "+secret)
-	stream, err := m.client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stream.Body.Close()
-	if stream.StatusCode != http.StatusOK {
-		t.Fatal(stream.Status)
-	}
+	lines := m.profile(secret)
 	begun := time.Now().Add(-time.Minute).UnixMilli()
 	credential := "?auth=" + secret
 	m.send("GET", m.public+"/.settings/dialect.json"+credential, "", "")
@@ -47,7 +37,6 @@ func TestRequestsAreToldToThoseWhoProfile(t *testing.T) {
 	m.send("GET", m.public+"/a/b.json"+credential, "", "")
 	m.send("GET", m.public+"/denied.json", "", "")
 	m.send("GET", m.public+"/a.json"+credential+`&orderBy="x"`, "", "")
-	lines := bufio.NewScanner(stream.Body)
 	for _, want := range []struct {
 		name, path string
 		denied     bool
@@ -64,6 +53,93 @@ func TestRequestsAreToldToThoseWhoProfile(t *testing.T) {
 		if got.Name != want.name || !slices.Equal(got.Path, strings.FieldsFunc(want.path, func(r rune) bool { return r == '/' })) ||
 			got.Allowed == want.denied || got.Unindexed != want.unindexed || got.Timestamp < begun {
 			t.Errorf("an operation is told as %+v, want %+v", got, want)
+		}
+	}
+}
+
+// profile opens a stream of the operations on the default database.
+func (m *managed) profile(secret string) *bufio.Scanner {
+	m.t.Helper()
+	req, err := http.NewRequest("GET", m.public+"/.settings/profile.json", http.NoBody)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set("Authorization", "Bearer "+secret)
+	stream, err := m.client.Do(req)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(func() { _ = stream.Body.Close() })
+	if stream.StatusCode != http.StatusOK {
+		m.t.Fatal(stream.Status)
+	}
+	return bufio.NewScanner(stream.Body)
+}
+
+// TestClientsAreToldToThoseWhoProfile: what a client of an SDK does and is told, and in
+// the metrics and in top as well.
+func TestClientsAreToldToThoseWhoProfile(t *testing.T) {
+	m := startManaged(t, t.TempDir(), nil)
+	secret := m.file("secrets", "default")
+	lines := m.profile(secret)
+	recorded := make(chan string, 1)
+	go func() {
+		_, text := m.send("GET", m.url+"/v1/operations?for=3s", m.token, "")
+		recorded <- text
+	}()
+	wait(t, "the recording to begin", func() bool {
+		_, page := m.send("GET", m.url+"/metrics", m.token, "")
+		return strings.Contains(page, "livetree_recordings 1")
+	})
+	c := wiretest.Dial(t, wiretest.Dialing{
+		Address: strings.TrimPrefix(m.public, "https://"), Target: "/.ws?v=5&ns=default",
+		Header: http.Header{"User-Agent": {"Firebase/5/22.0.0/34/Android"}},
+		TLS:    &tls.Config{RootCAs: m.authority(), ServerName: "localhost"},
+	})
+	c.Hello()
+	c.Ask("g", `{"p":"/denied"}`)
+	c.Ask("auth", `{"cred":"`+secret+`"}`)
+	c.Ask("p", `{"p":"/a/b","d":"text"}`)
+	c.Ask("q", `{"p":"/a","h":""}`)
+	c.Ask("m", `{"p":"/a","d":{"c":1}}`)
+	c.Ask("n", `{"p":"/a"}`)
+	c.Ask("p", `{"p":"/a/d","d":1,"h":""}`)
+	c.Ask("g", `{"p":"/a/b"}`)
+	_, status := m.send("GET", m.url+"/v1/status", m.token, "")
+	c.Close(1000)
+	for _, want := range []struct {
+		name, path string
+		bytes      int64 // at least
+		denied     bool
+	}{
+		{name: "concurrent-connect"},
+		{name: "realtime-read", path: "denied", denied: true},
+		{name: "realtime-write", path: "a/b", bytes: 6},
+		{name: "listener-listen", path: "a", bytes: 12},
+		{name: "listener-broadcast", path: "a", bytes: 1},
+		{name: "realtime-update", path: "a", bytes: 7},
+		{name: "listener-unlisten", path: "a"},
+		{name: "realtime-transaction", path: "a/d", bytes: 1},
+		{name: "realtime-read", path: "a/b", bytes: 6},
+		{name: "concurrent-disconnect"},
+	} {
+		got := nextOperation(t, lines)
+		if got.Name != want.name || !slices.Equal(got.Path, strings.FieldsFunc(want.path, func(r rune) bool { return r == '/' })) ||
+			got.Allowed == want.denied || got.Bytes < want.bytes {
+			t.Errorf("an operation is told as %+v, want %+v", got, want)
+		}
+	}
+	_, page := m.send("GET", m.url+"/metrics", m.token, "")
+	report := <-recorded
+	for _, want := range []struct{ in, text string }{
+		{page, `livetree_client_operations_total{operation="realtime-read",sdk="android"} 2`},
+		{page, `livetree_client_operations_total{operation="concurrent-disconnect",sdk="android"} 1`},
+		{status, `"clients":1`}, {status, `"client_kinds":{"android":1}`},
+		{report, `"broadcast":1`}, {report, `"verb":"transaction","path":"/a/d"`}, {report, `"path":"/denied"`},
+	} {
+		if !strings.Contains(want.in, want.text) {
+			t.Errorf("%s\nlacks %s", want.in, want.text)
 		}
 	}
 }

@@ -277,7 +277,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	c.clients = outbox.New(outbox.Options{MaxStreams: c.MaxStreams, MaxSockets: c.MaxClients, KeepAlive: c.KeepAlive})
 	defer c.clients.Close(ended()) // does nothing after a drain
 	rates := newRateLimiter(c.RateLimit, time.Now)
-	c.sdks = newSDKFront(c, f, rates)
+	c.sdks = newSDKFront(c, f, rates, operator.requests)
 	front := newREST(c, f)
 	both := c.sdks.Handler(front)
 	serving := newServing(servingOptions{

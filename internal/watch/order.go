@@ -1,6 +1,9 @@
 package watch
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // A Party is told of several watches in one order.
 type Party interface {
@@ -14,9 +17,11 @@ type Party interface {
 // published place after place, so somebody who follows two places must not be told of
 // one of them before the other was published, too.
 type Order struct {
-	mu sync.Mutex
-	// told is the position up to which the events of all places were published.
-	told    uint64
+	// told is the position up to which the events of all places were published. All
+	// parties ask for it whenever they are told something; it changes with the lock held.
+	told atomic.Uint64
+
+	mu      sync.Mutex
 	handing bool    // a delivery is being handed on
 	late    []Party // to be woken when told has moved
 }
@@ -27,7 +32,9 @@ func (w *Set) Order() *Order {
 	if w.order.Load() == nil {
 		// What is published already concerns no watch that is opened from now on: it begins
 		// with a view that is no older.
-		w.order.CompareAndSwap(nil, &Order{told: w.database.Published().Position})
+		o := &Order{}
+		o.told.Store(w.database.Published().Position)
+		w.order.CompareAndSwap(nil, o)
 	}
 	return w.order.Load()
 }
@@ -38,9 +45,7 @@ func (o *Order) Told() uint64 {
 	if o == nil {
 		return 0
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.told
+	return o.told.Load()
 }
 
 // WakeLater wakes a party that a watch of its was woken for: when the delivery that is
@@ -61,7 +66,7 @@ func (o *Order) WakeLater(p Party) {
 func (o *Order) ToldTo(position uint64, p Party) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.told >= position {
+	if o.told.Load() >= position {
 		return true
 	}
 	o.add(p)
@@ -91,7 +96,8 @@ func (o *Order) reach(position uint64) {
 		return
 	}
 	o.mu.Lock()
-	o.told, o.handing = max(o.told, position), false
+	o.told.Store(max(o.told.Load(), position))
+	o.handing = false
 	late := o.late
 	o.late = nil
 	for _, p := range late {

@@ -80,6 +80,7 @@ type Watch struct {
 	behind   uint64 // with until: what of the change log is to be told
 	until    uint64
 	missed   time.Time // when it last was too far behind
+	drained  bool      // see Drained
 	finished bool
 }
 
@@ -214,6 +215,7 @@ func (w *Watch) content(v *state.View) (Content, error) {
 // Next returns the next event; false if there is none now, or the last one was
 // returned before.
 func (w *Watch) Next() (*Event, bool) {
+	w.drained = false
 	for !w.finished {
 		if w.expired() {
 			w.drop()
@@ -253,11 +255,16 @@ func (w *Watch) Next() (*Event, bool) {
 		case e.Kind == silent:
 		case e.Position > w.since:
 			w.told(e)
+			w.drained = w.subscription.Drained()
 			return e, true
 		}
 	}
 	return nil, false
 }
+
+// Drained reports whether the event that Next has just returned was the last for now: the
+// watch is woken when there may be another.
+func (w *Watch) Drained() bool { return w.drained }
 
 // told moves on what was told so far. Of a commit of which more is to come, all
 // before it was told: the change log must not tell that again in between.

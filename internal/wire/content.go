@@ -85,6 +85,7 @@ func (g *gathering) holds(length int) bool {
 // text, or has to be printed again.
 type printing struct {
 	text  []byte
+	bytes int64         // of the message
 	units int           // of the message that is printed again
 	again watch.Content // nil if the text is whole
 }
@@ -104,6 +105,7 @@ func gather(say *saying, claim *budget.Claim) (p printing, err error) {
 		_, err = g.Write(say.tail)
 	}
 	_ = say.content.Close()
+	p.bytes = g.bytes
 	switch {
 	case errors.Is(err, errLong), err == nil && g.over && p.again == nil:
 		err = errTooBig

@@ -28,12 +28,12 @@ func TestEffort(t *testing.T) {
 	} {
 		clock = clock.Add(step.after)
 		k.sendText(`{"t":"d","d":` + step.request + `}`)
-		if got := k.session.takeEffort(); got != step.want || k.session.takeEffort() {
+		if got := k.session.effort.take(); got != step.want || k.session.effort.take() {
 			t.Errorf("after %s and %s: effort %t, want %t, once", step.after, step.request, got, step.want)
 		}
 	}
 	k.sendText(`{"t":"c","d":{"t":"p","d":{}}}`)
-	if k.session.takeEffort() {
+	if k.session.effort.take() {
 		t.Error("a ping is an effort")
 	}
 }

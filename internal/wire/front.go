@@ -38,6 +38,8 @@ type Options struct {
 	Clients *outbox.Clients
 	// Rate bounds how often clients ask; nil for no bound.
 	Rate Rate
+	// Recorder is told of operations; nil for none.
+	Recorder Recorder
 	// Patience, if set, ends when the server is to end at once: what clients have left is not
 	// waited for any more.
 	Patience context.Context
@@ -63,6 +65,7 @@ const messageShare = 4
 type Front struct {
 	opts    Options
 	sdks    sdkCounts
+	deeds   deedCounts
 	memory  *memory
 	listens audience.Crowd
 	lines   *poll.Lines // the sessions by long polling

@@ -24,7 +24,8 @@ type saying struct {
 	// event, so is listen.
 	content    watch.Content
 	head, tail []byte
-	id         int64 // of the request that it is the answer to, if there is no listen
+	id         int64  // of the request that it is the answer to, if there is no listen
+	answers    *asked // that request, if it is over with this
 	// ending, if not nil, is why nothing more is said.
 	ending *ending
 }
@@ -135,11 +136,15 @@ func (s *session) reply(a *audience.Answer) saying {
 		}
 	}
 	if err != nil {
+		s.ledger.finish(&was, 0, err)
 		return s.refuse(a, err)
 	}
 	if !s.met && grants(was.action) {
 		s.met = true
 		s.way().meet()
+	}
+	if a.Content == nil { // otherwise it is finished when that is printed
+		s.ledger.finish(&was, was.sent(), nil)
 	}
 	switch note := a.Note.(type) {
 	case string:
@@ -150,7 +155,7 @@ func (s *session) reply(a *audience.Answer) saying {
 	switch {
 	case a.Content != nil:
 		head, tail := message.AppendContent(nil, a.ID)
-		return saying{content: a.Content, head: head, tail: []byte(tail), id: a.ID}
+		return saying{content: a.Content, head: head, tail: []byte(tail), id: a.ID, answers: &was}
 	case was.action == message.Listen && a.Unindexed:
 		return saying{text: message.AppendOK(nil, a.ID, message.ListenedUnindexed)}
 	case was.action == message.Listen:

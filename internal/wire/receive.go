@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"time"
 
 	"github.com/livetree/livetree/internal/audience"
 	"github.com/livetree/livetree/internal/budget"
@@ -52,8 +51,8 @@ func (s *session) serve(q *message.Request) {
 	if !s.joined.Load() && !s.front.found(s) {
 		return
 	}
-	a := asked{action: q.Action}
-	s.noteEffort(q.Action)
+	a := asked{action: q.Action, deed: deedOf(q), operation: s.ledger.expect(q)}
+	s.effort.note(q.Action, s.front.opts.Now())
 	if q.Err == nil && len(q.QueryText) > maxQueryText {
 		q.QueryText, q.Err = nil, fault.New(fault.Invalid, "a query of more than %d bytes", maxQueryText)
 	}
@@ -92,26 +91,6 @@ func (s *session) serve(q *message.Request) {
 	default: // App Check is accepted, and not checked
 		s.audience.Reply(q.ID, message.NoData, nil)
 	}
-}
-
-// busyTime is how soon after a write another one may be expected.
-const busyTime = time.Second
-
-// noteEffort notes that a request is about to take a large stack. One write after the
-// other does not count: the stack is of use for the next.
-func (s *session) noteEffort(a message.Action) {
-	now := s.front.opts.Now()
-	if a != message.Put && a != message.Merge || now.Sub(s.wrote) > busyTime {
-		s.effort = true
-	}
-	s.wrote = now
-}
-
-// takeEffort reports whether a request may have taken a large stack, once.
-func (s *session) takeEffort() bool {
-	effort := s.effort
-	s.effort = false
-	return effort
 }
 
 // listen begins to tell the client of a location.

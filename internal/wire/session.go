@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/livetree/livetree/internal/audience"
 	"github.com/livetree/livetree/internal/budget"
@@ -35,6 +34,8 @@ type session struct {
 	id    string
 	name  string // of the database
 	db    *engine.Database
+	// ledger counts what the client does.
+	ledger ledger
 	// audience orders all that the client is told.
 	audience *audience.Audience
 	memory   memoryShare // of the messages that are being read
@@ -46,11 +47,8 @@ type session struct {
 	joined atomic.Bool
 	// leaving is what the client leaves to be written when it goes.
 	leaving *engine.Leaving
-	leaves  bool // it has left something; of receive
-	// wrote is when the last request came, effort that it may have taken a large stack;
-	// of receive.
-	wrote  time.Time
-	effort bool
+	leaves  bool   // it has left something; of receive
+	effort  effort // of receive
 	// allowsOwner says that what only --dev accepts may log in.
 	allowsOwner bool
 	// ctx ends with the session.
@@ -78,9 +76,12 @@ type session struct {
 // An asked is a request that was not answered.
 type asked struct {
 	action message.Action
-	claim  *budget.Claim // of a write; nil for none
-	left   int64         // how much of it is left to be written when the client goes
-	listen *listen       // of a Listen
+	deed   deed
+	// operation is what those are told who want to know; nil if there was nobody.
+	operation *Operation
+	claim     *budget.Claim // of a write; nil for none
+	left      int64         // how much of it is left to be written when the client goes
+	listen    *listen       // of a Listen
 }
 
 // A listen is what the session keeps of a listen: how the client tells it apart.
@@ -91,6 +92,7 @@ type listen struct {
 	// that writes.
 	answered bool
 	failed   error
+	sent     int64 // bytes of the first data
 }
 
 // newSession returns the session of a client that came by a request.
@@ -100,6 +102,7 @@ func (f *Front) newSession(at found, header http.Header, addr netip.Addr) *sessi
 		allowsOwner: f.opts.Dev.AllowsOwner(header), memory: f.memory.of(addr), network: addr,
 		pace: newPace(f.opts.Rate, addr),
 	}
+	s.ledger = ledger{front: f, name: at.name, sdk: sdkOf(header)}
 	s.taken.L = &s.mu
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if at.db != nil {
@@ -147,6 +150,7 @@ func (s *session) begin(t transport, host string) {
 	s.queued = message.AppendHello(nil, s.front.opts.Now().UnixMilli(), host, s.id)
 	s.mu.Unlock()
 	s.front.add(s)
+	s.ledger.begun()
 }
 
 // wake has the transport look for messages.
@@ -182,6 +186,7 @@ func (s *session) release() {
 	s.kept.claim.Release()
 	s.mu.Unlock()
 	s.front.remove(s)
+	s.ledger.gone()
 	close(s.over)
 }
 

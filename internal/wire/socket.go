@@ -114,7 +114,7 @@ func (s *socket) read() {
 			s.lost(err)
 			return
 		}
-		if s.session.takeEffort() {
+		if s.session.effort.take() {
 			goesOn = true
 			s.client.Go(s.read)
 			return

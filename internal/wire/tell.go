@@ -24,7 +24,7 @@ func (s *socket) Tell() (reason outbox.Reason) {
 	defer s.survive(func() { reason = outbox.Damaged })
 	batch := s.client.NewBatch()
 	defer batch.Free()
-	for {
+	for said := false; ; said = true {
 		if e := s.ending(); e != nil {
 			return s.farewell(&batch, e)
 		}
@@ -33,12 +33,11 @@ func (s *socket) Tell() (reason outbox.Reason) {
 		}
 		say, ok := s.session.next()
 		if !ok {
-			return s.pause(&batch)
+			return s.pause(&batch, said)
 		}
 		if reason := s.say(&batch, &say); reason != outbox.GoesOn {
 			return reason
 		}
-		s.touch()
 	}
 }
 
@@ -96,15 +95,15 @@ func (s *socket) answerPings(batch *outbox.Batch) error {
 
 // pause sends what was gathered, when there is nothing more to say now. Now and then it
 // looks whether the client is still there.
-func (s *socket) pause(batch *outbox.Batch) outbox.Reason {
+func (s *socket) pause(batch *outbox.Batch, said bool) outbox.Reason {
+	if said || len(batch.Bytes) > 0 {
+		s.touch()
+	}
 	if s.client.TakeBeat() {
 		if s.isSilent() {
 			return outbox.ByClient
 		}
 		s.session.check()
-	}
-	if len(batch.Bytes) > 0 {
-		s.touch()
 	}
 	return outbox.Why(batch.Flush())
 }
@@ -127,6 +126,7 @@ func (s *socket) tellEvent(batch *outbox.Batch, l *audience.Listen, e *watch.Eve
 	s.client.CountEvent(e.Millis)
 	tagged := cookie(l).Tagged
 	shared := e.Frame(func(e *watch.Event) []byte { return encode(l, e) })
+	s.session.ledger.did(broadcast, l.Path, len(e.Value))
 	if !tagged.HasTag() {
 		return batch.Add(shared)
 	}
@@ -159,6 +159,7 @@ func (s *socket) print(batch *outbox.Batch, say *saying) outbox.Reason {
 	claim := s.session.front.opts.Memory.Reads.Claim(s.session.budgetClient(), true)
 	defer claim.Release()
 	p, err := gather(say, claim)
+	s.session.ledger.printed(say, p.bytes, err)
 	switch {
 	case errors.Is(err, errTooBig), fault.KindOf(err) == fault.Unavailable:
 		return s.refuse(batch, say, err)
