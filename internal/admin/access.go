@@ -83,7 +83,7 @@ func (h *Handler) guarded(to route) http.HandlerFunc {
 // recognise returns who makes a request.
 func (h *Handler) recognise(r *http.Request) (caller, bool) {
 	text := bearer(r)
-	if h.isCredential(text) {
+	if h.opts.isCredential(text) {
 		return caller{}, true
 	}
 	if h.opts.Sessions == nil {

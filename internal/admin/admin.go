@@ -139,17 +139,18 @@ type Handler struct {
 	registry *prometheus.Registry
 
 	data  http.HandlerFunc // of the tree, whose paths are not for the mux
-	brake *session.Brake
-	codes session.Codes
+	door  *door
+	rules *ruleDesk
 
 	secrets sync.Mutex // held while secrets are read and replaced
 	backup  sync.Mutex // held while a backup is made
-	suites  sync.Mutex // held while cases of rules are run
 }
 
 // New returns a handler.
 func New(opts Options) *Handler {
-	h := &Handler{opts: opts, mux: http.NewServeMux(), registry: prometheus.NewRegistry(), brake: session.NewBrake()}
+	h := &Handler{opts: opts, mux: http.NewServeMux(), registry: prometheus.NewRegistry()}
+	h.door = &door{opts: &h.opts, fail: h.failWith, brake: session.NewBrake()}
+	h.rules = &ruleDesk{catalog: opts.Catalog, fail: h.failWith}
 	h.registry.MustRegister(newCollector(opts))
 	opts.Requests.register(h.registry)
 	h.mountPublic()

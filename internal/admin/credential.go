@@ -50,9 +50,9 @@ func makeCredential(dir, file string) (string, error) {
 
 // isCredential reports whether a text is the credential. It compares hashes, so that the
 // time it takes tells nothing, not even a length.
-func (h *Handler) isCredential(text string) bool {
-	given, want := sha256.Sum256([]byte(text)), sha256.Sum256([]byte(h.opts.Credential))
-	return h.opts.Credential != "" && subtle.ConstantTimeCompare(given[:], want[:]) == 1
+func (o *Options) isCredential(text string) bool {
+	given, want := sha256.Sum256([]byte(text)), sha256.Sum256([]byte(o.Credential))
+	return o.Credential != "" && subtle.ConstantTimeCompare(given[:], want[:]) == 1
 }
 
 // bearer returns what a request carries to be let in, empty if it carries nothing.

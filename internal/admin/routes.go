@@ -55,17 +55,17 @@ func (h *Handler) routes() []route {
 		{pattern: "POST /v1/databases/{name}/accounts", handle: h.addAccount},
 		{pattern: "DELETE /v1/databases/{name}/accounts/{id}", handle: h.revokeAccount},
 		{pattern: dataPattern, access: byDatabase, handle: h.serveData},
-		{pattern: "POST /v1/databases/{name}/rules/check", access: byDatabase, maxBody: maxRulesBody, handle: h.checkRules},
-		{pattern: "POST /v1/databases/{name}/rules/simulate", access: byDatabase, maxBody: maxRulesBody, handle: h.simulateRules},
-		{pattern: "POST /v1/databases/{name}/rules/test", access: byDatabase, maxBody: maxRulesBody, handle: h.testRules},
-		{pattern: "GET /v1/databases/{name}/rules/history", access: byDatabase, handle: h.rulesHistory},
-		{pattern: "GET /v1/databases/{name}/rules/history/{id}", access: byDatabase, handle: h.rulesVersion},
+		{pattern: "POST /v1/databases/{name}/rules/check", access: byDatabase, maxBody: maxRulesBody, handle: h.rules.check},
+		{pattern: "POST /v1/databases/{name}/rules/simulate", access: byDatabase, maxBody: maxRulesBody, handle: h.rules.answerSimulation},
+		{pattern: "POST /v1/databases/{name}/rules/test", access: byDatabase, maxBody: maxRulesBody, handle: h.rules.test},
+		{pattern: "GET /v1/databases/{name}/rules/history", access: byDatabase, handle: h.rules.history},
+		{pattern: "GET /v1/databases/{name}/rules/history/{id}", access: byDatabase, handle: h.rules.version},
 		{pattern: "POST /v1/backup", handle: h.makeBackup},
 		{pattern: "POST /v1/verified", handle: h.noteVerified},
 		{pattern: "GET /v1/operations", streams: true, handle: h.operations},
 		{pattern: "GET /v1/status", access: byDatabase, handle: h.status},
-		{pattern: "POST /v1/codes", access: byCredential, handle: h.drawCode},
-		{pattern: "DELETE /v1/sessions/current", access: byDatabase, handle: h.signOut},
+		{pattern: "POST /v1/codes", access: byCredential, handle: h.door.drawCode},
+		{pattern: "DELETE /v1/sessions/current", access: byDatabase, handle: h.door.signOut},
 		// Not /debug/pprof/cmdline, which shows the arguments of the process.
 		{pattern: "GET /debug/pprof/", handle: h.profile},
 		{pattern: "GET /debug/pprof/profile", streams: true, handle: pprof.Profile},
@@ -83,7 +83,7 @@ func (h *Handler) mountPublic() {
 	h.mux.HandleFunc("POST /v1/sessions", func(w http.ResponseWriter, r *http.Request) {
 		noteConsole(w)
 		r.Body = http.MaxBytesReader(w, r.Body, maxBodyBytes)
-		h.signIn(w, r)
+		h.door.signIn(w, r)
 	})
 	if h.opts.Console == nil {
 		h.mux.HandleFunc("/console/", func(w http.ResponseWriter, _ *http.Request) {

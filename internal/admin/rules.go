@@ -6,8 +6,10 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/fault"
@@ -17,6 +19,14 @@ import (
 
 // maxRulesBody bounds a request with a rules document: JSON may take six bytes for one.
 const maxRulesBody = 2 << 20
+
+// A ruleDesk answers questions about the rules of databases. It changes nothing: a
+// document is put in force through the route to the data.
+type ruleDesk struct {
+	catalog *catalog.Catalog
+	fail    func(http.ResponseWriter, error)
+	suites  sync.Mutex // held while cases are run
+}
 
 // A Problem is something that is wrong with a document, or worth to be known of it.
 type Problem struct {
@@ -54,34 +64,34 @@ type IndexOn struct {
 	Index string `json:"index"`
 }
 
-// checkRules says what is wrong with the document in the body, and what it would change.
-func (h *Handler) checkRules(w http.ResponseWriter, r *http.Request) {
-	database, document, err := h.databaseAndText(r)
+// check says what is wrong with the document in the body, and what it would change.
+func (d *ruleDesk) check(w http.ResponseWriter, r *http.Request) {
+	database, document, err := d.databaseAndText(r)
 	if err != nil {
-		h.failWith(w, err)
+		d.fail(w, err)
 		return
 	}
-	check := RulesCheck{Problems: []Problem{}, Warnings: []Problem{}}
-	check.Indexes.Added, check.Indexes.Dropped = []IndexOn{}, []IndexOn{}
+	found := RulesCheck{Problems: []Problem{}, Warnings: []Problem{}}
+	found.Indexes.Added, found.Indexes.Dropped = []IndexOn{}, []IndexOn{}
 	ruleset, err := rules.Compile(document)
 	if problems, ok := problemsIn("", err); ok {
-		check.Problems = problems
-		answer(w, http.StatusOK, check)
+		found.Problems = problems
+		answer(w, http.StatusOK, found)
 		return
 	}
 	if err == nil {
-		err = check.compare(ruleset, database.Published().Settings.Ruleset())
+		err = found.compare(ruleset, database.Published().Settings.Ruleset())
 	}
 	if err != nil {
-		h.failWith(w, err)
+		d.fail(w, err)
 		return
 	}
 	for _, opening := range ruleset.RootOpenings() {
-		check.Open = true
+		found.Open = true
 		verb := strings.TrimPrefix(opening.Kind.String(), ".")
-		check.Warnings = append(check.Warnings, Problem{"", opening.Line, opening.Column, "everybody may " + verb + " everything"})
+		found.Warnings = append(found.Warnings, Problem{"", opening.Line, opening.Column, "everybody may " + verb + " everything"})
 	}
-	answer(w, http.StatusOK, check)
+	answer(w, http.StatusOK, found)
 }
 
 // compare lists the indexes that are new in a document, and those that it lacks.
@@ -123,8 +133,8 @@ func missingFrom(first, second []IndexOn) []IndexOn {
 
 // databaseAndText returns the database of a request and its body, which is a rules
 // document.
-func (h *Handler) databaseAndText(r *http.Request) (*engine.Database, string, error) {
-	database, err := h.opts.Catalog.Database(r.PathValue("name"))
+func (d *ruleDesk) databaseAndText(r *http.Request) (*engine.Database, string, error) {
+	database, err := d.catalog.Database(r.PathValue("name"))
 	if err != nil {
 		return nil, "", err
 	}
@@ -167,22 +177,22 @@ type RuleOutcome struct {
 	Failed int    `json:"failed"`
 }
 
-// testRules runs cases against a document, as livetree rules test does. One runs at a
+// test runs cases against a document, as livetree rules test does. One runs at a
 // time: cases can take long.
-func (h *Handler) testRules(w http.ResponseWriter, r *http.Request) {
+func (d *ruleDesk) test(w http.ResponseWriter, r *http.Request) {
 	var request struct {
 		Rules string `json:"rules"`
 		Cases string `json:"cases"`
 	}
 	if err := body(r, &request); err != nil {
-		h.failWith(w, err)
+		d.fail(w, err)
 		return
 	}
-	if !h.suites.TryLock() {
+	if !d.suites.TryLock() {
 		exchange.Fail(w, http.StatusServiceUnavailable, "cases of rules are being run at the moment, try again")
 		return
 	}
-	defer h.suites.Unlock()
+	defer d.suites.Unlock()
 	ctx, cancel := context.WithTimeout(r.Context(), suiteTime)
 	defer cancel()
 	result := RulesTest{Problems: []Problem{}, Results: []CaseResult{}, Coverage: []RuleOutcome{}}
@@ -190,14 +200,14 @@ func (h *Handler) testRules(w http.ResponseWriter, r *http.Request) {
 	if problems, ok := problemsIn("rules", err); ok {
 		result.Problems = problems
 	} else if err != nil {
-		h.failWith(w, err)
+		d.fail(w, err)
 		return
 	}
 	suite, err := rules.ParseSuite(request.Cases)
 	if problems, ok := problemsIn("cases", err); ok {
 		result.Problems = append(result.Problems, problems...)
 	} else if err != nil {
-		h.failWith(w, err)
+		d.fail(w, err)
 		return
 	}
 	if len(result.Problems) == 0 {
@@ -233,11 +243,11 @@ type RulesVersion struct {
 	Bytes int        `json:"bytes"`
 }
 
-// rulesHistory lists the versions of the rules document, the one in force first.
-func (h *Handler) rulesHistory(w http.ResponseWriter, r *http.Request) {
-	versions, err := h.versions(r)
+// history lists the versions of the rules document, the one in force first.
+func (d *ruleDesk) history(w http.ResponseWriter, r *http.Request) {
+	versions, err := d.versions(r)
 	if err != nil {
-		h.failWith(w, err)
+		d.fail(w, err)
 		return
 	}
 	list := []RulesVersion{}
@@ -252,11 +262,11 @@ func (h *Handler) rulesHistory(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"versions": list})
 }
 
-// rulesVersion answers with the text of one version.
-func (h *Handler) rulesVersion(w http.ResponseWriter, r *http.Request) {
-	versions, err := h.versions(r)
+// version answers with the text of one version.
+func (d *ruleDesk) version(w http.ResponseWriter, r *http.Request) {
+	versions, err := d.versions(r)
 	if err != nil {
-		h.failWith(w, err)
+		d.fail(w, err)
 		return
 	}
 	for _, v := range versions {
@@ -265,13 +275,13 @@ func (h *Handler) rulesVersion(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	h.failWith(w, fault.New(fault.NotFound, "there is no such version of the rules any more"))
+	d.fail(w, fault.New(fault.NotFound, "there is no such version of the rules any more"))
 }
 
-func (h *Handler) versions(r *http.Request) ([]state.RulesVersion, error) {
-	database, err := h.opts.Catalog.Database(r.PathValue("name"))
+func (d *ruleDesk) versions(r *http.Request) ([]state.RulesVersion, error) {
+	database, err := d.catalog.Database(r.PathValue("name"))
 	if err != nil {
 		return nil, err
 	}
-	return database.RulesHistory()
+	return database.Published().Settings.RulesHistory()
 }

@@ -13,6 +13,14 @@ import (
 	"github.com/livetree/livetree/internal/session"
 )
 
+// A door lets people sign in and out.
+type door struct {
+	opts  *Options
+	fail  func(http.ResponseWriter, error)
+	brake *session.Brake
+	codes session.Codes
+}
+
 // A SignedIn is the answer to who has signed in.
 type SignedIn struct {
 	Session  string         `json:"session"`
@@ -25,8 +33,8 @@ type SignedIn struct {
 
 // signIn exchanges a credential, or a code, for a session. The right one is answered at
 // once, however many guess.
-func (h *Handler) signIn(w http.ResponseWriter, r *http.Request) {
-	if missing(w, h.opts.Sessions == nil) {
+func (d *door) signIn(w http.ResponseWriter, r *http.Request) {
+	if missing(w, d.opts.Sessions == nil) {
 		return
 	}
 	var request struct {
@@ -35,45 +43,45 @@ func (h *Handler) signIn(w http.ResponseWriter, r *http.Request) {
 		Code       string `json:"code"`
 	}
 	if err := body(r, &request); err != nil {
-		h.failWith(w, err)
+		d.fail(w, err)
 		return
 	}
 	if (request.Credential == "") == (request.Code == "") {
-		h.failWith(w, fault.New(fault.Invalid, "send a credential or a code"))
+		d.fail(w, fault.New(fault.Invalid, "send a credential or a code"))
 		return
 	}
 	var s session.Session
 	var text string
 	ok := false
 	if request.Code != "" {
-		if ok = h.codes.Take(request.Code, h.opts.Now()); ok {
-			s, text = h.opts.Sessions.BeginOperator()
+		if ok = d.codes.Take(request.Code, d.opts.Now()); ok {
+			s, text = d.opts.Sessions.BeginOperator()
 		}
 	} else {
-		s, text, ok = h.exchange(request.Credential, request.Database)
+		s, text, ok = d.exchange(request.Credential, request.Database)
 	}
 	if !ok {
-		h.refuse(w, r)
+		d.refuse(w, r)
 		return
 	}
-	h.opts.Logger.Info("somebody has signed in", "scope", s.Scope, "database", s.Database, "session", s.ID)
-	answer(w, http.StatusCreated, SignedIn{text, s.Scope, s.Database, s.Expires.UTC(), h.opts.Dev, h.label()})
+	d.opts.Logger.Info("somebody has signed in", "scope", s.Scope, "database", s.Database, "session", s.ID)
+	answer(w, http.StatusCreated, SignedIn{text, s.Scope, s.Database, s.Expires.UTC(), d.opts.Dev, d.label()})
 }
 
 // exchange begins the session that a credential stands for: the operator's, or a secret
 // of a database.
-func (h *Handler) exchange(credential, name string) (s session.Session, text string, ok bool) {
-	if h.isCredential(credential) {
-		s, text = h.opts.Sessions.BeginOperator()
+func (d *door) exchange(credential, name string) (s session.Session, text string, ok bool) {
+	if d.opts.isCredential(credential) {
+		s, text = d.opts.Sessions.BeginOperator()
 		return s, text, true
 	}
 	if name == "" {
-		name = h.opts.DefaultDatabase
+		name = d.opts.DefaultDatabase
 	}
 	if catalog.CheckName(name) != nil {
 		return s, "", false
 	}
-	database, err := h.opts.Catalog.Database(name)
+	database, err := d.opts.Catalog.Database(name)
 	if err != nil {
 		return s, "", false
 	}
@@ -81,7 +89,7 @@ func (h *Handler) exchange(credential, name string) (s session.Session, text str
 	for _, secret := range database.Secrets() {
 		want := sha256.Sum256([]byte(secret))
 		if secret != "" && subtle.ConstantTimeCompare(given[:], want[:]) == 1 {
-			s, text = h.opts.Sessions.BeginDatabase(name, secret)
+			s, text = d.opts.Sessions.BeginDatabase(name, secret)
 			return s, text, true
 		}
 	}
@@ -90,36 +98,36 @@ func (h *Handler) exchange(credential, name string) (s session.Session, text str
 
 // refuse answers who has shown nothing that opens anything. It does not say whether
 // there is such a database.
-func (h *Handler) refuse(w http.ResponseWriter, r *http.Request) {
-	if !h.brake.Refuse(r.Context()) {
+func (d *door) refuse(w http.ResponseWriter, r *http.Request) {
+	if !d.brake.Refuse(r.Context()) {
 		w.Header().Set("Retry-After", "1")
 		exchange.Fail(w, http.StatusTooManyRequests, "too many credentials are being refused at the moment, try again")
 		return
 	}
-	h.opts.Logger.Warn("a sign-in was refused", "remote", r.RemoteAddr)
+	d.opts.Logger.Warn("a sign-in was refused", "remote", r.RemoteAddr)
 	exchange.Fail(w, http.StatusUnauthorized, "the credential, or the code, is refused")
 }
 
 // label names the server in the console; nil if it has no name.
-func (h *Handler) label() *console.Label {
-	if h.opts.Label.Text == "" {
+func (d *door) label() *console.Label {
+	if d.opts.Label.Text == "" {
 		return nil
 	}
-	return &h.opts.Label
+	return &d.opts.Label
 }
 
 // signOut ends the session of the request.
-func (h *Handler) signOut(w http.ResponseWriter, r *http.Request) {
+func (d *door) signOut(w http.ResponseWriter, r *http.Request) {
 	s := callerOf(r).session
 	if s == nil {
-		h.failWith(w, fault.New(fault.Invalid, "this is the credential itself, which has no session to end"))
+		d.fail(w, fault.New(fault.Invalid, "this is the credential itself, which has no session to end"))
 		return
 	}
-	if err := h.opts.Sessions.End(*s); err != nil {
-		h.failWith(w, err)
+	if err := d.opts.Sessions.End(*s); err != nil {
+		d.fail(w, err)
 		return
 	}
-	h.opts.Logger.Info("somebody has signed out", "scope", s.Scope, "database", s.Database, "session", s.ID)
+	d.opts.Logger.Info("somebody has signed out", "scope", s.Scope, "database", s.Database, "session", s.ID)
 	answer(w, http.StatusOK, map[string]string{"ended": s.ID})
 }
 
@@ -130,20 +138,20 @@ type Code struct {
 }
 
 // drawCode answers with a link to the console that signs in once.
-func (h *Handler) drawCode(w http.ResponseWriter, r *http.Request) {
-	if missing(w, h.opts.Console == nil || h.opts.Sessions == nil) {
+func (d *door) drawCode(w http.ResponseWriter, r *http.Request) {
+	if missing(w, d.opts.Console == nil || d.opts.Sessions == nil) {
 		return
 	}
 	scheme := "http://"
 	if r.TLS != nil {
 		scheme = "https://"
 	}
-	answer(w, http.StatusCreated, h.Link(scheme+r.Host))
+	answer(w, http.StatusCreated, d.link(scheme+r.Host))
 }
 
-// Link returns a link to the console, at the URL of the listener, that signs the
+// link returns a link to the console, at the URL of the listener, that signs the
 // operator in once, soon. The code is in the fragment, which browsers send to nobody.
-func (h *Handler) Link(listener string) Code {
-	code, expires := h.codes.Draw(h.opts.Now())
+func (d *door) link(listener string) Code {
+	code, expires := d.codes.Draw(d.opts.Now())
 	return Code{listener + console.Root + "#code=" + code, expires.UTC()}
 }

@@ -65,24 +65,24 @@ type RuleStep struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// simulateRules judges a request that nobody makes.
-func (h *Handler) simulateRules(w http.ResponseWriter, r *http.Request) {
+// answerSimulation judges a request that nobody makes.
+func (d *ruleDesk) answerSimulation(w http.ResponseWriter, r *http.Request) {
 	var request SimulationRequest
 	err := body(r, &request)
 	var result SimulationResult
 	if err == nil {
-		result, err = h.simulate(r, request)
+		result, err = d.simulate(r, request)
 	}
 	if err != nil {
-		h.failWith(w, err)
+		d.fail(w, err)
 		return
 	}
 	answer(w, http.StatusOK, result)
 }
 
-func (h *Handler) simulate(r *http.Request, request SimulationRequest) (SimulationResult, error) {
+func (d *ruleDesk) simulate(r *http.Request, request SimulationRequest) (SimulationResult, error) {
 	result := SimulationResult{Trace: []RuleStep{}}
-	database, err := h.opts.Catalog.Database(r.PathValue("name"))
+	database, err := d.catalog.Database(r.PathValue("name"))
 	if err != nil {
 		return result, err
 	}
@@ -97,7 +97,7 @@ func (h *Handler) simulate(r *http.Request, request SimulationRequest) (Simulati
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), simulationTime)
 	defer cancel()
-	verdict, err := database.Simulate(ctx, s)
+	verdict, err := engine.Simulate(ctx, database, s)
 	if err != nil {
 		return result, err
 	}

@@ -17,18 +17,8 @@ func documentOf(s *state.Settings) string {
 	return state.ClosedRules
 }
 
-// StrictRules returns the rules document as JSON without comments.
-func (d *Database) StrictRules() []byte {
-	return d.published.Load().Settings.Ruleset().Strict()
-}
-
-// RulesETag returns the ETag of a rules document.
-func (d *Database) RulesETag(document string) string { return d.source.ETagOfText(document) }
-
-// RulesHistory returns the versions of the rules document, the one in force first.
-func (d *Database) RulesHistory() ([]state.RulesVersion, error) {
-	return d.published.Load().Settings.RulesHistory()
-}
+// RulesETag returns the ETag that a rules document has in a database.
+func RulesETag(d *Database, document string) string { return d.source.ETagOfText(document) }
 
 // A Deployment is a rules document that is to be put in force.
 type Deployment struct {
@@ -41,13 +31,13 @@ type Deployment struct {
 
 // SetRules is Deploy of a document without a condition, by nobody in particular.
 func (d *Database) SetRules(ctx context.Context, document string) (position uint64, err error) {
-	return d.Deploy(ctx, Deployment{Document: document})
+	return Deploy(ctx, d, Deployment{Document: document})
 }
 
-// Deploy replaces the rules document, which is in force for every write behind
+// Deploy replaces the rules document of a database, which is in force for every write behind
 // it, and returns the position of the commit. Indexes that it asks for are built in the
 // background. The history of documents is written with it.
-func (d *Database) Deploy(ctx context.Context, new Deployment) (position uint64, err error) {
+func Deploy(ctx context.Context, d *Database, new Deployment) (position uint64, err error) {
 	ruleset, err := state.CompileRules(new.Document)
 	if err != nil {
 		return 0, err
@@ -57,7 +47,7 @@ func (d *Database) Deploy(ctx context.Context, new Deployment) (position uint64,
 		return 0, err
 	}
 	commit, err := d.Write(ctx, Request{revise: func(s *state.Settings) (revision, error) {
-		if new.IfMatch != "" && new.IfMatch != d.RulesETag(documentOf(s)) {
+		if new.IfMatch != "" && new.IfMatch != RulesETag(d, documentOf(s)) {
 			return revision{}, errMismatch
 		}
 		version := state.RulesVersion{Millis: d.source.Clock.Millis(), By: new.By, Text: new.Document}

@@ -30,9 +30,9 @@ type Verdict struct {
 	Index string
 }
 
-// Simulate judges a request on the newest view, by the same steps as a real one, and
+// Simulate judges a request on the newest view of a database, by the same steps as a real one, and
 // changes nothing.
-func (d *Database) Simulate(ctx context.Context, s Simulation) (Verdict, error) {
+func Simulate(ctx context.Context, d *Database, s Simulation) (Verdict, error) {
 	view, published := d.view()
 	defer view.Release()
 	if published.Dropped {

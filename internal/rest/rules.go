@@ -32,10 +32,10 @@ func (c *call) rules() error {
 		}
 		document := text(c.database.Rules())
 		if wantsETag(c.r) {
-			setETag(c.w.Header(), c.database.RulesETag(string(document)))
+			setETag(c.w.Header(), engine.RulesETag(c.database, string(document)))
 		}
 		if c.params.strict {
-			document = c.database.StrictRules()
+			document = c.database.Published().Settings.Ruleset().Strict()
 		}
 		if c.params.print == pretty {
 			c.params.print = compact // the document is shown as it was written
@@ -65,18 +65,18 @@ func (c *call) putRules(ifMatch string) error {
 	if c.params.dryRun {
 		err = state.CheckRules(string(document))
 	} else if err = c.create(); err == nil {
-		_, err = c.database.Deploy(c.r.Context(), engine.Deployment{Document: string(document), IfMatch: ifMatch, By: c.by()})
+		_, err = engine.Deploy(c.r.Context(), c.database, engine.Deployment{Document: string(document), IfMatch: ifMatch, By: c.by()})
 	}
 	if fault.KindOf(err) == fault.Precondition {
 		current := c.database.Rules()
-		setETag(c.w.Header(), c.database.RulesETag(current))
+		setETag(c.w.Header(), engine.RulesETag(c.database, current))
 		return c.reply.respond(http.StatusPreconditionFailed, text(current))
 	}
 	if err != nil {
 		return err
 	}
 	if !c.params.dryRun && wantsETag(c.r) {
-		setETag(c.w.Header(), c.database.RulesETag(string(document)))
+		setETag(c.w.Header(), engine.RulesETag(c.database, string(document)))
 	}
 	if !c.params.dryRun && c.opts.RulesSet != nil {
 		c.opts.RulesSet(c.r.Context(), c.name, c.by())
