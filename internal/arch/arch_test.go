@@ -18,6 +18,7 @@ const root = "../.."
 var livetree = layout{
 	module: "github.com/livetree/livetree",
 	order: []string{
+		"docs",
 		"internal/fault",
 		"internal/wholefile",
 		"internal/owneronly",
@@ -68,7 +69,6 @@ var livetree = layout{
 		"internal/client",
 		"internal/bench",
 		"internal/cli",
-		"docs",
 		"cmd/livetree",
 		"cmd/livetree-bench",
 	},
