@@ -133,7 +133,7 @@ const check = (text) => {
 
 function data(request, answer, url, body, json) {
   const path = url.pathname.replace(/^\/v1\/databases\/[^/]+\/data/, '').replace(/\.json$/, '').split('/').filter(Boolean).map((key) => decodeURIComponent(key));
-  if (path[0] === '_settings') return rulesDocument(request, answer, body);
+  if (path[0] === '.settings') return rulesDocument(request, answer, body);
   if (url.searchParams.get('list')) return json(200, list(path, url.searchParams));
   if (url.searchParams.has('outline')) return json(200, outline(path));
   if (url.searchParams.has('explain')) return json(200, { path: '/' + path.join('/'), how: 'index', index: 'n', rows: 2, bytes: 120, result: 80 });

@@ -34,7 +34,7 @@ export function details(screen) {
     fill(links, link('Open', { screen: 'data', ...at }), link('Query here', { screen: 'query', ...at }), link('Live here', { screen: 'live', ...at }), link('Rules', { screen: 'rules', database: route.database }));
     fill(changes, h('button', { type: 'button', class: 'quiet', on: { click: () => recent(app, route.database, keys, screen.tree.root.at, changes) } }, 'Recent changes'));
   });
-  return h('aside', { class: 'details', 'aria-label': 'Details', data: { open: () => screen.sheet.value } }, path, facts, value, links, changes);
+  return h('aside', { class: 'details', 'aria-label': 'Details', data: { open: () => String(screen.sheet.value) } }, path, facts, value, links, changes);
 }
 
 /**
