@@ -103,6 +103,16 @@ browser: ## a browser and Node's eventsource against a real server, where Chromi
 	$(call say,browser)
 	@GO='$(GO)' conformance/browser/check.sh
 
+.PHONY: console
+console: ## the page of the console: types, lint, its modules under Node, and a browser against a real server: ONLY=text
+	$(call say,console)
+	@GO='$(GO)' ONLY='$(ONLY)' internal/console/webtest/check.sh
+
+.PHONY: console-check
+console-check: ## of these, what needs no browser
+	$(call say,console without a browser)
+	@internal/console/webtest/check.sh page
+
 .PHONY: sdk
 sdk: ## the JavaScript SDKs and the Admin SDK for Node against real servers, where Node and Chromium are installed: ONLY=text names what is run
 	$(call say,JavaScript SDKs)

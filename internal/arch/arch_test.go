@@ -18,6 +18,7 @@ const root = "../.."
 var livetree = layout{
 	module: "github.com/livetree/livetree",
 	order: []string{
+		"docs",
 		"internal/fault",
 		"internal/wholefile",
 		"internal/owneronly",
@@ -69,7 +70,6 @@ var livetree = layout{
 		"internal/client",
 		"internal/bench",
 		"internal/cli",
-		"docs",
 		"cmd/livetree",
 		"cmd/livetree-bench",
 	},

@@ -95,6 +95,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.serveAsset(w, r, rest)
 		return
 	}
+	if r.URL.Path == Manual {
+		serveManual(w, r)
+		return
+	}
 	index, ok := h.files.asset("", page)
 	if !ok {
 		exchange.Fail(w, http.StatusNotFound, "the page is missing")

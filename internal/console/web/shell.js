@@ -30,7 +30,7 @@ export function themeButton() {
 
 /** The sign of Livetree: a small tree. */
 export function sign() {
-  return icon('M8 14V7M8 10.5 4.5 8M8 9l3-2.5M8 7c-2.5 0-3.5-1.5-3.5-3S5.5 1.5 8 1.5s3.5 1 3.5 2.5S10.5 7 8 7z');
+  return icon('M8 14V6.5M8 12 4.6 9.4M8 10.5l3.4-2.3M8 2.5a2 2 0 1 1-.01 0M3.5 6.6a1.6 1.6 0 1 1-.01 0M12.5 5.4a1.6 1.6 0 1 1-.01 0');
 }
 
 const databaseLinks = [['Data', 'data'], ['Query', 'query'], ['Rules', 'rules'], ['Live', 'live'], ['Access', 'access']];
@@ -54,7 +54,7 @@ export function shell(app) {
       ...databaseLinks.map(([name = '', screen = '']) => link(name, screen, true)), h('span', { class: 'divider', 'aria-hidden': 'true' }),
       ...server.map(([name = '', screen = '']) => link(name, screen, false))),
     h('div', { class: 'header-end' }, editingSwitch(app),
-      h('a', { to: '/console/docs', class: 'icon-link', 'aria-label': 'Docs', title: 'The manual' }, icon('M8 3.5C6.5 2.5 4 2.5 2.5 3v9.5c1.5-.5 4-.5 5.5.5 1.5-1 4-1 5.5-.5V3C12 2.5 9.5 2.5 8 3.5zM8 3.5V13')),
+      h('a', { to: '/console/docs', class: 'icon-link docs-link', 'aria-label': 'Docs', title: 'The manual' }, icon('M8 3.5C6.5 2.5 4 2.5 2.5 3v9.5c1.5-.5 4-.5 5.5.5 1.5-1 4-1 5.5-.5V3C12 2.5 9.5 2.5 8 3.5zM8 3.5V13')),
       themeButton(),
       h('button', { type: 'button', class: 'quiet icon-button', 'aria-label': 'Sign out', title: 'Sign out', on: { click: () => app.signOut() } }, icon('M6.5 2.5h-3v11h3M6.5 8h7M10.5 5l3 3-3 3'))));
   return { all: [h('a', { to: '/console/#main', class: 'skip', on: { click: (/** @type {Event} */ event) => (event.preventDefault(), event.stopPropagation(), main.focus()) } }, 'Skip to the content'), header, main], main };
@@ -97,7 +97,7 @@ const colors = new Map([['red', '%23c62828'], ['orange', '%23c2570c'], ['yellow'
 /** @param {string} color */
 function favicon(color) {
   const fill = colors.get(color) ?? '%230f766e';
-  const image = `data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect width='16' height='16' rx='4' fill='${fill}'/%3E%3Cpath d='M8 13V7M8 10 5 8M8 9l3-2M8 7C6 7 5 6 5 4.5S6 2.5 8 2.5s3 .5 3 2S10 7 8 7z' stroke='white' fill='none'/%3E%3C/svg%3E`;
+  const image = `data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect width='16' height='16' rx='4' fill='${fill}'/%3E%3Cpath d='M8 13.5V6.5M8 12 5 9.5M8 10.5l3-2.3M8 3a1.8 1.8 0 1 1-.01 0M4 6.5a1.5 1.5 0 1 1-.01 0M12 5.5a1.5 1.5 0 1 1-.01 0' stroke='white' fill='none'/%3E%3C/svg%3E`;
   document.querySelector('link[rel=icon]')?.setAttribute('href', image); // lint: constant colours only
 }
 

@@ -132,8 +132,8 @@ const check = (text) => {
 };
 
 function data(request, answer, url, body, json) {
-  const path = decodeURI(url.pathname).replace(/^\/v1\/databases\/[^/]+\/data/, '').replace(/\.json$/, '').split('/').filter(Boolean).map((key) => decodeURIComponent(key));
-  if (path[0] === '_settings') return rulesDocument(request, answer, body);
+  const path = url.pathname.replace(/^\/v1\/databases\/[^/]+\/data/, '').replace(/\.json$/, '').split('/').filter(Boolean).map((key) => decodeURIComponent(key));
+  if (path[0] === '.settings') return rulesDocument(request, answer, body);
   if (url.searchParams.get('list')) return json(200, list(path, url.searchParams));
   if (url.searchParams.has('outline')) return json(200, outline(path));
   if (url.searchParams.has('explain')) return json(200, { path: '/' + path.join('/'), how: 'index', index: 'n', rows: 2, bytes: 120, result: 80 });
@@ -209,7 +209,7 @@ createServer(async (request, answer) => {
     if (rest === 'rules/check') return json(200, check(body));
     if (rest === 'rules/simulate') return json(200, { allowed: false, by: { path: '/rooms', kind: '.read', line: 3, column: 14 }, trace: [{ path: '/', kind: '.read', line: 3, column: 14, text: 'auth != null', outcome: 'false' }] });
     if (rest === 'rules/history') return json(200, { versions: history.map(({ text, ...one }) => one) });
-    if (rest.startsWith('rules/history/')) return answer.end(history.find((one) => rest.endsWith('/' + one.id))?.text ?? '');
+    if (rest.startsWith('rules/history/')) return json(200, history.find((one) => rest.endsWith('/' + one.id)) ?? {});
     if (rest === 'secrets') return json(200, { secrets: [{ id: '47147c37', ...(url.searchParams.get('show') ? { value: 'abcdef' } : {}) }] });
     if (rest === 'accounts') return json(200, { accounts: [] });
     if (rest === 'tokens') return json(200, { token: 'eyJhbGciOi.fake.token', expires: new Date(Date.now() + 36e5).toISOString() });

@@ -134,7 +134,15 @@ export class VirtualList {
     const from = Math.max(0, first - around);
     const to = Math.min(this.source.count() - 1, last + around);
     this.drop(from, to);
-    for (let index = from; index <= to; index++) this.row(index, index * pixels - (this.top - this.bar));
+    // The page has the rows in their order. Those that stay are in it already, so only new
+    // ones are put in, and none is moved while it is being clicked.
+    /** @type {Element | null} */
+    let next = this.space.firstElementChild;
+    for (let index = from; index <= to; index++) {
+      const element = this.row(index, index * pixels - (this.top - this.bar));
+      if (element === next) next = element.nextElementSibling;
+      else this.space.insertBefore(element, next);
+    }
     this.anchor = count > 0 ? this.source.key(first) : '';
     this.inset = this.top - first * pixels;
   }
@@ -162,7 +170,6 @@ export class VirtualList {
   row(index, y) {
     const key = this.source.key(index);
     let element = this.rows.get(key);
-    const fresh = !element;
     if (!element) {
       element = this.spare.pop() ?? this.source.make();
       this.rows.set(key, element);
@@ -170,7 +177,7 @@ export class VirtualList {
     this.source.draw(element, index);
     const where = `translateY(${y}px)`;
     if (element.style.transform !== where) element.style.transform = where;
-    if (fresh) this.space.append(element);
+    return element;
   }
 
   /**

@@ -22,7 +22,7 @@ export async function show(app, main, route) {
   const search = h('input', { type: 'search', 'aria-label': 'Search the manual', placeholder: 'Search the manual', autocomplete: 'off' });
   main.append(h('div', { class: 'docs-screen' }, h('div', { class: 'docs-side' }, search, list), article));
   /** @type {Page[]} */
-  const pages = (manual ??= (await app.api.json('/v1/docs')).pages);
+  const pages = (manual ??= (await app.api.json('/console/manual.json')).pages);
   const topic = route.path[0] ?? 'console';
   fill(list, ...pages.map((page) => h('a', { to: address({ screen: 'docs', path: [page.topic] }), 'aria-current': page.topic === topic ? 'page' : null }, page.title)));
   const page = pages.find((one) => one.topic === topic) ?? pages[0];

@@ -113,7 +113,6 @@ class Live {
     if (event.id) this.since = event.id;
     if (!event.data || event.data === 'null') return;
     const data = JSON.parse(event.data);
-    if (data.at) this.since = data.at;
     const bottom = this.box.scrollHeight - this.box.scrollTop - this.box.clientHeight < 40;
     if (event.type === 'change') for (const one of data.set ?? []) this.log.append(this.entry(data, one));
     if (event.type === 'change' && data.more) this.log.append(h('p', { class: 'skipped' }, 'This commit has more assignments than are shown.'));
@@ -125,12 +124,12 @@ class Live {
 
   /**
    * @param {any} change
-   * @param {{path: string, value: string, cut?: boolean, bytes?: number}} one
+   * @param {{path: string, value?: string, cut?: boolean, bytes?: number}} one
    */
   entry(change, one) {
     const kind = one.value === 'null' ? 'delete' : change.patch ? 'patch' : 'set';
     return h('div', { class: 'change', data: { path: one.path, kind } }, h('time', null, clock(change.time)), h('span', { class: 'kind' }, kind),
       h('a', { to: address({ screen: 'data', database: this.route.database, path: split(one.path) }) }, marked(one.path, 'code')),
-      marked(kind === 'delete' ? '' : cut(one.value, 160), 'code change-value'), h('span', { class: 'muted number' }, one.bytes ? bytes(one.bytes) : ''));
+      marked(kind === 'delete' ? '' : one.value ? cut(one.value, 160) : '(too large for the log)', 'code change-value'), h('span', { class: 'muted number' }, one.bytes ? bytes(one.bytes) : ''));
   }
 }

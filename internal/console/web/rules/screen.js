@@ -126,10 +126,9 @@ class Rules {
 
   async versions() {
     try {
-      const answer = await this.app.api.json(`/v1/databases/${encodeKey(this.database)}/rules/history`);
-      const versions = Array.isArray(answer) ? answer : (answer.versions ?? answer.history ?? []);
+      const { versions } = await this.app.api.json(`/v1/databases/${encodeKey(this.database)}/rules/history`);
       fill(this.history, ...versions.map((/** @type {any} */ one, /** @type {number} */ i) => h('li', null,
-        h('span', null, h('time', null, moment(one.time)), ' ', h('span', { class: 'muted' }, `${i === 0 ? 'deployed · ' : ''}${one.by ? one.by + ' · ' : ''}${bytes(one.bytes ?? 0)}`)),
+        h('span', null, h('time', null, one.time ? moment(one.time) : 'earlier'), ' ', h('span', { class: 'muted' }, `${i === 0 ? 'deployed · ' : ''}${one.by ? one.by + ' · ' : ''}${bytes(one.bytes ?? 0)}`)),
         h('button', { type: 'button', class: 'quiet', on: { click: () => this.restore(String(one.id)) } }, 'Restore'))));
       if (versions.length === 0) fill(this.history, h('li', { class: 'hint' }, 'No versions yet.'));
     } catch (error) {
@@ -140,8 +139,8 @@ class Rules {
   /** @param {string} id */
   async restore(id) {
     try {
-      const text = await this.app.api.text(`/v1/databases/${encodeKey(this.database)}/rules/history/${encodeURIComponent(id)}`);
-      this.fill(text);
+      const version = await this.app.api.json(`/v1/databases/${encodeKey(this.database)}/rules/history/${encodeURIComponent(id)}`);
+      this.fill(version.text);
       this.editor.input.focus();
     } catch (error) {
       complain(error instanceof Error ? error.message : String(error));

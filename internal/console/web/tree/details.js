@@ -32,9 +32,9 @@ export function details(screen) {
     shown = item.id;
     const at = { database: route.database, path: keys };
     fill(links, link('Open', { screen: 'data', ...at }), link('Query here', { screen: 'query', ...at }), link('Live here', { screen: 'live', ...at }), link('Rules', { screen: 'rules', database: route.database }));
-    fill(changes, h('button', { type: 'button', class: 'quiet', on: { click: () => recent(app, route.database, keys, changes) } }, 'Recent changes'));
+    fill(changes, h('button', { type: 'button', class: 'quiet', on: { click: () => recent(app, route.database, keys, screen.tree.root.at, changes) } }, 'Recent changes'));
   });
-  return h('aside', { class: 'details', 'aria-label': 'Details', data: { open: () => screen.sheet.value } }, path, facts, value, links, changes);
+  return h('aside', { class: 'details', 'aria-label': 'Details', data: { open: () => String(screen.sheet.value) } }, path, facts, value, links, changes);
 }
 
 /**
@@ -62,26 +62,28 @@ function factsOf(screen, item) {
 
 const recentMillis = 1500;
 const maxRecent = 20;
+const lookBack = 5000; // commits
 
 /**
  * Lists the newest changes at and below a path, as far as the log reaches.
  * @param {import('../app.js').App} app
  * @param {string} database
  * @param {string[]} path
+ * @param {string} at the newest position that is known
  * @param {HTMLElement} box
  */
-async function recent(app, database, path, box) {
+async function recent(app, database, path, at, box) {
   /** @type {{time: string | number, path: string, value: string}[]} */
   const found = [];
   const stop = new AbortController();
   const timer = setTimeout(() => stop.abort(), recentMillis);
   fill(box, h('p', { class: 'hint' }, 'Reading the log…'));
   try {
-    const url = `/v1/databases/${encodeKey(database)}/changes?${new URLSearchParams({ under: join(path), since: 'oldest' })}`;
+    const url = `/v1/databases/${encodeKey(database)}/changes?${new URLSearchParams({ under: join(path), since: earlier(at, lookBack) })}`;
     await app.api.events(url, { signal: stop.signal }, (event) => {
       if (event.type !== 'change') return;
       const change = JSON.parse(event.data);
-      for (const one of change.set ?? []) found.push({ time: change.time, path: one.path, value: one.value });
+      for (const one of change.set ?? []) found.push({ time: change.time, path: one.path, value: one.value ?? '' });
       if (found.length > 500) found.splice(0, 400);
     });
   } catch {
@@ -90,4 +92,15 @@ async function recent(app, database, path, box) {
   clearTimeout(timer);
   const rows = found.slice(-maxRecent).reverse().map((one) => h('li', null, h('time', null, clock(one.time)), ' ', marked(one.path, 'code'), ' ', marked(cut(one.value, 60), 'code muted')));
   fill(box, rows.length > 0 ? h('ol', { class: 'recent' }, ...rows) : h('p', { class: 'hint' }, 'The log has no changes here.'));
+}
+
+/**
+ * The id of a position some commits earlier.
+ * @param {string} at
+ * @param {number} commits
+ */
+function earlier(at, commits) {
+  const cutAt = at.lastIndexOf('-');
+  const position = BigInt('0' + at.slice(cutAt + 1)) - BigInt(commits);
+  return `${at.slice(0, cutAt)}-${position > 0n ? position : 0n}`;
 }

@@ -19,6 +19,7 @@ import { comparePositions, isRun } from './model.js';
 const pageRows = 200;
 const nearRows = 400; // gaps so near to the window are loaded
 const hiddenMillis = 5000;
+const maxLocations = 200;
 const maxWaiting = 1000; // events that are kept while the view is paused
 
 export class Feed {
@@ -99,7 +100,7 @@ export class Feed {
   async reload(place, afresh = false) {
     const old = new Map();
     for (const segment of place.segments) if (isRun(segment)) for (const row of segment.rows) old.set(row.key, row);
-    const from = place.prefix || afresh ? undefined : place.span.from;
+    const from = place.prefix || afresh ? undefined : place.spans[0]?.from;
     const page = await this.page(place, { limitToFirst: String(pageRows), ...(from === undefined ? {} : { startAt: JSON.stringify(from) }) });
     if (from !== undefined && page.rows.length === 0) return this.reload(place, true);
     this.tree.describe(place, page);
@@ -237,8 +238,7 @@ export class Feed {
   /** Opens the stream, again if what is loaded has changed. */
   async watch() {
     if (this.stopped || (document.hidden && this.stream === null && this.state.peek() === 'paused')) return;
-    const locations = this.tree.places().filter((place) => place.loaded || place === this.tree.root).slice(0, 200)
-      .map((place) => ({ path: place.id, ...place.span }));
+    const locations = this.tree.places().flatMap((place) => place.spans.map((span) => ({ path: place.id, ...span }))).slice(0, maxLocations);
     const wanted = JSON.stringify(locations);
     if (wanted === this.locations && this.stream) return;
     this.locations = wanted;
@@ -302,11 +302,11 @@ export class Feed {
    * @param {string} id
    */
   act(type, data, id) {
-    const at = data.at ?? id;
-    if (type === 'rows') this.tree.take(data.path, data.rows, at);
+    if (type === 'rows') this.tree.take(data.path, data.rows, data.at ?? id);
     else if (type === 'count') this.tree.recount(data.path, data.added ?? 0, data.removed ?? 0);
     else if (type === 'reset') this.reset(data.path);
-    if (at && comparePositions(this.since, at) < 0) this.since = at;
+    // An event without an id of its own belongs to the same commits as the next one.
+    if (id && comparePositions(this.since, id) < 0) this.since = id;
     this.flashes();
     this.changed();
   }

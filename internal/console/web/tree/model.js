@@ -314,10 +314,10 @@ export class Place {
         continue;
       }
       const inside = outline.marks.slice(1).filter((mark) => inGap(segment, mark)); // nothing is before the first
-      let low = segment;
+      let low = { ...segment, busy: false }; // the page that is on its way comes to nothing
       for (const mark of inside) {
         parts.push({ ...low, to: undefined, before: mark, size: outline.every });
-        low = { ...segment, after: undefined, from: mark };
+        low = { ...segment, after: undefined, from: mark, busy: false };
       }
       parts.push({ ...low, size: inside.length > 0 ? Math.max(1, outline.count % outline.every || outline.every) : Math.min(segment.size, outline.every) });
     }
@@ -325,16 +325,22 @@ export class Place {
     this.tidy();
   }
 
-  /** The keys between which rows are loaded: what has to be watched. */
-  get span() {
-    const first = this.segments.findIndex(isRun);
-    const last = this.segments.findLastIndex(isRun);
-    if (first < 0) return { from: undefined, to: undefined };
-    const [low, high] = [this.segments[first], this.segments[last]];
-    return {
-      from: first === 0 || !low || !isRun(low) ? undefined : low.rows[0]?.key,
-      to: last === this.segments.length - 1 || !high || !isRun(high) ? undefined : high.rows.at(-1)?.key,
-    };
+  /** The ranges of keys in which rows are loaded, both ends included: what has to be watched. */
+  get spans() {
+    /** @type {{from?: string, to?: string}[]} */
+    const found = [];
+    for (let i = 0; i < this.segments.length; i++) {
+      const first = this.segments[i];
+      if (!first || !isRun(first)) continue;
+      const from = i === 0 ? undefined : first.rows[0]?.key;
+      let last = first;
+      for (let next = this.segments[i + 1]; next && isRun(next); next = this.segments[i + 1]) {
+        last = next;
+        i++;
+      }
+      found.push({ from, to: i === this.segments.length - 1 ? undefined : last.rows.at(-1)?.key });
+    }
+    return this.segments.length === 0 ? [{}] : found;
   }
 }
 

@@ -214,7 +214,7 @@ export class Tree {
     if (place.outline) place.outline = { ...place.outline, count: Math.max(0, place.outline.count + added - removed) };
     const gap = place.segments.findLast((segment) => !isRun(segment));
     if (gap && !isRun(gap)) gap.size = Math.max(1, gap.size + added - removed);
-    else if (added > 0 && place.loaded) place.segments.push({ after: place.span.to ?? lastKey(place), size: added });
+    else if (added > 0 && place.loaded) place.segments.push({ after: lastKey(place), size: added });
     place.touch();
   }
 

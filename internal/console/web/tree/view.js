@@ -88,7 +88,7 @@ export class TreeView {
     element.style.paddingLeft = 8 + (item.level - 1) * 18 + 'px';
     set(element, 'aria-level', item.level);
     if (item.kind === 'gap') {
-      for (const name of ['data-path', 'data-type', 'aria-expanded', 'data-flash', 'data-pending', 'data-gone', 'aria-selected']) set(element, name, null);
+      for (const name of ['data-path', 'data-type', 'aria-expanded', 'data-flash', 'data-pending', 'data-gone', 'data-cursor', 'aria-selected']) set(element, name, null);
       set(element, 'role', 'presentation');
       set(element, 'data-gap', true);
       for (const part of [key, value, meta]) mark(part, '');

@@ -104,9 +104,8 @@ test('whatever happens, every row is right, in order, and none is lost', () => {
           const changed = Array.from({ length: 1 + random(3) }, key);
           server.position++;
           for (const one of changed) if (random(3)) server.values.set(one, random(5) ? server.position : 'object'); else server.values.delete(one);
-          const { from, to } = tree.root.span;
-          const told = [...new Set(changed)].filter((one) => (from === undefined || compare(one, from) >= 0) && (to === undefined || compare(one, to) <= 0));
-          if (tree.root.loaded) tree.take('/', told.map((one) => server.row(one)), `e-${server.position}`);
+          const told = [...new Set(changed)].filter((one) => tree.root.spans.some(({ from, to }) => (from === undefined || compare(one, from) >= 0) && (to === undefined || compare(one, to) <= 0)));
+          tree.take('/', told.map((one) => server.row(one)), `e-${server.position}`);
         }
       }
       tree.settle();
@@ -170,6 +169,14 @@ test('open nodes shift what is below them, and a million children are one gap', 
   assert.equal(tree.item(600_000).kind, 'gap');
   tree.collapse('/a');
   assert.equal(tree.find('/b'), 2);
+});
+
+test('an outline that comes while a gap is loaded leaves no gap busy', () => {
+  const tree = new Tree([], () => 0);
+  tree.root.segments = [{ rows: [{ key: 'a', type: 'number', value: '1' }] }, { after: 'a', size: 9, busy: true }];
+  tree.root.cut({ count: 30, exact: true, every: 10, marks: ['a', 'k', 'u'] });
+  assert.deepEqual(tree.root.segments.map((segment) => Boolean(segment.busy)), [false, false, false, false]);
+  assert.deepEqual(tree.root.segments.map((segment) => segment.before), [undefined, 'k', 'u', undefined]);
 });
 
 test('far rows are dropped', () => {

@@ -1,0 +1,50 @@
+// Runs the page in a browser against a real server, by the contract that tests may hold on
+// to: roles, names and data attributes. ONLY=text runs the tests whose names have it;
+// PICTURES=directory also takes a picture of every screen, to be looked at.
+
+import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { tests as data } from './data.mjs';
+import { screens, tests as others } from './screens.mjs';
+import { startBrowser, startServer } from './world.mjs';
+
+const only = process.env.ONLY ?? '';
+const world = {};
+
+before(async () => {
+  world.server = await startServer('--dev');
+  world.browser = await startBrowser();
+});
+after(async () => {
+  await world.browser?.close();
+  await world.server?.stop();
+});
+
+for (const [name, run] of Object.entries({ ...data, ...others })) {
+  if (name.includes(only)) test(name, { timeout: 180_000 }, () => run(world));
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+for (const theme of ['light', 'dark']) {
+  if (!'axe'.includes(only)) continue;
+  test(`axe finds nothing serious in the theme ${theme}`, { timeout: 300_000 }, async () => {
+    const page = await world.browser.open(world.server, '/console/db/default/data', { colorScheme: theme, bypassCSP: true });
+    const found = [];
+    for (const path of screens) {
+      await page.goto(world.server.base + path);
+      await page.waitForSelector('html[data-ready]');
+      await page.evaluate(axe);
+      const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ['violations'] }));
+      for (const one of violations) if (['serious', 'critical'].includes(one.impact)) found.push(`${path}: ${one.id}: ${one.nodes.map((node) => node.html.slice(0, 120)).slice(0, 3).join(' | ')}`);
+      if (process.env.PICTURES) await page.screenshot({ path: join(process.env.PICTURES, `${theme}${path.split('?')[0].replaceAll('/', '-')}.png`) });
+    }
+    await page.context().close();
+    assert.deepEqual(found, []);
+  });
+}
+
+test('no page complained, broke its policy or asked another origin', () => assert.deepEqual(world.browser.sins, []));

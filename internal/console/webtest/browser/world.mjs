@@ -1,0 +1,98 @@
+// A server and a browser for the tests: starts both, signs in, and notes what no page may
+// do: complain, break its policy, or ask another origin.
+
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as rest } from 'node:timers/promises';
+import { chromium } from 'playwright-core';
+
+/** Starts a server on free ports and returns how to reach it. */
+export async function startServer(...flags) {
+  const data = mkdtempSync(join(tmpdir(), 'livetree-console-'));
+  const child = spawn(process.env.LIVETREE, ['serve', '--data', data, '--addr', '127.0.0.1:0', '--admin-addr', '127.0.0.1:0', ...flags], { stdio: ['ignore', 'pipe', 'pipe'] });
+  let log = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (part) => (log = (log + part).slice(-20_000)));
+  const ended = new Promise((resolve) => child.on('exit', resolve));
+  const read = (name) => readFileSync(join(data, 'admin', name), 'utf8').trim();
+  for (let i = 0; ; i++) {
+    if (/listening on/.test(log)) break;
+    if (i > 600 || child.exitCode !== null) throw new Error(`the server does not start: ${log}`);
+    await rest(100);
+  }
+  const base = read('addr');
+  const token = read('token');
+  const call = async (method, path, body, headers = {}) => fetch(base + path, { method, body, headers: { Authorization: `Bearer ${token}`, ...headers } });
+  return {
+    base, token, data, call,
+    /** A request to the tree, as the operator of the database. */
+    async rest(method, path, body, params = '') {
+      const answer = await call(method, `/v1/databases/default/data${path}.json${params}`, body);
+      const text = await answer.text();
+      if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
+      return text;
+    },
+    async code() {
+      const { url } = await (await call('POST', '/v1/codes')).json();
+      return new URL(url).hash;
+    },
+    async stop() {
+      child.kill('SIGTERM');
+      await ended;
+      rmSync(data, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Opens a browser whose pages note their sins in `sins`. */
+export async function startBrowser() {
+  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ['--no-sandbox'] });
+  const sins = [];
+  return {
+    sins,
+    /** A page of the console, signed in unless hash is empty. */
+    async open(server, path, { hash, ...options } = {}) {
+      const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true, ...options });
+      const page = await context.newPage();
+      watch(page, server.base, sins);
+      await page.goto(server.base + path + (hash ?? (await server.code())));
+      await page.waitForSelector('html[data-ready]', { timeout: 60_000 });
+      return page;
+    },
+    close: () => browser.close(),
+  };
+}
+
+function watch(page, base, sins) {
+  page.setDefaultTimeout(30_000);
+  page.on('console', (message) => {
+    const text = message.text();
+    // A refusal that a test asks for is logged by the browser as an error, too.
+    if (message.type() === 'error' && !/Failed to load resource/.test(text)) sins.push(`console: ${text}`);
+    if (/Content Security Policy|Trusted/i.test(text)) sins.push(`policy: ${text}`);
+  });
+  page.on('pageerror', (error) => sins.push(`error: ${error.stack}`));
+  page.on('request', (request) => {
+    if (!/^(data|blob):/.test(request.url()) && !request.url().startsWith(base + '/')) sins.push(`foreign request: ${request.url()}`);
+  });
+}
+
+/** The row with a path. */
+export const row = (page, path) => page.locator(`[role=treeitem][data-path="${quoted(path)}"]`);
+
+function quoted(text) {
+  return text.replaceAll('\\', '\\\\').replaceAll('"', '\\"');
+}
+
+/** Selects the row with a path by its key. */
+export async function select(page, path) {
+  await row(page, path).locator('[data-part=key]').click();
+}
+
+/** Opens a node. */
+export async function expand(page, path) {
+  await select(page, path);
+  if ((await row(page, path).getAttribute('aria-expanded')) !== 'true') await page.keyboard.press('ArrowRight');
+  await page.waitForSelector(`[role=treeitem][data-path="${quoted(path)}"][aria-expanded=true]`);
+}
