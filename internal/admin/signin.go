@@ -119,6 +119,7 @@ func (h *Handler) signOut(w http.ResponseWriter, r *http.Request) {
 		h.failWith(w, err)
 		return
 	}
+	h.rows.EndSession(s.ID)
 	h.opts.Logger.Info("somebody has signed out", "scope", s.Scope, "database", s.Database, "session", s.ID)
 	answer(w, http.StatusOK, map[string]string{"ended": s.ID})
 }
