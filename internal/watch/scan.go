@@ -247,9 +247,12 @@ func (w *Watch) selected(v *state.View) (Content, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !scans {
-		query := w.key.query.Query()
+	query := w.key.query.Query()
+	switch {
+	case !scans && w.key.whole:
 		return v.Read(w.key.path, &query, w.key.form)
+	case !scans:
+		return v.Select(w.key.path, query, w.key.form)
 	}
 	held := v.Hold()
 	held.Until(w.done)

@@ -198,7 +198,9 @@ func (w *Watch) renew(v *state.View) error {
 	return nil
 }
 
-// content returns what a view shows to the watch. It must be closed.
+// content returns what a view shows to the watch. It must be closed. A watch of its own,
+// such as a stream, learns at once of rows that cannot be read. Of a client with many
+// watches the rows are opened when it is told, so that it cannot hold many.
 func (w *Watch) content(v *state.View) (Content, error) {
 	switch {
 	case w.key.priority && w.key.filtered:
@@ -208,6 +210,8 @@ func (w *Watch) content(v *state.View) (Content, error) {
 		return text(tree.AppendLeaf(nil, priority)), err
 	case w.key.filtered:
 		return w.selected(v)
+	case !w.key.whole:
+		return v.Printer(w.key.path, w.key.form)
 	}
 	return v.Read(w.key.path, nil, w.key.form)
 }
