@@ -7,7 +7,7 @@
  * with it.
  */
 
-import { messages, complain, say } from './core/dialog.js';
+import { complain, forgive, messages, say } from './core/dialog.js';
 import { fill, h } from './core/dom.js';
 import { scope, signal } from './core/signal.js';
 import { Api, ApiError } from './lib/api.js';
@@ -101,6 +101,7 @@ export class App {
     const { label } = this.keeper.current ?? {};
     this.status.value = { label };
     this.leave();
+    forgive();
     const [elements, end] = scope(() => shell(this));
     this.endShell = end;
     this.main = elements.main;

@@ -3,7 +3,7 @@
 // queries, priorities or durability. Tests run against the real server.
 
 import { createServer } from 'node:http';
-import { readFile } from 'node:fs/promises';
+import { readFile, readdir } from 'node:fs/promises';
 import { createHash } from 'node:crypto';
 import { dirname, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -180,6 +180,12 @@ createServer(async (request, answer) => {
     if (url.pathname.startsWith('/console/assets/')) {
       const name = url.pathname.replace(/^\/console\/assets\/[^/]+\//, '');
       return answer.writeHead(200, { 'Content-Type': types[extname(name)] ?? 'text/plain' }).end(await readFile(join(web, name)));
+    }
+    if (url.pathname === '/console/manual.json') {
+      const docs = join(web, '../../../docs');
+      const names = (await readdir(docs)).filter((name) => name.endsWith('.md')).sort();
+      const texts = await Promise.all(names.map((name) => readFile(join(docs, name), 'utf8')));
+      return json(200, { pages: names.map((name, i) => ({ topic: name.replace('.md', ''), title: texts[i].split('\n')[0].replace('# ', ''), text: texts[i] })) });
     }
     if (url.pathname.startsWith('/console')) return answer.writeHead(200, { 'Content-Type': 'text/html', 'Content-Security-Policy': policy }).end(await readFile(join(web, 'index.html')));
     if (route === 'POST /v1/sessions') {

@@ -76,6 +76,11 @@ export function complain(text) {
   alerts.append(line);
 }
 
+/** Takes all errors away. */
+export function forgive() {
+  alerts.replaceChildren();
+}
+
 /**
  * Makes a button that opens a menu of actions.
  * @param {string} name

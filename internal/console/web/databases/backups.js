@@ -3,7 +3,7 @@
 import { say } from '../core/dialog.js';
 import { fill, h } from '../core/dom.js';
 import { form } from '../core/form.js';
-import { bytes, moment } from '../lib/format.js';
+import { ago, bytes } from '../lib/format.js';
 
 /**
  * @param {import('../app.js').App} app
@@ -15,7 +15,7 @@ export async function show(app, main) {
   const target = () => made.controls.Directory?.value || '/var/backups/livetree';
   const lines = h('pre', { class: 'code snippet', tabIndex: 0, 'aria-label': 'Lines for restore' });
   const made = form({
-    label: 'Back up now', submit: 'Back up now', fields: [{ label: 'Directory', code: true, hint: 'On the machine of the server. A directory that holds a backup already gets what has changed since.' }],
+    label: 'Back up now', submit: 'Back up now', fields: [{ label: 'Directory', code: true, hint: 'On the machine of the server. It must be empty or not exist.' }],
     done: async (texts) => {
       if (!app.editing.peek()) throw new Error('Editing is off.');
       if (!texts.Directory) throw new Error('Name a directory.');
@@ -31,15 +31,12 @@ export async function show(app, main) {
       await status();
     },
   });
-  const restore = () => fill(lines, `livetree verify ${quoted(target())}\nlivetree restore ${quoted(target())} --data ./livetree-restored`);
+  const restore = () => fill(lines, `livetree backup verify ${quoted(target())}\nlivetree restore ${quoted(target())} ./livetree-data\nlivetree serve --data ./livetree-data`);
   made.controls.Directory?.addEventListener('input', restore);
   restore();
   const status = async () => {
-    const found = await app.api.json('/v1/status');
-    const backup = found.backup ?? found.backups ?? {};
-    const checks = (found.checks ?? []).filter((/** @type {any} */ check) => /backup/.test(check.name));
-    fill(facts, h('dt', null, 'Last backup'), h('dd', null, moment(backup.last ?? found.last_backup ?? '') || 'not known here'), h('dt', null, 'Last verified'), h('dd', null, moment(backup.verified ?? found.last_verified ?? '') || 'not known here'),
-      ...checks.flatMap((/** @type {any} */ check) => [h('dt', null, check.name), h('dd', null, check.state)]));
+    const metrics = await app.api.text('/metrics');
+    fill(facts, h('dt', null, 'Last backup'), h('dd', null, age(metrics, 'livetree_backup_age_seconds')), h('dt', null, 'Last verified'), h('dd', null, age(metrics, 'livetree_restore_verified_age_seconds')));
   };
   main.append(h('div', { class: 'screen' }, h('header', null, h('h1', null, 'Backups')), h('div', { class: 'columns' },
     h('section', { class: 'card' }, h('h2', null, 'Last backups'), facts),
@@ -51,4 +48,15 @@ export async function show(app, main) {
 /** @param {string} text */
 function quoted(text) {
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/**
+ * The age that a metric tells, in words.
+ * @param {string} metrics
+ * @param {string} name
+ */
+function age(metrics, name) {
+  const [, text] = new RegExp(`^${name} (\\S+)$`, 'm').exec(metrics) ?? [];
+  const seconds = Number(text);
+  return Number.isFinite(seconds) ? ago(seconds) : 'never';
 }

@@ -46,6 +46,14 @@ export function moment(time) {
   return `${day} ${clock(date)}`;
 }
 
+/** @param {number} seconds */
+export function ago(seconds) {
+  /** @type {[number, string][]} */
+  const units = [[86_400, 'day'], [3600, 'hour'], [60, 'minute']];
+  const [size, word] = units.find(([size]) => seconds >= 1.5 * size) ?? [1, 'second'];
+  return `${several(Math.round(seconds / size), word)} ago`;
+}
+
 /**
  * @param {string} text
  * @param {number} length

@@ -16,7 +16,7 @@ export async function show(app, main) {
     app.operator ? [h('h2', null, 'Settings and where they come from'), settings, h('h2', null, 'Audit list'), audit] : null));
   const status = await app.api.json('/v1/status');
   const session = app.keeper.current;
-  fill(facts, ...[['Version', status.version], ['Address', (status.data_urls ?? []).join(', ')], ['Mode', status.dev ? 'development: open to this machine' : 'normal'], ['Signed in as', session?.scope === 'database' ? `database ${session.database}` : 'operator'], ['Session until', moment(session?.expires ?? '')]]
+  fill(facts, ...[['Version', status.version], ['Address', (status.data_urls ?? []).join(', ')], ['Mode', (status.dev ?? session?.dev) ? 'development: open to this machine' : 'normal'], ['Signed in as', session?.scope === 'database' ? `database ${session.database}` : 'operator'], ['Session until', moment(session?.expires ?? '')]]
     .filter(([, text]) => text).flatMap(([name, text]) => [h('dt', null, name), h('dd', null, marked(String(text)))]));
   if (!app.operator) return;
   const [config, log] = await Promise.all([app.api.json('/v1/config').catch(failed), app.api.json('/v1/audit').catch(failed)]);

@@ -41,6 +41,7 @@ export class Feed {
     this.held = [];
     this.paused = false;
     this.since = '';
+    this.floor = ''; // the oldest page since the stream was opened
     this.locations = '';
     this.retry = 0;
     this.loading = 0;
@@ -115,7 +116,11 @@ export class Feed {
     if (page.after && last !== undefined) place.segments.push({ after: last, size: Math.max(1, this.guess(place) - page.rows.length) });
     if (from !== undefined && first !== undefined) place.segments.unshift({ before: first, size: pageRows });
     place.touch();
-    if (old.size > 0) this.compare(place, page, old);
+    if (old.size > 0) {
+      this.compare(place, page, old);
+      this.locations = ''; // what came while the page was read was put into rows that are gone
+      this.watchSoon();
+    }
     if (page.after) this.outline(place);
     this.changed();
   }
@@ -221,14 +226,12 @@ export class Feed {
   }
 
   /**
-   * The stream must go on from the oldest page: events that came before a page did, and
-   * are newer than it, were not for rows that were loaded then.
+   * Notes a page. The stream that is opened next begins at the oldest one: events that
+   * came meanwhile, of rows that were not watched yet, would be lost otherwise.
    * @param {string} at
    */
   from(at) {
-    if (this.since && comparePositions(at, this.since) >= 0) return;
-    if (this.since) this.locations = ''; // open the stream again
-    this.since = at;
+    if (!this.floor || comparePositions(at, this.floor) < 0) this.floor = at;
   }
 
   watchSoon() {
@@ -240,9 +243,12 @@ export class Feed {
     if (this.stopped || (document.hidden && this.stream === null && this.state.peek() === 'paused')) return;
     const locations = this.tree.places().flatMap((place) => place.spans.map((span) => ({ path: place.id, ...span }))).slice(0, maxLocations);
     const wanted = JSON.stringify(locations);
+    const floor = this.floor;
+    this.floor = '';
     if (wanted === this.locations && this.stream) return;
     this.locations = wanted;
     this.stream?.abort();
+    if (floor && (!this.since || comparePositions(floor, this.since) < 0)) this.since = floor;
     const stream = new AbortController();
     this.stream = stream;
     try {

@@ -53,7 +53,7 @@ export const tests = {
     await form.getByLabel('Value').fill('42');
     await form.getByRole('button', { name: 'Save' }).click();
     await form.waitFor({ state: 'detached' });
-    assert.equal(await server.rest('GET', '/edit/n', undefined, '?format=export'), '{".priority":3,".value":"42"}');
+    assert.equal(await server.rest('GET', '/edit/n', undefined, '?format=export'), '{".value":"42",".priority":3}');
     await page.getByRole('button', { name: 'Undo' }).click();
     await page.getByRole('status').filter({ hasText: 'Undone' }).waitFor();
     assert.equal(await server.rest('GET', '/edit', undefined, '?format=export'), before);
@@ -123,7 +123,7 @@ export const tests = {
     await copy.getByLabel('Key').fill('c');
     await copy.getByRole('button', { name: 'Duplicate' }).click();
     await row(page, '/work/c').waitFor();
-    assert.equal(await server.rest('GET', '/work/c', undefined, '?format=export'), '{"x":1,"y":{".priority":"p",".value":2}}');
+    assert.equal(await server.rest('GET', '/work/c', undefined, '?format=export'), '{"x":1,"y":{".value":2,".priority":"p"}}');
     await select(page, '/work/c');
     await page.keyboard.press('Delete');
     const sure = page.getByRole('alertdialog');

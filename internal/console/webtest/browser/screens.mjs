@@ -23,6 +23,19 @@ export const tests = {
     await page.context().close();
   },
 
+  async 'a session that ended asks for a new one and comes back'({ server, browser }) {
+    await server.rest('PUT', '/ended', '{"a":1}');
+    const page = await browser.open(server, '/console/db/default/data/ended');
+    await page.waitForSelector('.live[data-state=live]');
+    await page.evaluate(() => fetch('/v1/sessions/current', { method: 'DELETE', headers: { Authorization: 'Bearer ' + JSON.parse(sessionStorage.getItem('livetree.session')).session } }));
+    const form = page.getByRole('form', { name: 'Sign in' });
+    await form.getByLabel('Credential').fill(server.token);
+    await form.getByRole('button', { name: 'Sign in' }).click();
+    await page.waitForSelector('[data-path="/ended/a"]');
+    assert.match(page.url(), /\/data\/ended$/);
+    await page.context().close();
+  },
+
   async 'a query runs from its address, in order, and a missing index is added'({ server, browser }) {
     await server.rest('PUT', '/items', '{"a":{"n":3},"b":{"n":1},"c":{"n":2}}');
     const page = await browser.open(server, '/console/db/default/query/items?orderBy=%22n%22&limitToFirst=2');
