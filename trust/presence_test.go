@@ -69,9 +69,10 @@ func newPresence(t *testing.T, n int) *presence {
 		t.Fatal(err)
 	}
 	free.Close()
-	most := strconv.Itoa(2*n + 1000)
+	// Of one network, one in 32 may be such as do not listen yet.
+	most, clients := strconv.Itoa(2*n+1000), strconv.Itoa(2*n+4096)
 	c := &presence{t: t, addr: free.Addr().String(), clients: make([]*connected, n), online: map[string]bool{}}
-	c.server = startProcess(t, "--dev", "--http-addr", c.addr, "--allow-http", "--max-clients", most, "--max-connections", most,
+	c.server = startProcess(t, "--dev", "--http-addr", c.addr, "--allow-http", "--max-clients", clients, "--max-connections", most,
 		"--max-connections-per-address", most)
 	c.began = time.Now()
 	c.watcher = c.connect()

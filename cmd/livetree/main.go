@@ -45,7 +45,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -109,27 +108,11 @@ func main() {
 	os.Exit(run(signals, newApp(), os.Args[1:]))
 }
 
-// abortTime is how long a command may take after the second signal. What it does then may
-// hang with the disk, where nothing can interrupt it; what was acknowledged is safe there.
-const abortTime = 2 * time.Second
-
 // run runs a command and returns its exit code. The first signal ends the
 // context of the command, the second one closes abort and ends the command soon, whatever it does.
 func run(signals <-chan os.Signal, a *app, args []string) int {
-	ctx, stop := context.WithCancel(context.Background())
-	abort, ended := make(chan struct{}), make(chan struct{})
-	defer close(ended)
-	go func() {
-		for _, act := range []func(){stop, func() { close(abort) }} {
-			select {
-			case <-signals:
-				act()
-			case <-ended:
-				stop()
-				return
-			}
-		}
-	}()
+	ctx, abort, ended := cli.Heed(signals)
+	defer ended()
 	a.abort = abort
 	defer cli.Guard(a.isTerminal, &a.stdout, &a.stderr)()
 	code := make(chan int, 1)
@@ -139,29 +122,11 @@ func run(signals <-chan os.Signal, a *app, args []string) int {
 		ran, err := root.ExecuteContextC(ctx)
 		code <- report(a.stderr, wantsJSON(ran), err)
 	}()
-	if code, ended := await(code, abort); ended {
+	if code, ended := cli.Await(code, abort); ended {
 		return code
 	}
-	return report(a.stderr, false, errHangs)
+	return report(a.stderr, false, cli.ErrHangs)
 }
-
-// await returns the exit code of a command, or false if it hangs though abort is closed.
-func await(code <-chan int, abort <-chan struct{}) (int, bool) {
-	select {
-	case code := <-code:
-		return code, true
-	case <-abort:
-	}
-	select {
-	case code := <-code:
-		return code, true
-	case <-time.After(abortTime):
-		return 0, false
-	}
-}
-
-// errHangs is told when a command does not end though it was told to twice.
-var errHangs = errors.New("stopped by the second signal while something hangs, the disk perhaps; what was acknowledged is stored")
 
 // newRootCommand returns the tree of all commands.
 func newRootCommand(a *app) *cobra.Command {

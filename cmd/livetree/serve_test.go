@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -81,24 +80,4 @@ func TestStoreThatIsTakenAway(t *testing.T) {
 	if strings.Count(log, "level=ERROR") != 1 || !strings.HasSuffix(line, ".log: no such file or directory\" exit=74\n") {
 		t.Errorf("the log is\n%s\nwant one error with the file and the reason", log)
 	}
-}
-
-// TestSecondSignalEndsWhatHangs: a command that does not end when it is told to twice, because its
-// disk hangs, is not waited for; one that ends soon is.
-func TestSecondSignalEndsWhatHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		code, abort := make(chan int, 1), make(chan struct{})
-		close(abort)
-		began := time.Now()
-		if _, ended := await(code, abort); ended || time.Since(began) != abortTime {
-			t.Errorf("await() = %t after %v, want false after %v", ended, time.Since(began), abortTime)
-		}
-		go func() {
-			time.Sleep(abortTime / 2) //nolint:forbidigo // fake time
-			code <- 7
-		}()
-		if got, ended := await(code, abort); !ended || got != 7 {
-			t.Errorf("await() = %d, %t, want the code of the command", got, ended)
-		}
-	})
 }
