@@ -47,6 +47,7 @@ type wireClient struct {
 	opening int // listens without their reply
 	begun   int // connections
 	pushes  int // with data
+	faults  int // connections that ended as they must not
 	isOver  bool
 }
 
@@ -116,14 +117,8 @@ func (c *wireClient) serve(link *wiretest.Link) {
 		var violation *wiretest.Violation
 		var closed *wiretest.Closed
 		switch {
-		case errors.As(err, &violation):
-			c.problem("%s: %v", c.name, err)
-			return
-		case errors.As(err, &closed) && closed.Code != 1001:
-			c.problem("%s: %v", c.name, err)
-			return
-		case errors.Is(err, os.ErrDeadlineExceeded) && c.isWaiting():
-			c.problem("%s: a request has no answer: %v", c.name, err)
+		case errors.As(err, &violation), errors.As(err, &closed) && closed.Code != 1001, errors.Is(err, os.ErrDeadlineExceeded) && c.isWaiting():
+			c.complain(err)
 			return
 		case err != nil:
 			return
@@ -140,6 +135,16 @@ func (c *wireClient) serve(link *wiretest.Link) {
 		}
 		c.mu.Unlock()
 	}
+}
+
+// complain tells of a connection that ended as it must not. After several, the client stays
+// away.
+func (c *wireClient) complain(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.problem("%s: the connection ends while %d requests have no answer: %v", c.name, len(c.waiting), err)
+	c.faults++
+	c.isOver = c.isOver || c.faults > 5
 }
 
 // isWaiting reports whether a request has no answer.

@@ -73,6 +73,8 @@ func (a *Audience) Listen(id int64, req ListenRequest) {
 			return a.failed(err)
 		}
 		who := a.Who()
+		a.hold()
+		defer a.letGo()
 		w, _, err := a.set.Open(watch.Request{
 			Path: key.path, Form: tree.Export, Query: req.Query, Whole: true, Scan: true, Known: req.Known,
 			Client: a.client(who), Memory: a.opts.Memory,
@@ -103,6 +105,23 @@ func (a *Audience) Later(l *Listen) {
 	if l.watch != nil && !l.ended {
 		l.watch.Later()
 	}
+}
+
+// hold has nothing told behind what is told by now, while a listen is opened. Its first
+// event is no older, and others that are newer must not go out before it.
+func (a *Audience) hold() {
+	told := a.order.Told()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sequence.held, a.sequence.ceiling = true, told
+}
+
+// letGo ends hold.
+func (a *Audience) letGo() {
+	a.mu.Lock()
+	a.sequence.held = false
+	a.mu.Unlock()
+	a.Wake()
 }
 
 // lasting returns an identity for a watch. That it ends is the business of the audience.

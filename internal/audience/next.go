@@ -95,6 +95,11 @@ func (a *Audience) choose(told uint64) (item Item, position uint64, found bool) 
 	if s.paused {
 		return Item{}, 0, false // goOn wakes
 	}
+	if s.held && s.ceiling < told {
+		// Who opens the listen wakes.
+		defer func() { position = 0 }()
+		told = s.ceiling
+	}
 	answer := s.nextAnswer(told)
 	switch l := s.nextListen(); {
 	case l != nil && (answer == nil || s.renewals > 0 || l.head.Position <= answer.position):

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/livetree/livetree/internal/audience"
@@ -117,6 +118,31 @@ func otherWrite(random *rand.Rand, n int) string {
 		return fmt.Sprintf(`PATCH /list {"k%03d/n":%d,"k%03d":null,"k%03d/x/y":%d}`, random.IntN(10), n, 10+random.IntN(10), 20+random.IntN(10), n)
 	}
 	return fmt.Sprintf(`PUT /list/k%03d/.priority %d`, random.IntN(40), random.IntN(3))
+}
+
+// TestListenInOrder: the first event of a listen has its place in the order, too: a client
+// that listens above another listen is not taken back in time. The client itself looks
+// at positions.
+func TestListenInOrder(t *testing.T) {
+	f := enginetest.Open(t, store.Options{})
+	f.Rule(`{"rules":{".read":true,".write":true}}`)
+	c := newClient(t, f.Database, audience.Limits{})
+	c.listen(1, "/a/b", "")
+	var writing sync.WaitGroup
+	var left atomic.Int64
+	left.Store(400)
+	for range 2 {
+		writing.Go(func() {
+			for n := left.Add(-1); n >= 0; n = left.Add(-1) {
+				f.Do(fmt.Sprintf(`PUT /a/b/n %d`, n))
+			}
+		})
+	}
+	for id := int64(2); left.Load() > 0; id += 2 {
+		c.listen(id, "/a", "")
+		c.Unlisten(id+1, enginetest.Path(t, "/a"), nil)
+	}
+	writing.Wait()
 }
 
 // TestChain: writes take effect in the order in which they were sent, also where some

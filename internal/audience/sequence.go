@@ -18,6 +18,10 @@ type sequence struct {
 	// paused says that no events are told, because it is being worked out which listens
 	// go on.
 	paused bool
+	// held says that nothing behind ceiling is told: a listen is being opened, whose first
+	// event may be of any later commit.
+	held    bool
+	ceiling uint64
 }
 
 // wake has a listen looked at.

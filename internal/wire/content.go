@@ -118,7 +118,20 @@ func gather(say *saying, claim *budget.Claim) (p printing, err error) {
 		p.again = nil
 	}
 	p.text = g.text
+	if err == nil {
+		p.text = withoutEmpty(say, p.text)
+	}
 	return p, err
+}
+
+// withoutEmpty returns a message in which a window that shows nothing is null, as all data
+// that is not there. REST has {} for it.
+func withoutEmpty(say *saying, text []byte) []byte {
+	from, to := len(say.head), len(text)-len(say.tail)
+	if string(text[from:to]) != "{}" {
+		return text
+	}
+	return append(append(text[:from:from], "null"...), say.tail...)
 }
 
 // send prints the message again, to a stream of its frames.

@@ -157,6 +157,22 @@ func TestSocketShares(t *testing.T) {
 	}
 }
 
+// TestSocketEmptyWindow: a window that shows nothing is null, as all that is not there.
+func TestSocketEmptyWindow(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	s.db.Put("/a", `{"x":1,"y":2}`)
+	c, _ := s.dial("")
+	const query = `{"sp":"z","i":".key"}`
+	before, _ := ask(t, c, "q", `{"p":"/a","q":`+query+`,"t":1,"h":"of what is gone"}`)
+	if want := `{"t":"d","d":{"a":"d","b":{"p":"a","d":null,"t":1}}}`; len(before) != 1 || before[0] != want {
+		t.Errorf("the client is told %q, want %s", before, want)
+	}
+	if _, d := ask(t, c, "g", `{"p":"/a","q":`+query+`}`); d != "null" {
+		t.Errorf("the answer is %s, want null", d)
+	}
+}
+
 func TestSocketLong(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)
