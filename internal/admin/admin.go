@@ -38,6 +38,7 @@ import (
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/rows/rowshttp"
 	"github.com/livetree/livetree/internal/session"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
@@ -72,6 +73,8 @@ type Options struct {
 	// server there.
 	Console http.Handler
 	Label   console.Label
+	// MaxCopy is the largest node that is copied, in bytes of its text.
+	MaxCopy int64
 	// DefaultDatabase is that of a secret that is shown without one.
 	DefaultDatabase string
 	Actions
@@ -141,6 +144,7 @@ type Handler struct {
 	data  http.HandlerFunc // of the tree, whose paths are not for the mux
 	door  *door
 	rules *ruleDesk
+	rows  *rowshttp.Handlers
 
 	secrets sync.Mutex // held while secrets are read and replaced
 	backup  sync.Mutex // held while a backup is made
@@ -149,7 +153,8 @@ type Handler struct {
 // New returns a handler.
 func New(opts Options) *Handler {
 	h := &Handler{opts: opts, mux: http.NewServeMux(), registry: prometheus.NewRegistry()}
-	h.door = &door{opts: &h.opts, fail: h.failWith, brake: session.NewBrake()}
+	h.rows = newRows(opts)
+	h.door = &door{opts: &h.opts, fail: h.failWith, brake: session.NewBrake(), ended: h.rows.EndSession}
 	h.rules = &ruleDesk{catalog: opts.Catalog, fail: h.failWith}
 	h.registry.MustRegister(newCollector(opts))
 	opts.Requests.register(h.registry)

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/livetree/livetree/internal/exchange"
+	"github.com/livetree/livetree/internal/rows/rowshttp"
 )
 
 // An access is who may use a route.
@@ -42,7 +43,7 @@ const (
 // routes are all routes but those for everybody: health, the console's page, and signing
 // in.
 func (h *Handler) routes() []route {
-	return []route{
+	return append(h.rowRoutes(), []route{
 		{pattern: "GET /metrics", handle: promhttp.HandlerFor(h.registry, promhttp.HandlerOpts{}).ServeHTTP},
 		{pattern: "GET /v1/databases", handle: h.listDatabases},
 		{pattern: "POST /v1/databases", handle: h.createDatabase},
@@ -72,14 +73,15 @@ func (h *Handler) routes() []route {
 		{pattern: "GET /debug/pprof/symbol", handle: pprof.Symbol},
 		{pattern: "GET /debug/pprof/trace", streams: true, handle: pprof.Trace},
 		{pattern: "/", handle: notFound},
-	}
+	}...)
 }
 
 // mountPublic has those routes answered that are for everybody who reaches the
-// listener: they hold nothing of the server, or ask for a credential in their body.
+// listener: they hold nothing of the server, or ask for a credential in their body or path.
 func (h *Handler) mountPublic() {
 	h.mux.HandleFunc("GET /livez", livez)
 	h.mux.HandleFunc("GET /readyz", h.readyz)
+	h.mux.HandleFunc("GET "+rowshttp.ExportsPath+"{token}", h.download)
 	h.mux.HandleFunc("POST /v1/sessions", func(w http.ResponseWriter, r *http.Request) {
 		noteConsole(w)
 		r.Body = http.MaxBytesReader(w, r.Body, maxBodyBytes)

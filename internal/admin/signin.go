@@ -19,6 +19,7 @@ type door struct {
 	fail  func(http.ResponseWriter, error)
 	brake *session.Brake
 	codes session.Codes
+	ended func(session string) // called when somebody has signed out
 }
 
 // A SignedIn is the answer to who has signed in.
@@ -127,6 +128,7 @@ func (d *door) signOut(w http.ResponseWriter, r *http.Request) {
 		d.fail(w, err)
 		return
 	}
+	d.ended(s.ID)
 	d.opts.Logger.Info("somebody has signed out", "scope", s.Scope, "database", s.Database, "session", s.ID)
 	answer(w, http.StatusOK, map[string]string{"ended": s.ID})
 }

@@ -147,6 +147,7 @@ func (a *adminSide) serve(ctx context.Context, parts adminParts) error {
 		Label:      parts.Console.Label,
 
 		DefaultDatabase: parts.DefaultDatabase,
+		MaxCopy:         parts.MaxBody,
 
 		Store:    parts.store,
 		Catalog:  parts.founder.Catalog,

@@ -105,13 +105,15 @@ func (h *Handlers) Export(w http.ResponseWriter, r *http.Request, db *engine.Dat
 	answer(w, http.StatusCreated, map[string]string{"url": ExportsPath + token})
 }
 
-// Download answers GET /v1/exports/{token}, which needs no credential but the token.
-func (h *Handlers) Download(w http.ResponseWriter, r *http.Request) {
+// Download answers GET /v1/exports/{token}, which needs no credential but the token. If that is
+// good, begins is called first.
+func (h *Handlers) Download(w http.ResponseWriter, r *http.Request, begins func()) {
 	e, ok := h.exports.take(r.PathValue("token"), h.opts.Now())
 	if !ok {
 		h.fail(w, fault.New(fault.NotFound, "there is no such download: it is good once, and for a minute"))
 		return
 	}
+	begins()
 	v := e.database.View()
 	v.Until(r.Context().Done())
 	turn := v.Node(e.path, 0).Pool.NewTurn()

@@ -46,7 +46,7 @@ func newStand(t *testing.T) *stand {
 	mux.HandleFunc("POST /copy", with(s.handlers.Copy))
 	mux.HandleFunc("POST /find", func(w http.ResponseWriter, r *http.Request) { s.handlers.Find(w, r, s.Database, "me") })
 	mux.HandleFunc("POST /exports", func(w http.ResponseWriter, r *http.Request) { s.handlers.Export(w, r, s.Database, "me") })
-	mux.HandleFunc("GET "+rowshttp.ExportsPath+"{token}", s.handlers.Download)
+	mux.HandleFunc("GET "+rowshttp.ExportsPath+"{token}", func(w http.ResponseWriter, r *http.Request) { s.handlers.Download(w, r, func() {}) })
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	s.url = server.URL

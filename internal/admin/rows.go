@@ -1,0 +1,54 @@
+package admin
+
+import (
+	"net/http"
+
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/rows/rowshttp"
+)
+
+// maxRowsBody bounds the body of a request for rows: 200 locations with long paths.
+const maxRowsBody = 1 << 20
+
+// newRows returns what answers for the rows of databases.
+func newRows(opts Options) *rowshttp.Handlers {
+	return rowshttp.New(rowshttp.Options{Now: opts.Now, Logger: opts.Logger, MaxCopy: opts.MaxCopy})
+}
+
+// rowRoutes are the routes to the rows of a database.
+func (h *Handler) rowRoutes() []route {
+	const below = "/v1/databases/{name}"
+	return []route{
+		{pattern: "POST " + below + "/watch", access: byDatabase, streams: true, maxBody: maxRowsBody, handle: h.onDatabase(h.rows.Watch)},
+		{pattern: "GET " + below + "/changes", access: byDatabase, streams: true, handle: h.onDatabase(h.rows.Changes)},
+		{pattern: "POST " + below + "/find", access: byDatabase, streams: true, handle: h.forSession(h.rows.Find)},
+		{pattern: "POST " + below + "/copy", access: byDatabase, handle: h.onDatabase(h.rows.Copy)},
+		{pattern: "POST " + below + "/exports", access: byDatabase, handle: h.forSession(h.rows.Export)},
+	}
+}
+
+// onDatabase finds the database that a route names.
+func (h *Handler) onDatabase(next func(http.ResponseWriter, *http.Request, *engine.Database)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		database, err := h.opts.Catalog.Database(r.PathValue("name"))
+		if err != nil {
+			h.failWith(w, err)
+			return
+		}
+		next(w, r, database)
+	}
+}
+
+// forSession is onDatabase for what is bounded for each session.
+func (h *Handler) forSession(next func(http.ResponseWriter, *http.Request, *engine.Database, string)) http.HandlerFunc {
+	return h.onDatabase(func(w http.ResponseWriter, r *http.Request, database *engine.Database) {
+		next(w, r, database, callerOf(r).id())
+	})
+}
+
+// download answers with what was asked for by a session. The token in its URL, which is good
+// once, is the credential.
+func (h *Handler) download(w http.ResponseWriter, r *http.Request) {
+	noteConsole(w)
+	h.rows.Download(w, r, func() { noteStream(r.Context()) })
+}
