@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/cli"
 )
 
@@ -79,13 +80,13 @@ func TestConfigurationExample(t *testing.T) {
 
 // TestPrintConfigShowsEverySetting: nothing is left out, and each has its default.
 func TestPrintConfigShowsEverySetting(t *testing.T) {
-	var shown []setting
+	var shown []admin.Setting
 	code, out, errs := command("serve", "--print-config=json")
 	if err := json.Unmarshal([]byte(out), &shown); code != 0 || err != nil {
 		t.Fatalf("exit %d, %v, %s", code, err, errs)
 	}
 	serveFlags(t).VisitAll(func(f *pflag.Flag) {
-		want := setting{Name: f.Name, Value: f.DefValue, Origin: cli.OriginDefault}
+		want := admin.Setting{Name: f.Name, Value: f.DefValue, Origin: cli.OriginDefault}
 		if isSetting(f) && !slices.Contains(shown, want) {
 			t.Errorf("--print-config does not show %+v", want)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/livetree/livetree/internal/cli"
 	"github.com/livetree/livetree/internal/client"
 )
 
@@ -37,7 +38,7 @@ grow meanwhile: only a file that fits one request appears at once.` + remoteLong
 	replace := c.Flags().Bool("replace", false, "delete what is there first")
 	yes := c.Flags().Bool("yes", false, "do not ask before deleting")
 	dryRun := c.Flags().Bool("dry-run", false, "only check the file: its size, its depth, and every bad key; needs no server")
-	request := byteSize(client.DefaultRequestBytes)
+	request := cli.ByteSize(client.DefaultRequestBytes)
 	c.Flags().Var(&request, "request-size", "the `size` of a request")
 	parallel := c.Flags().Int("parallel", client.DefaultParallel, "the `number` of requests at a time")
 	c.RunE = r.runs(a, func(c *cobra.Command, args []string) error {

@@ -91,6 +91,7 @@ var commands = []func(*app) *cobra.Command{
 	newCheckCommand,
 	newAcceptLossCommand,
 	newReadyCommand,
+	newConsoleCommand,
 	newTopCommand,
 	newProfileCommand,
 	newDoctorCommand,

@@ -26,7 +26,7 @@ place. The server keeps nothing of it afterwards.` + operatorLong,
 		Args:    takes(),
 	}
 	o := operatorFlags(a, c.Flags())
-	long, lines := duration(30*time.Second), cli.Count(20)
+	long, lines := cli.Duration(30*time.Second), cli.Count(20)
 	c.Flags().Var(&long, "for", "the `time` to record, at most 10m")
 	c.Flags().Var(&lines, "lines", "the `number` of lines in each list, at most 100")
 	c.RunE = func(c *cobra.Command, _ []string) error {

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/cli"
 	"github.com/livetree/livetree/internal/rest"
@@ -47,18 +48,18 @@ type serveSettings struct {
 	trust       trust
 	acmeDomains cli.List
 	logLevel    slog.Level
-	logFormat   choice
+	logFormat   cli.Choice
 	lane        bool
 	console     bool
 	configFile  string
-	printConfig choice
+	printConfig cli.Choice
 }
 
 func newServeCommand(a *app) *cobra.Command {
 	s := &serveSettings{
 		config:      server.Config{HostMap: map[string]string{}},
-		logFormat:   choice{logAuto, []string{logAuto, logText, logJSON}},
-		printConfig: choice{"", []string{"text", "json"}},
+		logFormat:   cli.Choice{Word: logAuto, Words: []string{logAuto, logText, logJSON}},
+		printConfig: cli.Choice{Words: []string{"text", "json"}},
 	}
 	c := &cobra.Command{
 		Use:   "serve [flags]",
@@ -88,14 +89,15 @@ func serve(a *app, c *cobra.Command, s *serveSettings) error {
 		return err
 	}
 	s.config.ACME.Domains, s.config.NoLane, s.config.Console.Off = s.acmeDomains, !s.lane, !s.console
-	if s.printConfig.word != "" {
-		all := settings(c.Flags())
-		if hasSecret {
-			all = append(all, setting{"secret", "(hidden)", cli.OriginEnvironment, secretVariable})
-		}
-		return printSettings(a.stdout, all, s.printConfig.word == "json")
+	all := settings(c.Flags())
+	if hasSecret {
+		all = append(all, admin.Setting{Name: "secret", Value: "(hidden)", Origin: cli.OriginEnvironment, Place: secretVariable})
 	}
-	asText := s.logFormat.word == logText || s.logFormat.word == logAuto && a.isTerminal(a.stderr)
+	s.config.Settings, s.config.Terminal = all, a.isTerminal(a.stdout)
+	if s.printConfig.Word != "" {
+		return printSettings(a.stdout, all, s.printConfig.Word == "json")
+	}
+	asText := s.logFormat.Word == logText || s.logFormat.Word == logAuto && a.isTerminal(a.stderr)
 	s.config.Logger = newLogger(a.stderr, s.logLevel, asText)
 	s.config.Secret, s.config.Version = secret, buildVersion()
 	s.config.Out, s.config.Abort = a.stdout, a.abort
@@ -108,12 +110,12 @@ func (s *serveSettings) declare(flags *pflag.FlagSet) {
 	c, trust := &s.config, &s.trust
 	flags.StringVar(&c.Data, "data", "./livetree-data", "the data `directory`; made if there is none")
 	c.Addr, c.AdminAddr = server.DefaultAddr, server.DefaultAdminAddr
-	flags.Var((*hostPort)(&c.Addr), "addr", "the `host:port` for HTTPS; plain HTTP there is answered 404; port 0 picks one")
-	flags.Var((*hostPort)(&c.AdminAddr), "admin-addr", "the `host:port` of the admin listener: health, metrics, and what livetree db, secret, backup, top and profile use; with TLS unless it is on this machine alone; empty for none")
+	flags.Var((*cli.HostPort)(&c.Addr), "addr", "the `host:port` for HTTPS; plain HTTP there is answered 404; port 0 picks one")
+	flags.Var((*cli.HostPort)(&c.AdminAddr), "admin-addr", "the `host:port` of the admin listener: health, metrics, and what livetree db, secret, backup, top and profile use; with TLS unless it is on this machine alone; empty for none")
 	flags.BoolVar(&s.console, "console", true, "serve the web console on the admin listener, below /console/")
 	flags.StringVar(&c.Console.Dir, "console-dir", "", "a `directory` with the files of the console, such as internal/console/web, read for each request, for work on it; without it those in the binary are served")
 	flags.Var(&c.Console.Label, "console-label", "a `text,colour` that names this server in the console, such as PRODUCTION,red; the colour is red, orange, yellow, green, blue, purple or grey")
-	flags.Var((*hostPort)(&c.HTTPAddr), "http-addr", "a second `host:port` for plain HTTP: 404 unless --allow-http")
+	flags.Var((*cli.HostPort)(&c.HTTPAddr), "http-addr", "a second `host:port` for plain HTTP: 404 unless --allow-http")
 	flags.BoolVar(&c.AllowHTTP, "allow-http", false, "also serve plain HTTP: behind a proxy that ends TLS, or for SDKs in emulator mode")
 	flags.Var((*proxies)(&c.TrustedProxies), "trusted-proxy", "the `network` of a proxy in front of the server, such as 10.1.0.0/16, or its address: its connections are not limited by --max-connections-per-address, and X-Forwarded-For says which client a request comes from; else that header is ignored; repeatable")
 	flags.StringVar(&c.TLSCert, "tls-cert", "", "a PEM `file` with the certificate, read again when it changes; without it one is made under the data directory")
@@ -161,32 +163,32 @@ func (s *serveSettings) declareLimits(flags *pflag.FlagSet) {
 		DrainRequests:  server.DefaultDrainRequests,
 		LogKeep:        store.LogKeep{Age: server.DefaultLogAge, DatabaseBytes: server.DefaultLogBytes},
 	}
-	flags.Var((*byteSize)(&c.MaxBody), "max-body", "the largest body of a request, a `size` such as 256MiB")
-	flags.Var((*byteSize)(&c.MaxBodies), "max-bodies", "the memory that all bodies may take at a time, a `size`")
-	flags.Var((*byteSize)(&c.CacheBytes), "cache", "the `size` of the block cache; 0B for the default")
-	flags.Var((*byteSize)(&c.MemoryLimit), "memory-limit", "the `size` that the garbage collector tries to keep to; 0B for that of GOMEMLIMIT or, without it, what the other limits add up to")
-	flags.Var((*interval)(&c.Scrub.Every), "scrub-every", "the `time` from one reading of all tables to the next, in which they are compared with their checksums in the background; 0 for never")
-	flags.Var((*byteSize)(&c.Scrub.BytesPerSecond), "scrub-rate", "the `size` that is read for that in a second at most; 0B for never")
+	flags.Var((*cli.ByteSize)(&c.MaxBody), "max-body", "the largest body of a request, a `size` such as 256MiB")
+	flags.Var((*cli.ByteSize)(&c.MaxBodies), "max-bodies", "the memory that all bodies may take at a time, a `size`")
+	flags.Var((*cli.ByteSize)(&c.CacheBytes), "cache", "the `size` of the block cache; 0B for the default")
+	flags.Var((*cli.ByteSize)(&c.MemoryLimit), "memory-limit", "the `size` that the garbage collector tries to keep to; 0B for that of GOMEMLIMIT or, without it, what the other limits add up to")
+	flags.Var((*cli.Interval)(&c.Scrub.Every), "scrub-every", "the `time` from one reading of all tables to the next, in which they are compared with their checksums in the background; 0 for never")
+	flags.Var((*cli.ByteSize)(&c.Scrub.BytesPerSecond), "scrub-rate", "the `size` that is read for that in a second at most; 0B for never")
 	flags.Var((*logKeep)(&c.LogKeep), "log-keep", "how long and how large the change log of a database may get, a `time,size`")
 	flags.Var((*cli.Count)(&c.MaxConnections), "max-connections", "the `number` of connections at a time; more are cut")
 	flags.Var((*share)(&c.MaxConnectionsPerAddress), "max-connections-per-address", "the `number` of connections that one address gets when more than half of --max-connections are open; more are cut, and idle ones above it are closed when others need their place; 0 for an eighth of --max-connections, and as many as --max-connections for no such limit")
 	flags.Var((*cli.Count)(&c.MaxStreams), "max-streams", "the `number` of streams at a time")
 	flags.Var((*cli.Count)(&c.MaxClients), "max-clients", "the `number` of clients of the SDKs that are connected at a time; a quarter of it for those that have neither logged in nor were allowed anything")
-	flags.Var((*duration)(&c.KeepAlive), "keep-alive", "the `time` between two keep-alive events of a stream")
+	flags.Var((*cli.Duration)(&c.KeepAlive), "keep-alive", "the `time` between two keep-alive events of a stream")
 	flags.Var((*rateLimit)(&c.RateLimit), "rate-limit", "the `rate` of requests for each credential, or address without one, such as 100/s, with a burst 100/s,500; more are answered 429")
-	flags.Var((*duration)(&c.HeadTimeout), "head-timeout", "the `time` in which the headers of a request must arrive")
-	flags.Var((*duration)(&c.IdleTimeout), "idle-timeout", "the `time` that a connection is kept without a request")
-	flags.Var((*duration)(&c.DrainAccept), "drain-accept", "the `time` that a server which stops still accepts connections")
-	flags.Var((*duration)(&c.DrainRequests), "drain-requests", "the `time` that running requests then have to end")
+	flags.Var((*cli.Duration)(&c.HeadTimeout), "head-timeout", "the `time` in which the headers of a request must arrive")
+	flags.Var((*cli.Duration)(&c.IdleTimeout), "idle-timeout", "the `time` that a connection is kept without a request")
+	flags.Var((*cli.Duration)(&c.DrainAccept), "drain-accept", "the `time` that a server which stops still accepts connections")
+	flags.Var((*cli.Duration)(&c.DrainRequests), "drain-requests", "the `time` that running requests then have to end")
 }
 
 // complete tells shells what the values of some flags are.
 func (s *serveSettings) complete(c *cobra.Command) {
 	words := map[string][]string{
 		"log-level":     {"DEBUG", "INFO", "WARN", "ERROR"},
-		"log-format":    s.logFormat.words,
+		"log-format":    s.logFormat.Words,
 		"dialect":       {rest.SpecDialect, rest.FirebaseDialect},
-		printConfigFlag: s.printConfig.words,
+		printConfigFlag: s.printConfig.Words,
 	}
 	// These fail only for a flag that is not there.
 	for name, list := range words {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/cli"
 )
 
@@ -34,24 +35,15 @@ func settle(flags *pflag.FlagSet, lookup func(string) (string, bool)) error {
 	return nil
 }
 
-// A setting is a value that a command works with.
-type setting struct {
-	Name   string `json:"name"`
-	Value  string `json:"value"`
-	Origin string `json:"origin"`
-	// Place is the flag, the variable, or the file with its line.
-	Place string `json:"place,omitempty"`
-}
-
 // settings returns what settle has settled, without secrets.
-func settings(flags *pflag.FlagSet) []setting {
-	var all []setting
+func settings(flags *pflag.FlagSet) []admin.Setting {
+	var all []admin.Setting
 	flags.VisitAll(func(f *pflag.Flag) {
 		if !isSetting(f) {
 			return
 		}
 		origin, place := cli.Origin(f)
-		all = append(all, setting{Name: f.Name, Value: hideSecrets(f.Value.String()), Origin: origin, Place: place})
+		all = append(all, admin.Setting{Name: f.Name, Value: hideSecrets(f.Value.String()), Origin: origin, Place: place})
 	})
 	return all
 }
@@ -68,7 +60,7 @@ func hideSecrets(value string) string {
 }
 
 // printSettings prints settings as a table, or as JSON.
-func printSettings(w io.Writer, all []setting, asJSON bool) error {
+func printSettings(w io.Writer, all []admin.Setting, asJSON bool) error {
 	if asJSON {
 		encoder := json.NewEncoder(w)
 		encoder.SetIndent("", "  ")

@@ -217,7 +217,7 @@ func printInspection(w io.Writer, i auth.Inspection, now time.Time) {
 // fromNow says how far away a time is.
 func fromNow(d time.Duration) string {
 	if d < 0 {
-		return shortDuration(-d.Truncate(time.Second)) + " ago"
+		return cli.ShortDuration(-d.Truncate(time.Second)) + " ago"
 	}
-	return "in " + shortDuration(d.Truncate(time.Second))
+	return "in " + cli.ShortDuration(d.Truncate(time.Second))
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,24 +72,6 @@ func (p *proxies) Set(text string) error {
 	return nil
 }
 
-// choice is one of some words.
-type choice struct {
-	word  string
-	words []string
-}
-
-func (c *choice) String() string { return c.word }
-
-func (c *choice) Type() string { return strings.Join(c.words, "|") }
-
-func (c *choice) Set(text string) error {
-	if !slices.Contains(c.words, text) {
-		return fmt.Errorf("it must be one of %s", strings.Join(c.words, ", "))
-	}
-	c.word = text
-	return nil
-}
-
 // databaseName is the name of a database, or empty.
 type databaseName string
 
@@ -104,21 +85,6 @@ func (n *databaseName) Set(text string) error {
 		return nil
 	}
 	return catalog.CheckName(text)
-}
-
-// hostPort is an address to listen on, or empty.
-type hostPort string
-
-func (h *hostPort) String() string { return string(*h) }
-
-func (h *hostPort) Type() string { return "host:port" }
-
-func (h *hostPort) Set(text string) error {
-	*h = hostPort(text)
-	if _, _, err := net.SplitHostPort(text); text != "" && err != nil {
-		return errors.New("it must be HOST:PORT, such as 127.0.0.1:9000 or :9000")
-	}
-	return nil
 }
 
 // dialect is how the interface is spoken.
@@ -166,101 +132,19 @@ func (s *share) Set(text string) error {
 	return nil
 }
 
-// A duration is a time that something may take.
-type duration time.Duration
-
-func (t *duration) String() string { return shortDuration(time.Duration(*t)) }
-
-func (t *duration) Type() string { return "time" }
-
-func (t *duration) Set(text string) error {
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 {
-		return errors.New("it must be a time above 0 such as 500ms, 30s or 2m")
-	}
-	*t = duration(d)
-	return nil
-}
-
-// interval is a time after which something comes again; 0 for never.
-type interval time.Duration
-
-func (i *interval) String() string { return shortDuration(time.Duration(*i)) }
-
-func (i *interval) Type() string { return "time" }
-
-func (i *interval) Set(text string) error {
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 {
-		return errors.New("it must be a time such as 24h or 168h, or 0 for never")
-	}
-	*i = interval(d)
-	return nil
-}
-
-// shortDuration is Duration.String without the units that are zero at its end.
-func shortDuration(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
-
-// byteSize is a number of bytes with a unit.
-type byteSize int64
-
-var units = []struct {
-	suffix string
-	bytes  int64
-}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"B", 1}, {"", 1}}
-
-func (s *byteSize) String() string {
-	for i := len(units) - 3; s != nil && i >= 0; i-- {
-		if u := units[i]; int64(*s) >= u.bytes && int64(*s)%u.bytes == 0 {
-			return strconv.FormatInt(int64(*s)/u.bytes, 10) + u.suffix
-		}
-	}
-	if s == nil {
-		return ""
-	}
-	return strconv.FormatInt(int64(*s), 10) + "B"
-}
-
-func (s *byteSize) Type() string { return "size" }
-
-func (s *byteSize) Set(text string) error {
-	for _, u := range units {
-		digits, ok := strings.CutSuffix(text, u.suffix)
-		if !ok {
-			continue
-		}
-		n, err := strconv.ParseInt(digits, 10, 64)
-		if err != nil || n < 0 || n > (1<<62)/u.bytes {
-			break
-		}
-		*s = byteSize(n * u.bytes)
-		return nil
-	}
-	return errors.New("it must be a number with B, KiB, MiB or GiB")
-}
-
 // logKeep is how long and how large the change log may get: 1h,64MiB.
 type logKeep store.LogKeep
 
 func (k *logKeep) String() string {
-	return shortDuration(k.Age) + "," + (*byteSize)(&k.DatabaseBytes).String()
+	return cli.ShortDuration(k.Age) + "," + (*cli.ByteSize)(&k.DatabaseBytes).String()
 }
 
 func (k *logKeep) Type() string { return "time,size" }
 
 func (k *logKeep) Set(text string) error {
 	age, size, ok := strings.Cut(text, ",")
-	var t duration
-	var b byteSize
+	var t cli.Duration
+	var b cli.ByteSize
 	if !ok || t.Set(age) != nil || b.Set(size) != nil || b == 0 {
 		return errors.New("it must be a time and a size such as 1h,64MiB")
 	}

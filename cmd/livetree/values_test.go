@@ -15,16 +15,16 @@ func TestValues(t *testing.T) {
 		value       pflag.Value
 		given, want string
 	}{
-		{new(byteSize), "0", "0B"},
-		{new(byteSize), "1024", "1KiB"},
-		{new(byteSize), "1025B", "1025B"},
-		{new(byteSize), "3GiB", "3GiB"},
-		{new(byteSize), "1024MiB", "1GiB"},
-		{new(duration), "90s", "1m30s"},
-		{new(duration), "120s", "2m"},
-		{new(duration), "60m", "1h"},
-		{new(duration), "3610s", "1h0m10s"},
-		{new(duration), "1.5s", "1.5s"},
+		{new(cli.ByteSize), "0", "0B"},
+		{new(cli.ByteSize), "1024", "1KiB"},
+		{new(cli.ByteSize), "1025B", "1025B"},
+		{new(cli.ByteSize), "3GiB", "3GiB"},
+		{new(cli.ByteSize), "1024MiB", "1GiB"},
+		{new(cli.Duration), "90s", "1m30s"},
+		{new(cli.Duration), "120s", "2m"},
+		{new(cli.Duration), "60m", "1h"},
+		{new(cli.Duration), "3610s", "1h0m10s"},
+		{new(cli.Duration), "1.5s", "1.5s"},
 		{new(cli.Count), "5", "5"},
 		{new(logKeep), "90m,1024KiB", "1h30m,1MiB"},
 		{new(rateLimit), "off", "off"},
@@ -35,7 +35,7 @@ func TestValues(t *testing.T) {
 		{new(rateLimit), "7/h", "7/h,1"},
 		{hostMap{}, "B.example=b,a.example=a", "a.example=a,b.example=b"},
 		{new(cli.List), "a,b", "a,b"},
-		{&choice{words: []string{"a", "b"}}, "b", "b"},
+		{&cli.Choice{Words: []string{"a", "b"}}, "b", "b"},
 	}
 	for _, test := range tests {
 		if err := test.value.Set(test.given); err != nil || test.value.String() != test.want {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/livetree/livetree/internal/cli"
 	"github.com/livetree/livetree/internal/client"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -31,7 +32,7 @@ is printed then.` + remoteLong,
 	filters := newFilters(c.Flags())
 	value := c.Flags().Bool("value", false, "print the whole value after each change instead of the change; it is kept in memory")
 	count := c.Flags().Int("count", 0, "end after this many `events`; 0 for never")
-	maxEvent := byteSize(client.DefaultMaxEvent)
+	maxEvent := cli.ByteSize(client.DefaultMaxEvent)
 	c.Flags().Var(&maxEvent, "max-event", "the largest event, a `size`")
 	c.RunE = r.runs(a, func(c *cobra.Command, args []string) error {
 		server, err := r.connect()

@@ -58,6 +58,7 @@ func (h *Handler) addAccount(w http.ResponseWriter, r *http.Request) {
 		h.failWith(w, err)
 		return
 	}
+	h.audit(r, "added a key to a service account", name, added.Name+" "+added.KeyID)
 	h.opts.Logger.Info("a service account was given a key by the operator", "database", name, "account", added.Name, "key", added.KeyID)
 	answer(w, http.StatusCreated, describeAccount(added, name))
 }
@@ -104,6 +105,7 @@ func (h *Handler) revokeAccount(w http.ResponseWriter, r *http.Request) {
 		h.failWith(w, err)
 		return
 	}
+	h.audit(r, "revoked keys of a service account", name, id)
 	h.opts.Logger.Info("keys of a service account were revoked by the operator", "database", name, "account", id, "keys", revoked)
 	answer(w, http.StatusOK, map[string]int{"revoked": revoked})
 }

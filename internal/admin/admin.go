@@ -75,6 +75,11 @@ type Options struct {
 	Label   console.Label
 	// MaxCopy is the largest node that is copied, in bytes of its text.
 	MaxCopy int64
+	// Audit is told what is done, Settings are shown, and DataURLs returns where the
+	// data is served.
+	Audit    *Audit
+	Settings []Setting
+	DataURLs func() []string
 	// DefaultDatabase is that of a secret that is shown without one.
 	DefaultDatabase string
 	Actions
@@ -146,6 +151,8 @@ type Handler struct {
 	door  *door
 	rules *ruleDesk
 
+	history *history
+
 	secrets sync.Mutex // held while secrets are read and replaced
 	backup  sync.Mutex // held while a backup is made
 }
@@ -153,7 +160,8 @@ type Handler struct {
 // New returns a handler.
 func New(opts Options) *Handler {
 	h := &Handler{opts: opts, mux: http.NewServeMux(), registry: prometheus.NewRegistry(), rows: newRows(opts)}
-	h.door = &door{opts: &h.opts, fail: h.failWith, brake: session.NewBrake(), ended: h.rows.EndSession}
+	h.door = &door{opts: &h.opts, fail: h.failWith, note: h.note, brake: session.NewBrake(), ended: h.rows.EndSession}
+	h.history = newHistory(opts.Now, h.opts.count)
 	h.rules = &ruleDesk{catalog: opts.Catalog, fail: h.failWith}
 	h.registry.MustRegister(newCollector(opts))
 	opts.Requests.register(h.registry)
@@ -183,6 +191,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.mux.ServeHTTP(x, r)
 }
+
+// Run samples what the server does until the context ends.
+func (h *Handler) Run(ctx context.Context) { h.history.run(ctx) }
+
+// HasConsole reports whether there is a console to sign in to.
+func (h *Handler) HasConsole() bool { return h.opts.Console != nil && h.opts.Sessions != nil }
+
+// Link returns a link to the console, at the URL of the listener, that signs the
+// operator in once, soon.
+func (h *Handler) Link(listener string) string { return h.door.link(listener).URL }
 
 // observe counts a request of the console. Others on this listener are not counted: they
 // are those who count.

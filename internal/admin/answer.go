@@ -43,6 +43,15 @@ func (h *Handler) failWith(w http.ResponseWriter, err error) {
 	exchange.Fail(w, status, fault.Public(err))
 }
 
+// orFail returns a handler that answers with the error of another.
+func orFail(fail func(http.ResponseWriter, error), next func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := next(w, r); err != nil {
+			fail(w, err)
+		}
+	}
+}
+
 func notFound(w http.ResponseWriter, _ *http.Request) {
 	exchange.Fail(w, http.StatusNotFound, "there is no such thing here: see /livez, /readyz, /metrics, /debug/pprof/ and /v1/")
 }

@@ -45,6 +45,7 @@ func (h *Handler) makeBackup(w http.ResponseWriter, r *http.Request) {
 		exchange.Fail(w, status, err.Error())
 		return
 	}
+	h.audit(r, "made a backup", "", request.Target)
 	answer(w, http.StatusOK, result)
 }
 

@@ -101,6 +101,7 @@ func (h *Handler) createDatabase(w http.ResponseWriter, r *http.Request) {
 		h.failWith(w, err)
 		return
 	}
+	h.audit(r, "made a database", request.Name, "")
 	h.opts.Logger.Info("a database was made by the operator", "database", request.Name)
 	answer(w, http.StatusCreated, map[string]string{"name": request.Name, "secret_file": file})
 }
@@ -119,6 +120,7 @@ func (h *Handler) dropDatabase(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.reviewSessions()
+	h.audit(r, "dropped a database", name, "")
 	h.opts.Logger.Warn("a database was dropped by the operator", "database", name)
 	answer(w, http.StatusOK, map[string]string{"dropped": name})
 }

@@ -36,3 +36,9 @@ func (l *Listener) Streams() int {
 	}
 	return n
 }
+
+// Sample takes a sample for the history.
+func (h *Handler) Sample() { h.history.sample() }
+
+// SetMaxBytes shrinks the file of an audit list.
+func (a *Audit) SetMaxBytes(n int64) { a.maxBytes = n }

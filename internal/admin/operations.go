@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/livetree/livetree/internal/console"
 	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/pause"
@@ -74,6 +75,11 @@ type Status struct {
 	SyncMillis float64 `json:"sync_ms_average"`
 	Goroutines uint64  `json:"goroutines"`
 	RSSBytes   uint64  `json:"rss_bytes"`
+	// DataURLs is where the data is served. Label names the server, Dev says that it is
+	// for trying out.
+	DataURLs []string       `json:"data_urls"`
+	Label    *console.Label `json:"label,omitempty"`
+	Dev      bool           `json:"dev"`
 }
 
 func (h *Handler) status(w http.ResponseWriter, _ *http.Request) {
@@ -91,6 +97,12 @@ func (h *Handler) status(w http.ResponseWriter, _ *http.Request) {
 		Groups:     stats.Groups,
 		Goroutines: process.goroutines,
 		RSSBytes:   process.rssBytes,
+		DataURLs:   []string{},
+		Label:      h.door.label(),
+		Dev:        h.opts.Dev,
+	}
+	if h.opts.DataURLs != nil {
+		s.DataURLs = h.opts.DataURLs()
 	}
 	if h.opts.Streams != nil {
 		s.Streams = h.opts.Streams().Open

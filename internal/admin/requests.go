@@ -64,6 +64,10 @@ type Requests struct {
 	rejected  map[int]*atomic.Uint64
 	unindexed atomic.Uint64
 
+	// tally, bytesIn and bytesOut are for the history; not of the console.
+	tally             tally
+	bytesIn, bytesOut atomic.Uint64
+
 	// recordings is empty unless an operator records; it is replaced, never
 	// changed.
 	recordings atomic.Pointer[[]*Recording]
@@ -118,6 +122,9 @@ func (r *Requests) Observe(o Operation) {
 	if o.Route == routeConsole {
 		return // who looks is not what he looks for
 	}
+	r.tally.note(&o)
+	r.bytesIn.Add(uint64(max(o.BytesIn, 0)))
+	r.bytesOut.Add(uint64(max(o.BytesOut, 0)))
 	for _, recording := range *r.recordings.Load() {
 		recording.add(o)
 	}

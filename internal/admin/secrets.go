@@ -40,6 +40,7 @@ func (h *Handler) listSecrets(w http.ResponseWriter, r *http.Request) {
 		s := Secret{ID: SecretID(secret)}
 		if r.URL.Query().Get("show") == "true" {
 			s.Value = secret
+			h.audit(r, "looked at a secret", r.PathValue("name"), s.ID)
 		}
 		list = append(list, s)
 	}
@@ -74,6 +75,7 @@ func (h *Handler) addSecret(w http.ResponseWriter, r *http.Request) {
 		h.failWith(w, err)
 		return
 	}
+	h.audit(r, "added a secret", r.PathValue("name"), SecretID(request.Value))
 	answer(w, http.StatusCreated, Secret{ID: SecretID(request.Value)})
 }
 
@@ -94,6 +96,7 @@ func (h *Handler) removeSecret(w http.ResponseWriter, r *http.Request) {
 		h.failWith(w, err)
 		return
 	}
+	h.audit(r, "removed a secret", r.PathValue("name"), id)
 	answer(w, http.StatusOK, map[string]string{"removed": id})
 }
 

@@ -17,6 +17,7 @@ import (
 type door struct {
 	opts  *Options
 	fail  func(http.ResponseWriter, error)
+	note  func(Audited)
 	brake *session.Brake
 	codes session.Codes
 	ended func(id string) // is told of sessions that have signed out
@@ -65,7 +66,7 @@ func (d *door) signIn(w http.ResponseWriter, r *http.Request) {
 		d.refuse(w, r)
 		return
 	}
-	d.opts.Logger.Info("somebody has signed in", "scope", s.Scope, "database", s.Database, "session", s.ID)
+	d.note(Audited{Action: "signed in", Database: s.Database, Scope: s.Scope, Session: s.ID})
 	answer(w, http.StatusCreated, SignedIn{text, s.Scope, s.Database, s.Expires.UTC(), d.opts.Dev, d.label()})
 }
 
@@ -129,7 +130,7 @@ func (d *door) signOut(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d.ended(s.ID)
-	d.opts.Logger.Info("somebody has signed out", "scope", s.Scope, "database", s.Database, "session", s.ID)
+	d.note(Audited{Action: "signed out", Database: s.Database, Scope: s.Scope, Session: s.ID})
 	answer(w, http.StatusOK, map[string]string{"ended": s.ID})
 }
 

@@ -63,7 +63,11 @@ func newStand(t *testing.T, change func(*admin.Options)) *stand {
 		t.Fatal(err)
 	}
 	metrics := &state.Metrics{}
-	s.catalog = catalog.New(s.store, engine.Options{Clock: state.NewClock(s.now, rand.Reader, 0), Metrics: metrics})
+	verifier, err := auth.New(auth.Options{Now: s.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.catalog = catalog.New(s.store, engine.Options{Clock: state.NewClock(s.now, rand.Reader, 0), Metrics: metrics, Verifier: verifier})
 	t.Cleanup(func() {
 		s.catalog.Close()
 		if err := s.store.Close(); err != nil {

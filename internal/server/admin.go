@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/livetree/livetree/internal/admin"
@@ -37,6 +38,8 @@ type adminSide struct {
 	requests *admin.Requests
 	metrics  *state.Metrics
 	memory   *budget.Memory
+	handler  *admin.Handler // nil if there is no listener
+	urls     atomic.Pointer[[]string]
 }
 
 // openAdmin opens the admin listener, if there is to be one, and has requests
@@ -139,7 +142,7 @@ func (a *adminSide) serve(ctx context.Context, parts adminParts) error {
 	if err != nil {
 		return err
 	}
-	return a.listener.Serve(admin.New(admin.Options{
+	a.handler = admin.New(admin.Options{
 		Credential: credential,
 		Sessions:   sessions,
 		Front:      parts.front,
@@ -161,7 +164,11 @@ func (a *adminSide) serve(ctx context.Context, parts adminParts) error {
 		Dev:      parts.Dev,
 		Actions:  parts.actions(dir),
 		Sources:  a.sources(parts, dir),
-	}), dir)
+		Audit:    admin.NewAudit(filepath.Join(dir, auditFile)),
+		Settings: parts.Settings,
+		DataURLs: a.dataURLs,
+	})
+	return a.listener.Serve(a.handler, dir)
 }
 
 func (p adminParts) actions(dir string) admin.Actions {
@@ -185,6 +192,9 @@ func (p adminParts) actions(dir string) admin.Actions {
 		},
 	}
 }
+
+// auditFile has what was done, and by whom.
+const auditFile = "audit.jsonl"
 
 // endedFile has the sessions that were ended before their time.
 const endedFile = "ended-sessions.json"

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -23,12 +24,13 @@ func TestNoCredentialIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hidden := []string{marker, token, token[strings.LastIndexByte(token, '.')+1:], m.token}
+	signedIn, code := m.signIn(secret)
+	hidden := []string{signedIn, signedIn[strings.LastIndexByte(signedIn, '.')+1:], code, marker, token, token[strings.LastIndexByte(token, '.')+1:], m.token}
 
 	recorded := m.record(func() { m.tellCredentials(secret, token, marker) })
 	places := map[string]string{"the recording": recorded}
 	for _, path := range []string{
-		"/metrics", "/v1/status", "/v1/databases", "/v1/databases/default", "/v1/databases/default/secrets", "/readyz",
+		"/metrics", "/v1/audit", "/v1/config", "/v1/history", "/v1/databases/default/rules/history", "/v1/status", "/v1/databases", "/v1/databases/default", "/v1/databases/default/secrets", "/readyz",
 		"/debug/pprof/", "/debug/pprof/goroutine?debug=2", "/debug/pprof/goroutine?debug=1", "/debug/pprof/heap?debug=1",
 		"/debug/pprof/allocs?debug=1", "/debug/pprof/threadcreate?debug=1", "/debug/pprof/cmdline",
 	} {
@@ -74,4 +76,32 @@ func (m *managed) tellCredentials(secret, token, marker string) {
 			answer.Body.Close()
 		}
 	}
+}
+
+// signIn signs in with a secret and uses the session, and with a code that is used twice.
+// It returns the session and the code.
+func (m *managed) signIn(secret string) (session, code string) {
+	m.t.Helper()
+	var link struct{ URL string }
+	status, text := m.admin("POST", "/v1/codes", "")
+	if err := json.Unmarshal([]byte(text), &link); err != nil || status != http.StatusCreated {
+		m.t.Fatalf("POST /v1/codes = %d %s", status, text)
+	}
+	_, code, _ = strings.Cut(link.URL, "#code=")
+	var signed struct{ Session string }
+	for _, body := range []string{`{"code":"` + code + `"}`, `{"code":"` + code + `"}`, `{"credential":"` + secret + `x"}`, `{"credential":"` + secret + `"}`} {
+		if _, text = m.send("POST", m.url+"/v1/sessions", "", body); strings.Contains(text, "session") {
+			if err := json.Unmarshal([]byte(text), &signed); err != nil {
+				m.t.Fatal(err)
+			}
+		}
+	}
+	for _, path := range []string{"/v1/status", "/v1/databases/default/data/a.json?auth=" + secret, "/v1/databases", "/console/db/" + signed.Session} {
+		_, _ = m.send("GET", m.url+path, signed.Session, "")
+	}
+	_, _ = m.send("PUT", m.url+"/v1/databases/default/data/.settings/rules.json", signed.Session, `{"rules":{}}`)
+	if status, text := m.send("DELETE", m.url+"/v1/sessions/current", signed.Session, ""); status != http.StatusOK {
+		m.t.Errorf("signing out = %d %s", status, text)
+	}
+	return signed.Session, code
 }

@@ -13,6 +13,7 @@ type announcement struct {
 	Config
 	caFile  string
 	founder *founder
+	console string // how to get to the console, a line or nothing
 }
 
 func (a announcement) print(addr net.Addr) error {
@@ -35,6 +36,7 @@ func (a announcement) print(addr net.Addr) error {
 	if hasFile {
 		fmt.Fprintf(&text, "  app secret of %q: in %s\n", a.DefaultDatabase, secret)
 	}
+	text.WriteString(a.console)
 	switch {
 	case a.Dev:
 		fmt.Fprintf(&text, "  --dev: everybody on this machine can read and write; try\n    %s\n", curl)

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"errors"
+	"net"
 	"net/http"
 
 	"github.com/livetree/livetree/internal/console"
@@ -27,4 +29,43 @@ func (c Console) handler() (http.Handler, error) {
 		return nil, err
 	}
 	return page, nil
+}
+
+// dataURLs returns where the data is served, once it is.
+func (a *adminSide) dataURLs() []string {
+	if urls := a.urls.Load(); urls != nil {
+		return *urls
+	}
+	return []string{}
+}
+
+// listening is told that the data is served.
+func (a *adminSide) listening(addr net.Addr) {
+	a.urls.Store(&[]string{"https://" + reachable(addr)})
+}
+
+// run does what the operator's side does beside answering, until the context ends.
+func (a *adminSide) run(ctx context.Context) {
+	if a.handler != nil {
+		a.handler.Run(ctx)
+	}
+}
+
+// rulesSet is told that the rules of a database were replaced.
+func (a *adminSide) rulesSet(ctx context.Context, database, by string) {
+	if a.handler != nil {
+		a.handler.RulesSet(ctx, database, by)
+	}
+}
+
+// consoleLine says how to get to the console: by a link that signs in, on a terminal,
+// where only who started the server sees it. It is empty if there is no console.
+func (a *adminSide) consoleLine(c Config) string {
+	if a.handler == nil || !a.handler.HasConsole() {
+		return ""
+	}
+	if c.Terminal {
+		return "  console: " + a.handler.Link(a.listener.URL()) + "  (once, 10 minutes)\n"
+	}
+	return "  console: run livetree console --data " + c.Data + "\n"
 }

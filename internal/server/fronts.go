@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -52,7 +53,7 @@ func newSDKFront(c Config, f *founder, rates *rateLimiter, requests *admin.Reque
 
 // newREST returns the HTTP front. There is one for all ports: what its requests may
 // take in memory is counted once.
-func newREST(c Config, f *founder) *rest.Handler {
+func newREST(c Config, f *founder, rulesSet func(ctx context.Context, database, by string)) *rest.Handler {
 	names := c.hosts()
 	opts := rest.Options{
 		Catalog: f.Catalog,
@@ -70,6 +71,7 @@ func newREST(c Config, f *founder) *rest.Handler {
 		Streams:    c.clients,
 		Operations: c.operations,
 		Dialect:    c.Dialect,
+		RulesSet:   rulesSet,
 	}
 	if c.Dev {
 		opts.Create = f.create

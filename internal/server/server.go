@@ -22,6 +22,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/catalog"
@@ -60,8 +61,11 @@ type Config struct {
 	// AdminAddr is where the admin listener is; empty for none. It has TLS unless
 	// only programs on this machine can reach it.
 	AdminAddr string
-	// Console is the web console on the admin listener.
-	Console Console
+	// Console is the web console on the admin listener. Settings are shown there, and
+	// Terminal says that a person starts the server, who may see a link that signs in.
+	Console  Console
+	Settings []admin.Setting
+	Terminal bool
 	// Version is told to the operator.
 	Version string
 	// TLSCert and TLSKey are PEM files; without them a certificate is made.
@@ -278,7 +282,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	defer c.clients.Close(ended()) // does nothing after a drain
 	rates := newRateLimiter(c.RateLimit, time.Now)
 	c.sdks = newSDKFront(c, f, rates, operator.requests)
-	front := newREST(c, f)
+	front := newREST(c, f, operator.rulesSet)
 	both := c.sdks.Handler(front)
 	serving := newServing(servingOptions{
 		secure:  rates.wrap(both),
@@ -297,8 +301,12 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	}
 	databases.RunLeft(ctx, c.Logger, c.postponed)
 	// The authority asks back, so the ports have to be open.
-	listening := func() { keeper.Go(func() { acme.run(keeping) }) }
-	return runServing(ctx, c, serving, announcement{c, caFile, f}, listening)
+	listening := func() {
+		operator.listening(serving.addr())
+		keeper.Go(func() { acme.run(keeping) })
+		keeper.Go(func() { operator.run(keeping) })
+	}
+	return runServing(ctx, c, serving, announcement{c, caFile, f, operator.consoleLine(c)}, listening)
 }
 
 // newTLS returns how TLS is spoken, the file that clients have to trust, and the

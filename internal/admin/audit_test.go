@@ -1,0 +1,102 @@
+package admin_test
+
+import (
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/livetree/livetree/internal/admin"
+)
+
+func TestWhatIsDoneIsAudited(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "audit.jsonl")
+	s := newShops(t, func(o *admin.Options) { o.Audit = admin.NewAudit(file) })
+	signed := s.signIn(`{"credential":"` + credential + `"}`)
+	shop := signInShop(s)
+	for _, request := range [][3]string{
+		{"POST", "/v1/databases/shop/secrets", `{"value":"another-secret-of-the-shop"}`},
+		{"GET", "/v1/databases/shop/secrets?show=true", ""},
+		{"POST", "/v1/databases/shop/tokens", `{"uid":"ann"}`},
+		{"DELETE", "/v1/databases/shop/secrets/" + admin.SecretID(shopSecret), ""},
+	} {
+		if w := s.do(request[0], request[1], signed.Session, request[2]); w.Code >= 300 {
+			t.Fatalf("%s %s = %d %s", request[0], request[1], w.Code, w.Body)
+		}
+	}
+	s.do("DELETE", "/v1/sessions/current", signed.Session, "")
+	var list struct{ Entries []admin.Audited }
+	s.ask("GET", "/v1/audit", "", &list)
+	var got []string
+	ids := map[string]bool{}
+	for _, e := range list.Entries {
+		got = append(got, fmt.Sprint(e.Action, " ", e.Database, " ", e.Scope))
+		ids[e.Session] = true
+	}
+	want := "signed out  operator|removed a secret shop operator|made a token shop operator|looked at a secret shop operator|" +
+		"looked at a secret shop operator|added a secret shop operator|signed in shop database|signed in  operator"
+	if text := strings.Join(got, "|"); text != want || len(ids) != 2 || ids[""] {
+		t.Errorf("the audit list is\n%s\nwant\n%s\nwith two sessions: %v", text, want, ids)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, hidden := range []string{credential, signed.Session, shop, shopSecret, "another-secret"} {
+		if strings.Contains(string(text), hidden) {
+			t.Errorf("the audit list shows %s", hidden)
+		}
+	}
+}
+
+func TestAuditIsBounded(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "audit.jsonl")
+	audit := admin.NewAudit(file)
+	audit.SetMaxBytes(50_000)
+	for i := range 2000 {
+		if err := audit.Add(admin.Audited{Action: "counted", Subject: fmt.Sprint(i) + strings.Repeat("x", i%300)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{file, file + ".1"} {
+		if info, err := os.Stat(name); err != nil || info.Size() > 50_100 || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", name, info, err)
+		}
+	}
+	if f, err := os.OpenFile(file, os.O_APPEND|os.O_WRONLY, 0); err == nil { // a line that a crash has cut
+		_, _ = f.WriteString(`{"action":"cut`)
+		_ = f.Close()
+	}
+	list, err := audit.Newest()
+	if err != nil || len(list) == 0 || len(list) > 500 || !strings.HasPrefix(list[0].Subject, "1999x") {
+		t.Errorf("the newest of %d entries is %+v, %v", len(list), list[0], err)
+	}
+}
+
+func TestTokensAreThoseOfTheirUser(t *testing.T) {
+	t.Parallel()
+	s := newShops(t, nil)
+	s.deploy(`{"rules":{"$uid":{".read":"auth.uid == $uid && auth.level == 3"}}}`)
+	var made struct{ Token, Expires string }
+	s.ask("POST", "/v1/databases/shop/tokens", `{"uid":"ann","claims":{"level":3},"expires":60}`, &made)
+	read := func(path string) int {
+		w := httptest.NewRecorder()
+		s.front.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost"+path+".json?ns=shop&auth="+made.Token, nil))
+		return w.Code
+	}
+	if mine, others := read("/ann"), read("/eve"); mine != 200 || others == 200 || made.Expires != "2023-11-14T22:14:20Z" {
+		t.Errorf("a token until %s reads its own %d, another's %d", made.Expires, mine, others)
+	}
+	for _, bad := range []string{`{}`, `{"uid":"ann","expires":86401}`, `{"uid":"ann","expires":-1}`, `{"uid":7}`, `{"claims":{"level":3}}`} {
+		if w := s.do("POST", "/v1/databases/shop/tokens", credential, bad); w.Code != 400 {
+			t.Errorf("a token of %s is answered %d %s", bad, w.Code, w.Body)
+		}
+	}
+	if w := s.do("POST", "/v1/databases/shop/tokens", credential, `{"admin":true}`); w.Code != 201 {
+		t.Errorf("a token of an administrator is answered %d %s", w.Code, w.Body)
+	}
+}
