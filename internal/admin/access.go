@@ -50,11 +50,14 @@ func callerOf(r *http.Request) caller {
 	return c
 }
 
+// A gate lets those through to a route who may use it.
+type gate struct{ opts *Options }
+
 // guarded returns a handler that lets only those through who may use a route. Whoever
 // has nothing to show learns not even which paths there are.
-func (h *Handler) guarded(to route) http.HandlerFunc {
+func (g *gate) guarded(to route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		who, ok := h.recognise(r)
+		who, ok := g.recognise(r)
 		if !ok {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			exchange.Fail(w, http.StatusUnauthorized, "send the credential in the data directory's file admin/token as Authorization: Bearer")
@@ -76,33 +79,33 @@ func (h *Handler) guarded(to route) http.HandlerFunc {
 			r.Body = http.MaxBytesReader(w, r.Body, limit)
 		}
 		streams := to.streams || to.pattern == dataPattern && isStream(r)
-		h.admit(w, r, who, streams, to.handle)
+		g.admit(w, r, who, streams, to.handle)
 	}
 }
 
 // recognise returns who makes a request.
-func (h *Handler) recognise(r *http.Request) (caller, bool) {
+func (g *gate) recognise(r *http.Request) (caller, bool) {
 	text := bearer(r)
-	if h.opts.isCredential(text) {
+	if g.opts.isCredential(text) {
 		return caller{}, true
 	}
-	if h.opts.Sessions == nil {
+	if g.opts.Sessions == nil {
 		return caller{}, false
 	}
-	s, ok := h.opts.Sessions.Find(text)
-	return caller{&s}, ok && h.stands(s)
+	s, ok := g.opts.Sessions.Find(text)
+	return caller{&s}, ok && g.stands(s)
 }
 
 // stands reports whether a session is good: it lasts, and what it rests on is there.
-func (h *Handler) stands(s session.Session) bool {
-	if !h.opts.Sessions.Lasts(s) {
+func (g *gate) stands(s session.Session) bool {
+	if !g.opts.Sessions.Lasts(s) {
 		return false
 	}
 	if s.Scope == session.Operator {
 		return true
 	}
-	database, err := h.opts.Catalog.Database(s.Database)
-	return err == nil && h.opts.Sessions.RestsOn(s, database.Secrets())
+	database, err := g.opts.Catalog.Database(s.Database)
+	return err == nil && g.opts.Sessions.RestsOn(s, database.Secrets())
 }
 
 // refuses says why a caller may not use a route, or "".
@@ -124,7 +127,7 @@ func (to route) refuses(who caller, r *http.Request) string {
 }
 
 // admit calls a handler, whose request ends with the session of its caller.
-func (h *Handler) admit(w http.ResponseWriter, r *http.Request, who caller, streams bool, next http.HandlerFunc) {
+func (g *gate) admit(w http.ResponseWriter, r *http.Request, who caller, streams bool, next http.HandlerFunc) {
 	ctx := context.WithValue(r.Context(), callerKey{}, who)
 	if streams {
 		noteStream(ctx)
@@ -133,12 +136,12 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, who caller, stre
 		next(w, r.WithContext(ctx))
 		return
 	}
-	ctx, release := h.opts.Sessions.Hold(ctx, *who.session)
+	ctx, release := g.opts.Sessions.Hold(ctx, *who.session)
 	var reviewing sync.WaitGroup
 	defer reviewing.Wait()
 	defer release()
 	if streams {
-		reviewing.Go(func() { h.review(ctx) })
+		reviewing.Go(func() { g.review(ctx) })
 	}
 	next(w, r.WithContext(ctx))
 }
@@ -148,15 +151,15 @@ func (h *Handler) admit(w http.ResponseWriter, r *http.Request, who caller, stre
 // secrets that was changed, in a moment.
 const reviewEvery = time.Second
 
-func (h *Handler) review(ctx context.Context) {
+func (g *gate) review(ctx context.Context) {
 	for pause.For(ctx, reviewEvery) == nil {
-		h.reviewSessions()
+		g.reviewSessions()
 	}
 }
 
 // reviewSessions ends requests whose sessions are not good any more.
-func (h *Handler) reviewSessions() {
-	if h.opts.Sessions != nil {
-		h.opts.Sessions.Review(h.stands)
+func (g *gate) reviewSessions() {
+	if g.opts.Sessions != nil {
+		g.opts.Sessions.Review(g.stands)
 	}
 }

@@ -149,6 +149,7 @@ type Handler struct {
 	data  http.HandlerFunc // of the tree, whose paths are not for the mux
 	rows  *rowshttp.Handlers
 	door  *door
+	gate  gate
 	rules *ruleDesk
 
 	history *history
@@ -160,6 +161,7 @@ type Handler struct {
 // New returns a handler.
 func New(opts Options) *Handler {
 	h := &Handler{opts: opts, mux: http.NewServeMux(), registry: prometheus.NewRegistry(), rows: newRows(opts)}
+	h.gate = gate{&h.opts}
 	h.door = &door{opts: &h.opts, fail: h.failWith, note: h.note, brake: session.NewBrake(), ended: h.rows.EndSession}
 	h.history = newHistory(opts.Now, h.opts.count)
 	h.rules = &ruleDesk{catalog: opts.Catalog, fail: h.failWith}
@@ -167,9 +169,9 @@ func New(opts Options) *Handler {
 	opts.Requests.register(h.registry)
 	h.mountPublic()
 	for _, route := range h.routes() {
-		h.mux.HandleFunc(route.pattern, h.guarded(route))
+		h.mux.HandleFunc(route.pattern, h.gate.guarded(route))
 		if route.pattern == dataPattern {
-			h.data = h.guarded(route)
+			h.data = h.gate.guarded(route)
 		}
 	}
 	return h

@@ -119,7 +119,7 @@ func (h *Handler) dropDatabase(w http.ResponseWriter, r *http.Request) {
 		h.failWith(w, err)
 		return
 	}
-	h.reviewSessions()
+	h.gate.reviewSessions()
 	h.audit(r, "dropped a database", name, "")
 	h.opts.Logger.Warn("a database was dropped by the operator", "database", name)
 	answer(w, http.StatusOK, map[string]string{"dropped": name})

@@ -119,7 +119,7 @@ func (h *Handler) reviseSecrets(ctx context.Context, name string, change func([]
 	if err := h.opts.SetSecrets(ctx, database, name, secrets); err != nil {
 		return err
 	}
-	h.reviewSessions()
+	h.gate.reviewSessions()
 	h.opts.Logger.Info("the secrets were replaced by the operator", "database", name, "valid", len(secrets))
 	return nil
 }
