@@ -172,8 +172,9 @@ func (a *Audience) reply(answer *Answer) {
 		return
 	}
 	a.sequence.answers = append(a.sequence.answers, answer)
+	position := answer.position // from here on it belongs to who takes answers
 	a.mu.Unlock()
-	a.announce(answer.position)
+	a.announce(position)
 }
 
 // announce wakes who takes answers when all up to a position was told.

@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	mathrand "math/rand/v2"
 	"net/netip"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/enginetest"
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -276,4 +279,35 @@ func hostileRequest(rng *mathrand.Rand, client, r int) []byte {
 	body := bodies[rng.IntN(len(bodies))]
 	text := fmt.Sprintf(body+"%[4]s", client, long, r+1, "")
 	return fmt.Appendf(nil, `{"t":"d","d":{"r":%d,"a":%s}}`, r, text)
+}
+
+// unreadable is a content that cannot be read.
+type unreadable struct{}
+
+func (unreadable) PrintTo(io.Writer) error { return fault.New(fault.Corrupt, "data corruption") }
+func (unreadable) Close() error            { return nil }
+
+// TestUnreadableAnswers: data that cannot be read is the failure of who asks for it, and
+// does not end the connection.
+func TestUnreadableAnswers(t *testing.T) {
+	t.Parallel()
+	db := enginetest.Open(t, store.Options{})
+	db.Rule(`{"rules":{".read":true}}`)
+	f := newFront(false)
+	k := begin(t, f, db)
+	s := f.newSocket(k.session)
+	k.send(`1 q {"p":"/a"}`)
+	say := k.say()
+	_ = say.content.Close()
+	say.content = unreadable{}
+	batch := s.client.NewBatch()
+	defer batch.Free()
+	if reason := s.print(&batch, &say); reason != outbox.GoesOn {
+		t.Errorf("a listen of what cannot be read ends the connection: %v", reason)
+	}
+	k.expect(`1 failure "data corruption"`)
+	say = saying{content: unreadable{}, id: 2}
+	if reason := s.print(&batch, &say); reason != outbox.GoesOn || !strings.Contains(string(batch.Bytes), `"s":"failure"`) {
+		t.Errorf("a read of what cannot be read is answered %q, %v", batch.Bytes, reason)
+	}
 }

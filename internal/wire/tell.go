@@ -161,10 +161,13 @@ func (s *socket) print(batch *outbox.Batch, say *saying) outbox.Reason {
 	p, err := gather(say, claim)
 	s.session.ledger.printed(say, p.bytes, err)
 	switch {
-	case errors.Is(err, errTooBig), fault.KindOf(err) == fault.Unavailable:
-		return s.refuse(batch, say, err)
 	case errors.Is(err, state.ErrUnwanted):
 		return outbox.ByClient
+	case errors.Is(err, errTooBig), fault.KindOf(err) == fault.Unavailable:
+		return s.refuse(batch, say, err)
+	case err != nil && say.isUnanswered():
+		s.session.front.opts.Logger.Error("a request of an SDK failed", "session", s.session.logID(), "error", err)
+		return s.refuse(batch, say, err)
 	case err != nil:
 		return s.damaged(batch, err)
 	case p.again == nil:
@@ -236,6 +239,11 @@ func (t touching) Write(p []byte) (int, error) {
 	t.socket.touch()
 	return t.LongWriter.Write(p)
 }
+
+// isUnanswered reports whether a content is that of a request that was not answered. If it
+// cannot be read, the answer is a failure: a client that had to come back would ask for it
+// again, and lose all else that it listens to each time.
+func (say *saying) isUnanswered() bool { return say.listen == nil || !cookie(say.listen).answered }
 
 // refuse answers what cannot be sent. Of a listen that is its end: if it was not answered
 // yet, its answer says why. One that is told again what is there, and for which there is
