@@ -307,7 +307,9 @@ func (w *twinWire) heardAtEnd(t *testing.T, l loss, talks [2]*wireTalk) {
 func TestTwinsWireFindBugs(t *testing.T) {
 	t.Parallel()
 	w := newTwinWire(t, 1)
-	w.leak = func(told string) string { return strings.Replace(told, `"Permission denied"`, `"permission denied"`, 1) }
+	w.leak = func(told string) string {
+		return strings.Replace(told, `"Permission denied"`, `"permission denied"`, 1)
+	}
 	w.question(t, 100)
 	if len(w.differences) == 0 {
 		t.Error("another text of a refusal was not noticed")

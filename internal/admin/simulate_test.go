@@ -76,7 +76,7 @@ func TestSimulationShowsItsWay(t *testing.T) {
 // a draft before that is in force, is what the data port then does.
 func TestSimulationIsWhatHappens(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano()) //nolint:forbidigo // of a random test, which prints it
+	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	c := &chance{rand.New(rand.NewPCG(seed, 1))}
 	s := newShops(t, nil)

@@ -24,11 +24,11 @@ var policy = strings.Join([]string{
 // permissions denies the page everything that a browser asks about, but for writing to
 // the clipboard.
 var permissions = denied(
-	"accelerometer", "autoplay", "bluetooth", "camera", "clipboard-read", "display-capture",
+	"accelerometer", "autoplay", "camera", "clipboard-read", "display-capture",
 	"encrypted-media", "fullscreen", "gamepad", "geolocation", "gyroscope", "hid",
 	"idle-detection", "local-fonts", "magnetometer", "microphone", "midi", "payment",
 	"picture-in-picture", "publickey-credentials-get", "screen-wake-lock", "serial",
-	"storage-access", "usb", "web-share", "window-management", "xr-spatial-tracking",
+	"storage-access", "usb", "window-management", "xr-spatial-tracking",
 ) + ", clipboard-write=(self)"
 
 func denied(features ...string) string { return strings.Join(features, "=(), ") + "=()" }

@@ -17,7 +17,7 @@ import (
 
 // seeded returns a source of random numbers, and prints its seed.
 func seeded(t testing.TB) *rand.Rand {
-	seed := uint64(time.Now().UnixNano()) //nolint:forbidigo // it is printed
+	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	return rand.New(rand.NewPCG(seed, 1))
 }

@@ -295,7 +295,7 @@ func TestCodesAreGoodOnceAndSoon(t *testing.T) {
 
 func TestBrakeHoldsUpThoseWhoGuess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		brake, began := session.NewBrake(), time.Now() //nolint:forbidigo // fake time
+		brake, began := session.NewBrake(), time.Now()
 		answers := make(chan string, 20)
 		for range 10 {
 			go func() {

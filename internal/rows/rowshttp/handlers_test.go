@@ -33,7 +33,7 @@ func newStand(t *testing.T) *stand {
 	s := &stand{Fixture: enginetest.Open(t, store.Options{})}
 	s.handlers = rowshttp.New(rowshttp.Options{
 		Now: func() time.Time {
-			return time.Now().Add(time.Duration(s.ahead.Load()) * time.Second) //nolint:forbidigo // the clock of the test
+			return time.Now().Add(time.Duration(s.ahead.Load()) * time.Second)
 		},
 		Logger: slog.New(slog.DiscardHandler), MaxCopy: 1 << 20,
 	})

@@ -15,8 +15,8 @@ import (
 )
 
 var (
-	expiredLogin = fmt.Errorf("the session: %w", auth.ErrExpired)
-	revokedLogin = fault.New(fault.Unauthenticated, "credential is no longer valid")
+	errExpiredLogin = fmt.Errorf("the session: %w", auth.ErrExpired)
+	revokedLogin    = fault.New(fault.Unauthenticated, "credential is no longer valid")
 )
 
 var denied = fault.New(fault.Denied, "Permission denied")
@@ -61,7 +61,7 @@ func TestPrint(t *testing.T) {
 		`{"t":"d","d":{"a":"m","b":{"p":"a","d":{"x/y":1},"t":17}}}`:                             push(message.Update, "/a", `{"x/y":1}`, filtered),
 		`{"t":"d","d":{"a":"c","b":{"p":"a"}}}`:                                                  message.AppendCancel(nil, path(t, "/a"), plain),
 		`{"t":"d","d":{"a":"c","b":{"p":"a","q":[{"l":1}]}}}`:                                    message.AppendCancel(nil, path(t, "/a"), filtered),
-		`{"t":"d","d":{"a":"ac","b":{"s":"expired_token","d":"Auth token is expired."}}}`:        message.AppendRevoked(nil, expiredLogin),
+		`{"t":"d","d":{"a":"ac","b":{"s":"expired_token","d":"Auth token is expired."}}}`:        message.AppendRevoked(nil, errExpiredLogin),
 		`{"t":"d","d":{"a":"ac","b":{"s":"invalid_token","d":"credential is no longer valid"}}}`: message.AppendRevoked(nil, revokedLogin),
 		`{"t":"d","d":{"a":"sd","b":{"msg":"line\nline"}}}`:                                      message.AppendDebug(nil, "line\nline"),
 		`{"t":"d","d":{"r":5,"b":{"s":"permission_denied","d":"Permission denied"}}}`:            message.AppendFailure(nil, 5, denied),
