@@ -32,7 +32,7 @@ it gets another name, livetree dev-cert --renew makes another authority. With
 	withKey := c.Flags().Bool("authority-key", false, "also the key of the server's own certificate authority")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		target := args[0]
-		if o.adminURL == "" {
+		if o.URL == "" {
 			// The server may run in another directory.
 			absolute, err := filepath.Abs(target)
 			if err != nil {

@@ -86,7 +86,7 @@ func checkServer(ctx context.Context, a *app, data string) []client.Check {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
-	r, err := (&operator{app: a, data: data}).readiness(ctx)
+	r, err := (&client.Operator{Data: data, Lookup: a.lookup}).Readiness(ctx)
 	if err != nil {
 		return []client.Check{{Name: "server", Result: client.CheckWarning, Text: err.Error(), Do: "start the server that uses " + data}}
 	}

@@ -2,10 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"io"
-	"net/http"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,45 +32,13 @@ For another machine there is --admin-url.`,
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		ctx, cancel := context.WithTimeout(c.Context(), *timeout)
 		defer cancel()
-		r, err := o.readiness(ctx)
+		r, err := o.Readiness(ctx)
 		if err != nil {
 			return err
 		}
 		return o.showReadiness(r)
 	}
 	return c
-}
-
-// readiness asks for that of the server.
-func (o *operator) readiness(ctx context.Context) (admin.Readiness, error) {
-	var r admin.Readiness
-	base, err := o.base()
-	if err != nil {
-		return r, err
-	}
-	transport, err := o.transport()
-	if err != nil {
-		return r, err
-	}
-	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(base.String(), "/")+"/readyz", nil)
-	if err != nil {
-		return r, err
-	}
-	answer, err := (&http.Client{Transport: transport}).Do(request)
-	if err != nil {
-		return r, unanswered(ctx, base, err)
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswerBytes))
-	if err != nil {
-		return r, unanswered(ctx, base, err)
-	}
-	// Not being ready is an answer like another, but for its status.
-	if json.Unmarshal(text, &r) != nil || len(r.Checks) == 0 {
-		return r, refusal(answer.StatusCode, text)
-	}
-	return r, nil
 }
 
 // showReadiness prints the checks that fail, and with --json all of them. Not being

@@ -15,14 +15,14 @@ import (
 func newRulesCommand(a *app) *cobra.Command {
 	c := group(a, &cobra.Command{
 		Use:   "rules",
-		Short: "check, test, get and set rules documents",
+		Short: "check, test, simulate, get and set rules documents",
 		Long: `livetree rules works with rules documents: who may read and write what. livetree docs
 rules describes the cases.`,
 		Example: `  livetree rules check rules.json
   livetree rules set rules.json --url https://localhost:9000`,
 		GroupID: groupData,
 	})
-	c.AddCommand(newRulesCheckCommand(a), newRulesTestCommand(a), newRulesGetCommand(a), newRulesSetCommand(a))
+	c.AddCommand(newRulesCheckCommand(a), newRulesTestCommand(a), newRulesSimulateCommand(a), newRulesGetCommand(a), newRulesSetCommand(a))
 	return c
 }
 

@@ -21,10 +21,10 @@ from there. On a machine that cannot reach the admin listener no server can be t
 type telling struct{ operator }
 
 func (t *telling) declare(a *app, flags *pflag.FlagSet) {
-	t.app = a
-	flags.StringVar(&t.data, "data", "", "the data `directory` of the running server to tell of it")
-	flags.StringVar(&t.adminURL, "admin-url", "", "the `URL` of its admin listener, with the credential in LIVETREE_ADMIN_TOKEN")
-	flags.StringVar(&t.ca, "ca", "", "a PEM `file` with a certificate to trust; default tls/ca.pem of --data if there is one")
+	t.app, t.Lookup = a, a.lookup
+	flags.StringVar(&t.Data, "data", "", "the data `directory` of the running server to tell of it")
+	flags.StringVar(&t.URL, "admin-url", "", "the `URL` of its admin listener, with the credential in LIVETREE_ADMIN_TOKEN")
+	flags.StringVar(&t.CA, "ca", "", "a PEM `file` with a certificate to trust; default tls/ca.pem of --data if there is one")
 }
 
 // wanted reports whether a server is to be told: by a flag, and not by a variable,

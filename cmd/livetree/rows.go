@@ -1,0 +1,194 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/livetree/livetree/internal/client"
+	"github.com/livetree/livetree/internal/rows"
+)
+
+// pageRows is how many rows are asked for at a time.
+const pageRows = 1000
+
+func newListCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "ls PATH --url URL [flags]",
+		Short: "list the children of a node, however many there are",
+		Long: `livetree ls lists the children of a node by their keys, page by page: each with its
+value if that is short, else with how many children it has, or how long it is. Unlike
+get it never reads a whole node. It needs the app secret, or the token of a service
+account.` + remoteLong,
+		Example: `  livetree ls /
+  livetree ls /users --limit 20
+  livetree ls /users --start-at an --limit 20`,
+		GroupID: groupData,
+		Args:    takes("PATH"),
+	}
+	r := remoteFlags(c.Flags())
+	r.jsonFlag(c.Flags())
+	from := c.Flags().String("start-at", "", "begin at this `key`, or behind where it would be")
+	limit := c.Flags().Int("limit", 0, "at most so `many` children; 0 for all")
+	c.RunE = r.runs(a, func(c *cobra.Command, args []string) error {
+		at, err := client.Location(args[0])
+		if err != nil {
+			return err
+		}
+		server, err := r.connect()
+		if err != nil {
+			return err
+		}
+		defer server.Close()
+		query := url.Values{"list": {"true"}}
+		if *from != "" {
+			query.Set("startAt", jsonText(*from))
+		}
+		for left := *limit; ; {
+			count := pageRows
+			if *limit > 0 {
+				count = min(count, left)
+			}
+			query.Set("limitToFirst", strconv.Itoa(count))
+			text, err := server.Bytes(c.Context(), client.Request{Method: http.MethodGet, Path: at, Query: query, Repeatable: true})
+			if err != nil {
+				return err
+			}
+			var page rows.Page
+			if err := json.Unmarshal(text, &page); err != nil {
+				return fmt.Errorf("the answer of the server makes no sense: %w", err)
+			}
+			showPage(a, page, r.json)
+			left -= len(page.Rows)
+			if !page.After || len(page.Rows) == 0 || *limit > 0 && left <= 0 {
+				return nil
+			}
+			query.Del("startAt")
+			query.Set("startAfter", jsonText(page.Rows[len(page.Rows)-1].Key))
+		}
+	})
+	return c
+}
+
+// jsonText returns a string as JSON.
+func jsonText(s string) string {
+	text, _ := json.Marshal(s) // cannot fail
+	return string(text)
+}
+
+// showPage prints the rows of a page, one on a line.
+func showPage(a *app, page rows.Page, asJSON bool) {
+	if page.Type != "object" && page.Type != "none" {
+		page.Rows = []rows.Row{{Shown: page.Shown}}
+	}
+	for _, row := range page.Rows {
+		if asJSON {
+			printJSON(a.stdout, row)
+			continue
+		}
+		if page.Type == "object" {
+			say(a.stdout, row.Key+"\t")
+		}
+		say(a.stdout, rowText(row)+"\n")
+	}
+}
+
+// rowText returns what a row shows beside its key.
+func rowText(row rows.Row) string {
+	switch {
+	case row.Value != "" && row.Cut:
+		return fmt.Sprintf("%s… (%d bytes)", row.Value, row.Bytes)
+	case row.Value != "":
+		return row.Value
+	case row.More:
+		return fmt.Sprintf("{…} over %d children", row.Children)
+	}
+	return fmt.Sprintf("{…} %d children", row.Children)
+}
+
+// databaseFlag declares the flag for the database that an operator works with.
+func databaseFlag(c *cobra.Command) *string {
+	return c.Flags().String("db", "default", "the `name` of the database")
+}
+
+func newFindCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "find TEXT [flags]",
+		Short: "search keys and values below a path",
+		Long: `livetree find searches the keys and the values below a path for a text, whose letter
+case does not count, and prints where it is. It ends after 1,000 hits or 30 seconds, and
+says so.` + operatorLong,
+		Example: "  livetree find ann\n  livetree find ann@example.com --under /users --in values",
+		GroupID: groupCare,
+		Args:    takes("TEXT"),
+	}
+	o, db := operatorFlags(a, c.Flags()), databaseFlag(c)
+	request := rows.FindRequest{}
+	c.Flags().StringVar(&request.Under, "under", "/", "search below this `path`")
+	c.Flags().StringSliceVar(&request.In, "in", []string{"keys", "values"}, "where to search: keys, values, or both")
+	c.Flags().IntVar(&request.Limit, "limit", 1000, "at most so `many` hits")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		request.Text = args[0]
+		return o.Follow(c.Context(), databasePath(*db)+"/find", request, o.showFound)
+	}
+	return c
+}
+
+// showFound prints an event of a search, and reports whether it is the last.
+func (o *operator) showFound(event string, data []byte) (last bool, err error) {
+	switch event {
+	case "hit":
+		var hit rows.HitEvent
+		if err := json.Unmarshal(data, &hit); err != nil {
+			return false, err
+		}
+		if o.json {
+			printJSON(o.app.stdout, hit)
+		} else if say(o.app.stdout, hit.Path); hit.Value != "" {
+			say(o.app.stdout, "\t"+hit.Value)
+		}
+		o.print("\n")
+	case "end":
+		var end rows.EndEvent
+		if err := json.Unmarshal(data, &end); err != nil {
+			return false, err
+		}
+		if !end.Complete {
+			say(o.app.stderr, "there may be more: the search has ended early\n")
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+func newCopyCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "copy FROM TO [flags]",
+		Short: "copy or move a node, on the server",
+		Long: `livetree copy copies a node with all below it, and all priorities, to a path that has no
+data, in one write. With --move the node is gone from where it was, in the same write.
+Rules are not asked.` + operatorLong,
+		Example: "  livetree copy /users/ann /users/anna\n  livetree copy /old /new --move --db shop",
+		GroupID: groupCare,
+		Args:    takes("FROM", "TO"),
+	}
+	o, db := operatorFlags(a, c.Flags()), databaseFlag(c)
+	move := c.Flags().Bool("move", false, "remove the node from where it was")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		request := rows.CopyRequest{From: args[0], To: args[1], Move: *move}
+		if err := o.do(c.Context(), http.MethodPost, databasePath(*db)+"/copy", request, nil); err != nil {
+			return err
+		}
+		done := "copied"
+		if *move {
+			done = "moved"
+		}
+		o.print("%s %s to %s\n", done, args[0], args[1])
+		return nil
+	}
+	return c
+}
