@@ -169,10 +169,11 @@ func New(opts Options) *Handler {
 	opts.Requests.register(h.registry)
 	h.mountPublic()
 	for _, route := range h.routes() {
-		h.mux.HandleFunc(route.pattern, h.gate.guarded(route))
 		if route.pattern == dataPattern {
 			h.data = h.gate.guarded(route)
+			continue
 		}
+		h.mux.HandleFunc(route.pattern, h.gate.guarded(route))
 	}
 	return h
 }

@@ -40,7 +40,7 @@ func dataTarget(r *http.Request) (*http.Request, bool) {
 
 // isStream reports whether a request for data asks for a stream.
 func isStream(r *http.Request) bool {
-	return r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+	return r.Method == http.MethodGet && rest.WantsStream(r.Header)
 }
 
 // serveData answers for the tree of a database and its rules document, as the data port

@@ -109,7 +109,7 @@ func (d *ruleDesk) simulate(r *http.Request, request SimulationRequest) (Simulat
 }
 
 func stepOf(a rules.Asked) RuleStep {
-	step := RuleStep{RulePlace{a.Path.String(), a.Kind.String(), a.Line, a.Column}, a.Text, "false", a.Failure}
+	step := RuleStep{RulePlace{a.Path.String(), a.Kind.String(), a.Line, a.Column}, a.Shown(), "false", a.Failure}
 	switch {
 	case a.Failure != "":
 		step.Outcome = "error"

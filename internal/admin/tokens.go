@@ -2,10 +2,13 @@ package admin
 
 import (
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/session"
 )
 
 const (
@@ -25,24 +28,29 @@ type TokenRequest struct {
 	Simulate bool           `json:"simulate"`
 }
 
-// makeToken answers with a token that is signed with the first secret of the database.
+// makeToken answers with a token that is signed with the first secret of the database, or
+// with the one that the caller's session rests on: it must not outlive that.
 func (h *Handler) makeToken(w http.ResponseWriter, r *http.Request) {
 	var request TokenRequest
 	err := body(r, &request)
 	var token string
 	var expires time.Time
 	if err == nil {
-		token, expires, err = h.opts.mint(r.PathValue("name"), request)
+		token, expires, err = h.opts.mint(r.PathValue("name"), request, callerOf(r).session)
 	}
 	if err != nil {
 		h.failWith(w, err)
 		return
 	}
-	h.audit(r, "made a token", r.PathValue("name"), request.UID)
+	subject := request.UID
+	if request.Admin {
+		subject = "administrator " + subject
+	}
+	h.audit(r, "made a token", r.PathValue("name"), strings.TrimSpace(subject))
 	answer(w, http.StatusCreated, map[string]any{"token": token, "expires": expires.UTC()})
 }
 
-func (o *Options) mint(name string, q TokenRequest) (token string, expires time.Time, err error) {
+func (o *Options) mint(name string, q TokenRequest, by *session.Session) (token string, expires time.Time, err error) {
 	database, err := o.Catalog.Database(name)
 	if err != nil {
 		return "", expires, err
@@ -55,6 +63,9 @@ func (o *Options) mint(name string, q TokenRequest) (token string, expires time.
 		return "", expires, fault.New(fault.Invalid, "expires must be seconds from now, at most %d", int64(maxTokenLife/time.Second))
 	}
 	secrets := database.Secrets()
+	if by != nil && by.Scope == session.Database {
+		secrets = slices.DeleteFunc(slices.Clone(secrets), func(secret string) bool { return !o.Sessions.RestsOn(*by, []string{secret}) })
+	}
 	if len(secrets) == 0 {
 		return "", expires, fault.New(fault.Conflict, "the database has no secret to sign a token with: add one first")
 	}

@@ -23,6 +23,9 @@ import (
 // size alone.
 func TestScenarios(t *testing.T) {
 	names := append(bench.QuickScenarios(), "idle-1000")
+	if raceEnabled { // what the others do is the same, and takes minutes
+		names = []string{"leaf-get", "fan-out-100", "sdk-set"}
+	}
 	o := small(t, names...)
 	var told []string
 	o.Done = func(r bench.Result) { told = append(told, r.Name) }

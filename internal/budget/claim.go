@@ -152,7 +152,27 @@ func (c *Claim) Await(size int64, atMost time.Duration, done <-chan struct{}) bo
 		case <-done:
 			return false
 		}
+		if !lookLater(late.C, done) {
+			return false
+		}
 	}
+}
+
+// lookWait is how long one who waits lets others give back more: all who wait look for
+// themselves, and something is given back all the time.
+const lookWait = 10 * time.Millisecond
+
+// lookLater waits for that. It reports false if it took too long, or nobody waits any more.
+func lookLater(late <-chan time.Time, done <-chan struct{}) bool {
+	timer := time.NewTimer(lookWait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-late:
+	case <-done:
+	}
+	return false
 }
 
 // whenFreed returns what is closed when something is given back.

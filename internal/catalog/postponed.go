@@ -46,7 +46,7 @@ type Postponed struct {
 // A waiting is a connection whose writes wait.
 type waiting struct {
 	database   *engine.Database
-	connection string
+	connection func() string
 }
 
 // NewPostponed returns one in which nothing waits. The gauge is how many connections wait.
@@ -56,9 +56,10 @@ func NewPostponed(logger *slog.Logger, gauge *atomic.Int64) *Postponed {
 	return p
 }
 
-// Add has what a connection has left written later. The connection is gone: see
-// engine.Database.RunAgain. With no Postponed it is written at the next start.
-func (p *Postponed) Add(d *engine.Database, connection string) {
+// Add has what a connection has left written later. The connection is gone, and its name is
+// asked for when it is needed: see engine.Database.RunAgain. With no Postponed it is written
+// at the next start.
+func (p *Postponed) Add(d *engine.Database, connection func() string) {
 	if p == nil {
 		return
 	}

@@ -171,6 +171,9 @@ func (o *Operator) Follow(ctx context.Context, path string, request any, tell fu
 
 // ask has an answer read that is none of an error.
 func (o *Operator) ask(ctx context.Context, method, path string, request any, read func(io.Reader) error) error {
+	if _, err := o.base(); err != nil {
+		return err // which says more than that there is no credential
+	}
 	credential, err := o.credential()
 	if err != nil {
 		return err

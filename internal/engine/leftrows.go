@@ -159,13 +159,19 @@ func (run *leftRun) keep(connection string) {
 }
 
 // RunAgain makes what a connection that is gone has left, and could not be made: no request of
-// its Leaving may be made any more. What Run made without knowing it is not made again.
-func (d *Database) RunAgain(ctx context.Context, connection string) (Made, error) {
+// its Leaving may be made any more. What Run made without knowing it is not made again. The
+// name of the connection is asked for when all of its requests were decided: it has none
+// before the first of them, and none at all if nothing was left.
+func (d *Database) RunAgain(ctx context.Context, connection func() string) (Made, error) {
 	// When this is answered, every request before it was decided, and shows in the view.
 	if err := d.NewLeaving().end(ctx); err != nil {
 		return Made{}, err
 	}
-	l, err := d.loadLeaving(connection)
+	name := connection()
+	if name == "" {
+		return Made{}, nil
+	}
+	l, err := d.loadLeaving(name)
 	if l == nil {
 		return Made{}, err
 	}
@@ -176,6 +182,9 @@ func (d *Database) RunAgain(ctx context.Context, connection string) (Made, error
 // loadLeaving returns what a connection that is gone has left, nil if that cannot be known, or is
 // nothing. Rows that cannot be read are left out; the error says which.
 func (d *Database) loadLeaving(connection string) (*Leaving, error) {
+	if len(connection) != layout.ConnectionBytes {
+		return nil, fmt.Errorf("%q is not the name of a connection", connection) // its rows would be those of many
+	}
 	view, _ := d.view()
 	defer view.Release()
 	found := &left{name: connection, ended: true}

@@ -232,7 +232,7 @@ func (c *call) serveData() error {
 	switch {
 	case c.params.wantsRows():
 		return c.list()
-	case c.verb == get && wantsStream(c.r.Header):
+	case c.verb == get && WantsStream(c.r.Header):
 		return c.watch()
 	case c.params.resume:
 		return fault.New(fault.Invalid, "resume works with streams only: send Accept: text/event-stream")

@@ -24,7 +24,7 @@ type Operated struct {
 // origin may read the answer, and a stream ends with the context of the request.
 func (h *Handler) ServeOperator(w http.ResponseWriter, r *http.Request, of Operated) {
 	w.Header()["X-Content-Type-Options"] = noSniffing
-	if wantsStream(r.Header) && r.ProtoMajor == 1 {
+	if WantsStream(r.Header) && r.ProtoMajor == 1 {
 		// As over HTTP/2, so that it is not taken out of the hands of the caller.
 		stream := *r
 		stream.ProtoMajor, stream.ProtoMinor = 2, 0

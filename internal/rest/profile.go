@@ -129,7 +129,7 @@ func (c *call) profile() error {
 		return fault.New(fault.Denied, "Permission denied")
 	case c.verb != get:
 		return errProfileMethod
-	case !wantsStream(c.r.Header):
+	case !WantsStream(c.r.Header):
 		return fault.New(fault.Invalid, "profile is a stream: send Accept: text/event-stream")
 	}
 	if err := c.create(); err != nil {

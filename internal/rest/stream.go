@@ -14,8 +14,8 @@ import (
 
 const streamType = "text/event-stream; charset=utf-8"
 
-// wantsStream reports whether a client asks for a stream.
-func wantsStream(header http.Header) bool {
+// WantsStream reports whether a client asks for a stream.
+func WantsStream(header http.Header) bool {
 	for _, line := range header.Values("Accept") {
 		for item := range strings.SplitSeq(line, ",") {
 			name, _, _ := strings.Cut(item, ";")

@@ -3,6 +3,7 @@ package rows
 import (
 	"errors"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/livetree/livetree/internal/engine"
@@ -187,7 +188,7 @@ func (c *Changes) set(a tree.Assignment) SetPath {
 	text := tree.AppendJSON(nil, n, tree.Plain)
 	s.Value, s.Bytes = string(text), len(text)
 	if end := prefix(s.Value, c.bound.Cut); end < len(s.Value) {
-		s.Value, s.Cut = s.Value[:end], true
+		s.Value, s.Cut = strings.Clone(s.Value[:end]), true // the rest is not kept
 	}
 	return s
 }

@@ -86,6 +86,9 @@ func (c *copying) read(done <-chan struct{}) (engine.Request, error) {
 	if occupied {
 		return engine.Request{}, fault.New(fault.Conflict, "there is data at %s already", c.to)
 	}
+	if err := c.checkAbove(v); err != nil {
+		return engine.Request{}, err
+	}
 	n, err := c.node(v)
 	if err != nil {
 		return engine.Request{}, err
@@ -95,6 +98,21 @@ func (c *copying) read(done <-chan struct{}) (engine.Request, error) {
 		Also:  []engine.Condition{{Path: c.to, ETag: state.NullETag}, {Path: c.from, ETag: tag}},
 		Who:   auth.Identity{Admin: true, Operator: true},
 	}, nil
+}
+
+// checkAbove refuses a destination below a value, which the copy would replace.
+func (c *copying) checkAbove(v *state.View) error {
+	for at := c.to; !at.IsRoot(); {
+		at = at.Parent()
+		kind, err := v.Tree().Kind(at)
+		if err != nil {
+			return state.Classify(err)
+		}
+		if kind != tree.Null {
+			return fault.New(fault.Conflict, "there is a value at %s, which a copy below it would replace", at)
+		}
+	}
+	return nil
 }
 
 // node reads the node, for the depth of its destination.

@@ -95,6 +95,7 @@ type Watcher struct {
 	places   []*place
 	paths    []tree.Path
 	position uint64      // of the last look
+	told     uint64      // of the last look of which everything was told
 	before   *state.View // of the last look; nil if the client was away
 }
 
@@ -163,6 +164,7 @@ func (w *Watcher) begin(v *state.View, since string) error {
 	case position < v.Position:
 		w.position = position
 	}
+	w.told = w.position
 	for _, p := range w.places {
 		var err error
 		if p.object, err = p.hasChildren(v); err != nil {
@@ -201,8 +203,8 @@ func (w *Watcher) Close() {
 	}
 }
 
-// ID returns the id of the last look.
-func (w *Watcher) ID() string { return ID(w.database.Epoch(), w.position) }
+// ID returns the id of the last look of which everything was told.
+func (w *Watcher) ID() string { return ID(w.database.Epoch(), w.told) }
 
 // Look returns what has changed since the last look. Nobody waits for it once done is
 // closed. It fails if the database was dropped or is closed.
@@ -219,8 +221,11 @@ func (w *Watcher) Look(done <-chan struct{}) ([]Event, error) {
 	}
 	w.Close()
 	w.before, w.position = v, v.Position
-	if n := len(events); n > 0 && !w.isBehind() {
-		events[n-1].ID = w.ID()
+	if !w.isBehind() {
+		w.told = w.position
+		if n := len(events); n > 0 {
+			events[n-1].ID = w.ID()
+		}
 	}
 	return events, nil
 }

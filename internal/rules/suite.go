@@ -62,19 +62,24 @@ type Result struct {
 	Passed        bool
 	// Want and Got are spelled alike: "denied: /a .validate (3:9)".
 	Want, Got string
-	// Tried are the rules that were asked, in order, a line each; of very many only
-	// the first, and a line that says so.
+	// Tried are the rules that were asked if it has not passed, in order, a line each; of
+	// very many only the first, and a line that says so.
 	Tried []string
 }
 
-// maxTried bounds the rules that a result lists.
-const maxTried = 200
+// maxTried bounds the rules that a result lists, and maxTriedBytes what all results do.
+const (
+	maxTried      = 200
+	maxTriedBytes = 4 << 20
+	triedMore     = "… and more"
+)
 
 // Run judges every case in order, and counts what the rules came to.
 func (s *Suite) Run(r *Ruleset) ([]Result, *Coverage) {
 	coverage := NewCoverage(r)
 	results := make([]Result, 0, len(s.cases))
 	var data tree.Node
+	room := maxTriedBytes
 	for i := range s.cases {
 		c := &s.cases[i]
 		c.request.Done = s.done
@@ -82,23 +87,27 @@ func (s *Suite) Run(r *Ruleset) ([]Result, *Coverage) {
 			data = *c.data
 		}
 		result := Result{Name: c.name, Command: c.command, Line: c.line, Want: c.want}
-		data = c.run(r, data, coverage, &result)
+		data = c.run(r, data, coverage, &result, &room)
 		results = append(results, result)
 	}
 	return results, coverage
 }
 
-// run judges one case on a tree, and returns the tree for the next.
-func (c *suiteCase) run(r *Ruleset, data tree.Node, coverage *Coverage, result *Result) tree.Node {
+// run judges one case on a tree, and returns the tree for the next. The rules that it
+// lists take of the room that is left for all.
+func (c *suiteCase) run(r *Ruleset, data tree.Node, coverage *Coverage, result *Result, room *int) tree.Node {
+	before := *room
 	request := c.request
 	request.Trace = true // else it may be decided without asking
 	request.Observe = func(a Asked) {
 		coverage.note(a)
 		switch n := len(result.Tried); {
-		case n < maxTried:
-			result.Tried = append(result.Tried, a.String())
-		case n == maxTried:
-			result.Tried = append(result.Tried, "… and more")
+		case n < maxTried && *room > 0:
+			line := a.String()
+			result.Tried = append(result.Tried, line)
+			*room -= len(line)
+		case n == 0 || result.Tried[n-1] != triedMore:
+			result.Tried = append(result.Tried, triedMore)
 		}
 	}
 	var d Decision
@@ -116,6 +125,9 @@ func (c *suiteCase) run(r *Ruleset, data tree.Node, coverage *Coverage, result *
 	place := strings.LastIndex(result.Got, " (") // the position of the rule
 	result.Passed = c.want == result.Got || c.want == verdict(d.Allowed) ||
 		place > 0 && c.want == result.Got[:place]
+	if result.Passed {
+		result.Tried, *room = nil, before
+	}
 	if d.Allowed && c.keep {
 		return applied(data, w)
 	}
@@ -124,12 +136,24 @@ func (c *suiteCase) run(r *Ruleset, data tree.Node, coverage *Coverage, result *
 
 // String spells a rule that was asked as a trace does, with its place.
 func (a Asked) String() string {
-	rule := `"` + strings.Join(strings.Fields(a.Text), " ") + `"`
+	rule := `"` + strings.Join(strings.Fields(a.Shown()), " ") + `"`
 	text := fmt.Sprintf("%d:%d %s:%s: %s => %v", a.Line, a.Column, a.Path, a.Kind, rule, a.Result)
 	if a.Failure != "" {
 		text += " (" + a.Failure + ")"
 	}
 	return text
+}
+
+// maxShown is how much of a rule is shown where it was asked.
+const maxShown = 1 << 10
+
+// Shown returns the text of the rule, cut if it is long: a suite or a simulation may ask it
+// many times.
+func (a Asked) Shown() string {
+	if len(a.Text) <= maxShown {
+		return a.Text
+	}
+	return strings.ToValidUTF8(a.Text[:maxShown], "") + "…"
 }
 
 func verdict(allowed bool) string {

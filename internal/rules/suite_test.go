@@ -124,7 +124,7 @@ func FuzzParseSuite(f *testing.F) {
 // TestSuiteTellsWhatWasTried: in order, in one line each, and not without end.
 func TestSuiteTellsWhatWasTried(t *testing.T) {
 	suite, err := rules.ParseSuite("put /a\n{\"" + strings.Repeat("x", 3) + "\": 1}\n----\nallowed\n\nput /many\n{" +
-		strings.TrimPrefix(manyChildren(1000), ",") + "}\n----\nallowed")
+		strings.TrimPrefix(manyChildren(1000), ",") + "}\n----\ndenied\n\nput /many/x\n1\n----\nallowed")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,6 +138,9 @@ func TestSuiteTellsWhatWasTried(t *testing.T) {
 	}
 	if tried := results[1].Tried; len(tried) > 250 || tried[len(tried)-1] != "… and more" {
 		t.Errorf("of a large write %d rules are told, the last %q", len(tried), tried[len(tried)-1])
+	}
+	if !results[2].Passed || results[2].Tried != nil {
+		t.Errorf("a case that passes keeps %q", results[2].Tried)
 	}
 }
 

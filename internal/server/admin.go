@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -59,7 +60,13 @@ func openAdmin(c *Config) (*adminSide, error) {
 	return a, a.listen(*c, nil)
 }
 
+// listen opens the listener. It speaks HTTP/1.1 alone: its bounds count connections, of
+// which each has one request at a time.
 func (a *adminSide) listen(c Config, certificates *tls.Config) (err error) {
+	if certificates != nil {
+		certificates = certificates.Clone()
+		certificates.NextProtos = slices.DeleteFunc(slices.Clone(certificates.NextProtos), func(name string) bool { return name == "h2" })
+	}
 	a.listener, err = admin.Listen(admin.ListenerOptions{
 		Addr:   c.AdminAddr,
 		Logger: c.Logger,

@@ -32,6 +32,9 @@ var (
 	errKept   = fault.New(fault.Unavailable, "too much is left to be written on disconnect, try again later")
 )
 
+// maxDecodes is how often a write is decoded again when there was not enough memory.
+const maxDecodes = 3
+
 // errRoom ends the decoding of what there is no memory for.
 var errRoom = errors.New("no room")
 
@@ -49,7 +52,7 @@ func (s *session) budgetClient() budget.Client {
 // nothing in hand, and begins again: nothing else is read from the client meanwhile.
 func (s *session) decodeWithin(q *message.Request) (w tree.Write, claim *budget.Claim, err error) {
 	claim = s.front.opts.Memory.Writes.Claim(s.budgetClient(), len(q.Data) <= smallWrite)
-	for {
+	for tries := 0; ; tries++ {
 		used := int64(0)
 		w, err = q.Decode(func(more int64) error {
 			if used += more; used <= claim.Size() || claim.Grow(used) {
@@ -65,6 +68,8 @@ func (s *session) decodeWithin(q *message.Request) (w tree.Write, claim *budget.
 		switch {
 		case !errors.Is(err, errRoom):
 			return tree.Write{}, nil, err
+		case tries == maxDecodes:
+			return tree.Write{}, nil, errMemory
 		case used > claim.Most():
 			return tree.Write{}, nil, fault.New(fault.TooLarge, "Data to write exceeds the maximum size: %d bytes in memory", claim.Most())
 		}
