@@ -2,19 +2,13 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"net/url"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
 	"github.com/livetree/livetree/internal/client"
 	"github.com/livetree/livetree/internal/rows"
 )
-
-// pageRows is how many rows are asked for at a time.
-const pageRows = 1000
 
 func newListCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
@@ -44,40 +38,9 @@ account.` + remoteLong,
 			return err
 		}
 		defer server.Close()
-		query := url.Values{"list": {"true"}}
-		if *from != "" {
-			query.Set("startAt", jsonText(*from))
-		}
-		for left := *limit; ; {
-			count := pageRows
-			if *limit > 0 {
-				count = min(count, left)
-			}
-			query.Set("limitToFirst", strconv.Itoa(count))
-			text, err := server.Bytes(c.Context(), client.Request{Method: http.MethodGet, Path: at, Query: query, Repeatable: true})
-			if err != nil {
-				return err
-			}
-			var page rows.Page
-			if err := json.Unmarshal(text, &page); err != nil {
-				return fmt.Errorf("the answer of the server makes no sense: %w", err)
-			}
-			showPage(a, page, r.json)
-			left -= len(page.Rows)
-			if !page.After || len(page.Rows) == 0 || *limit > 0 && left <= 0 {
-				return nil
-			}
-			query.Del("startAt")
-			query.Set("startAfter", jsonText(page.Rows[len(page.Rows)-1].Key))
-		}
+		return server.List(c.Context(), at, *from, *limit, func(page rows.Page) { showPage(a, page, r.json) })
 	})
 	return c
-}
-
-// jsonText returns a string as JSON.
-func jsonText(s string) string {
-	text, _ := json.Marshal(s) // cannot fail
-	return string(text)
 }
 
 // showPage prints the rows of a page, one on a line.
@@ -93,21 +56,8 @@ func showPage(a *app, page rows.Page, asJSON bool) {
 		if page.Type == "object" {
 			say(a.stdout, row.Key+"\t")
 		}
-		say(a.stdout, rowText(row)+"\n")
+		say(a.stdout, row.Text()+"\n")
 	}
-}
-
-// rowText returns what a row shows beside its key.
-func rowText(row rows.Row) string {
-	switch {
-	case row.Value != "" && row.Cut:
-		return fmt.Sprintf("%s… (%d bytes)", row.Value, row.Bytes)
-	case row.Value != "":
-		return row.Value
-	case row.More:
-		return fmt.Sprintf("{…} over %d children", row.Children)
-	}
-	return fmt.Sprintf("{…} %d children", row.Children)
 }
 
 // databaseFlag declares the flag for the database that an operator works with.

@@ -23,7 +23,7 @@ func (h *Handler) rowRoutes() []route {
 		{pattern: "GET " + below + "/changes", access: byDatabase, streams: true, handle: h.onDatabase(h.rows.Changes)},
 		{pattern: "POST " + below + "/find", access: byDatabase, streams: true, handle: h.forSession(h.rows.Find)},
 		{pattern: "POST " + below + "/copy", access: byDatabase, handle: h.onDatabase(h.rows.Copy)},
-		{pattern: "POST " + below + "/exports", access: byDatabase, handle: h.forSession(h.rows.Export)},
+		{pattern: "POST " + below + "/exports", access: byDatabase, handle: h.onDatabase(h.export)},
 	}
 }
 
@@ -46,9 +46,21 @@ func (h *Handler) forSession(next func(http.ResponseWriter, *http.Request, *engi
 	})
 }
 
+// export answers with the URL of a download, which ends with the session of the caller.
+func (h *Handler) export(w http.ResponseWriter, r *http.Request, database *engine.Database) {
+	who := callerOf(r)
+	h.rows.Export(w, r, database, who.id(), func(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) bool {
+		if who.session != nil && !h.gate.stands(*who.session) {
+			return false
+		}
+		h.gate.admit(w, r, who, true, next)
+		return true
+	})
+}
+
 // download answers with what was asked for by a session. The token in its URL, which is good
 // once, is the credential.
 func (h *Handler) download(w http.ResponseWriter, r *http.Request) {
 	noteConsole(w)
-	h.rows.Download(w, r, func() { noteStream(r.Context()) })
+	h.rows.Download(w, r)
 }

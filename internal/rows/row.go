@@ -3,6 +3,7 @@ package rows
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -33,6 +34,19 @@ type Row struct {
 	// not counted.
 	Children int  `json:"children,omitempty"`
 	More     bool `json:"more,omitempty"`
+}
+
+// Text returns what a person sees of the row beside its key, on one line.
+func (r Row) Text() string {
+	switch {
+	case r.Value != "" && r.Cut:
+		return fmt.Sprintf("%s… (%d bytes)", r.Value, r.Bytes)
+	case r.Value != "":
+		return r.Value
+	case r.More:
+		return fmt.Sprintf("{…} over %d children", r.Children)
+	}
+	return fmt.Sprintf("{…} %d children", r.Children)
 }
 
 // Shown is what is shown of a node.

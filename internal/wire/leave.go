@@ -44,12 +44,12 @@ func (s *session) inherit(who auth.Identity) error {
 	return err
 }
 
-// connection returns what returns the name under which the store has what was left. If there
-// is none yet, a request that is under way may still give it one.
-func (s *session) connection() func() string {
-	name := s.leaving.Connection()
+// connectionOf returns what returns the name under which the store has what was left. If there is
+// none yet, a request that is under way may still give it one.
+func connectionOf(l *engine.Leaving) func() string {
+	name := l.Connection()
 	if name == "" {
-		return s.leaving.Connection
+		return l.Connection
 	}
 	return func() string { return name } // without the rest of it
 }
@@ -62,7 +62,7 @@ func (s *session) depart() {
 	switch {
 	case err == nil || fault.KindOf(err) == fault.NotFound: // nothing is left in a database that is gone
 	case engine.IsPostponed(err):
-		s.front.opts.Postponed.Add(s.db, s.connection())
+		s.front.opts.Postponed.Add(s.db, connectionOf(s.leaving))
 	default:
 		s.front.opts.Logger.Warn("not all that a client has left could be written: the rest is at the next start",
 			"session", s.logID(), "kept", made.Kept, "error", err)

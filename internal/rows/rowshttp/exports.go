@@ -18,8 +18,10 @@ import (
 const (
 	// exportTime is within which time a download must begin.
 	exportTime = time.Minute
-	// maxExports is how many downloads may wait to begin.
-	maxExports = 64
+	// maxExports is how many downloads may wait to begin, and sessionExports how many of
+	// one session.
+	maxExports     = 64
+	sessionExports = 8
 	// downloadBytes is how much of a download is gathered before it is sent.
 	downloadBytes = 64 << 10
 )
@@ -33,8 +35,13 @@ type export struct {
 	path     tree.Path
 	gzip     bool
 	session  string
+	admit    Admit
 	until    time.Time
 }
+
+// An Admit has a request made for a session, with which it ends. It reports false, and does
+// not call next, if the session has ended.
+type Admit func(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) bool
 
 // exports are the downloads that have not begun, by token.
 type exports struct {
@@ -46,12 +53,16 @@ type exports struct {
 func (x *exports) add(e export, now time.Time) (token string, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	same := 0
 	for token, waiting := range x.all {
-		if now.After(waiting.until) {
+		switch {
+		case now.After(waiting.until):
 			delete(x.all, token)
+		case waiting.session == e.session:
+			same++
 		}
 	}
-	if len(x.all) >= maxExports {
+	if len(x.all) >= maxExports || same >= sessionExports {
 		return "", false
 	}
 	token = rand.Text()
@@ -80,7 +91,7 @@ func (x *exports) endSession(session string) {
 
 // Export answers POST /v1/databases/{db}/exports with the URL of a download, which is good once
 // and for a minute, while the session stands. A browser loads it without a credential.
-func (h *Handlers) Export(w http.ResponseWriter, r *http.Request, db *engine.Database, session string) {
+func (h *Handlers) Export(w http.ResponseWriter, r *http.Request, db *engine.Database, session string, admit Admit) {
 	var req struct {
 		Path string `json:"path"`
 		Gzip bool   `json:"gzip"`
@@ -97,7 +108,7 @@ func (h *Handlers) Export(w http.ResponseWriter, r *http.Request, db *engine.Dat
 		return
 	}
 	now := h.opts.Now()
-	token, ok := h.exports.add(export{db, path.Clone(), req.Gzip, session, now.Add(exportTime)}, now)
+	token, ok := h.exports.add(export{db, path.Clone(), req.Gzip, session, admit, now.Add(exportTime)}, now)
 	if !ok {
 		h.fail(w, fault.New(fault.Unavailable, "too many downloads wait to begin, try again"))
 		return
@@ -105,15 +116,17 @@ func (h *Handlers) Export(w http.ResponseWriter, r *http.Request, db *engine.Dat
 	answer(w, http.StatusCreated, map[string]string{"url": ExportsPath + token})
 }
 
-// Download answers GET /v1/exports/{token}, which needs no credential but the token. If that is
-// good, begins is called first.
-func (h *Handlers) Download(w http.ResponseWriter, r *http.Request, begins func()) {
+// Download answers GET /v1/exports/{token}, which needs no credential but the token. It ends
+// with the session that has asked for it.
+func (h *Handlers) Download(w http.ResponseWriter, r *http.Request) {
 	e, ok := h.exports.take(r.PathValue("token"), h.opts.Now())
-	if !ok {
+	if !ok || !e.admit(w, r, func(w http.ResponseWriter, r *http.Request) { h.download(w, r, e) }) {
 		h.fail(w, fault.New(fault.NotFound, "there is no such download: it is good once, and for a minute"))
-		return
 	}
-	begins()
+}
+
+// download sends an export.
+func (h *Handlers) download(w http.ResponseWriter, r *http.Request, e export) {
 	v := e.database.View()
 	v.Until(r.Context().Done())
 	turn := v.Node(e.path, 0).Pool.NewTurn()

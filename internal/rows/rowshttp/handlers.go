@@ -13,6 +13,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/livetree/livetree/internal/engine"
@@ -49,6 +50,7 @@ type Handlers struct {
 	opts    Options
 	finds   *rows.Finds
 	exports exports
+	copying sync.Mutex // held while a node is copied, which is in memory meanwhile
 }
 
 // New returns handlers.
@@ -164,8 +166,11 @@ func (h *Handlers) Copy(w http.ResponseWriter, r *http.Request, db *engine.Datab
 	var req rows.CopyRequest
 	err := body(w, r, &req)
 	var position uint64
-	if err == nil {
+	if err == nil && !h.copying.TryLock() {
+		err = fault.New(fault.Unavailable, "another node is being copied, try again")
+	} else if err == nil {
 		position, err = rows.Copy(r.Context(), db, req, int(h.opts.MaxCopy))
+		h.copying.Unlock()
 	}
 	if err != nil {
 		h.fail(w, err)
