@@ -86,7 +86,7 @@ func (h ruleHistory) encode() []byte {
 	if err != nil {
 		panic(err) // it is numbers and strings
 	}
-	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(1<<20), zstd.WithLowerEncoderMem(true))
 	if err != nil {
 		panic(err) // the options are constants
 	}
