@@ -310,6 +310,18 @@ func (c *wireClient) pushed() int {
 	return c.pushes
 }
 
+// compareNumbers holds what is there to what was acknowledged and told.
+func (l *wireLoop) compareNumbers(whole *model.Tree) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, w := range l.writers {
+		there, _ := strconv.Atoi(whole.Plain(w.marks()[0]))
+		if there < l.acknowledged[i] || there < l.told[i] {
+			l.books.problem("the number of writer %d is %d; it was told %d, and others %d", i, there, l.acknowledged[i], l.told[i])
+		}
+	}
+}
+
 // compare holds all caches to what is there, and that to what was acknowledged and told.
 func (l *wireLoop) compare() error {
 	a, _, err := l.rest.send(request{method: "GET", target: target(l.database, nil, false, "format=export")})
@@ -320,12 +332,7 @@ func (l *wireLoop) compare() error {
 	if err := whole.Put(nil, []byte(a.body), 0); err != nil {
 		return err
 	}
-	for i, w := range l.writers {
-		there, _ := strconv.Atoi(whole.Plain(w.marks()[0]))
-		if there < l.acknowledged[i] || there < l.told[i] {
-			l.books.problem("the number of writer %d is %d; it was told %d, and others %d", i, there, l.acknowledged[i], l.told[i])
-		}
-	}
+	l.compareNumbers(whole)
 	for _, c := range l.clients {
 		c.compare(whole)
 	}
