@@ -94,7 +94,10 @@ func (t Tree) printer(p tree.Path, printer *Printer) (*Printer, error) {
 	}
 	printer.rows = rows
 	printer.prefix = len(l.Key)
-	printer.draft, printer.shape = t.newDraft(&k), newShape(t, p)
+	printer.draft = t.newDraft(&k)
+	if printer.form != tree.Export && !printer.shallow {
+		printer.shape = newShape(t, p)
+	}
 	return printer, nil
 }
 

@@ -1,5 +1,5 @@
-// Makes the pictures of the console in the README: node picture.mjs LINK DIRECTORY, with the
-// link that livetree console prints. Each theme needs a link of its own, so give two.
+// Makes the pictures of the console in the README: node picture.mjs LINK LINK DIRECTORY, with
+// two links that livetree console prints, since each is good for one theme.
 import { chromium } from 'playwright-core';
 
 const [light, dark, directory] = process.argv.slice(2);
