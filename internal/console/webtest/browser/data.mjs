@@ -87,14 +87,14 @@ export const tests = {
   },
 
   async 'children are added, renamed, copied and deleted, and all of it taken back'({ server, browser }) {
-    await server.rest('PUT', '/work', '{"a":{"x":1,"y":{".value":2,".priority":"p"}},"leaf":1}');
-    const before = await server.rest('GET', '/work', undefined, '?format=export');
-    const page = await browser.open(server, '/console/db/default/data/work');
+    await server.rest('PUT', '/drafts', '{"a":{"x":1,"y":{".value":2,".priority":"p"}},"leaf":1}');
+    const before = await server.rest('GET', '/drafts', undefined, '?format=export');
+    const page = await browser.open(server, '/console/db/default/data/drafts');
     const undo = async () => {
       await page.getByRole('button', { name: 'Undo' }).click();
       await page.waitForTimeout(300);
     };
-    await select(page, '/work');
+    await select(page, '/drafts');
     await page.getByRole('toolbar', { name: 'Node' }).getByRole('button', { name: 'Add child' }).click();
     const add = page.getByRole('form', { name: 'Add child' });
     await add.getByLabel('Key').fill('leaf');
@@ -106,9 +106,9 @@ export const tests = {
     await add.getByRole('alert').filter({ hasText: 'cannot contain' }).waitFor();
     await add.getByLabel('Key').fill('new');
     await add.getByRole('button', { name: 'Add' }).click();
-    await row(page, '/work/new').waitFor();
-    assert.equal(await server.rest('GET', '/work/new'), '"42"');
-    await select(page, '/work/a');
+    await row(page, '/drafts/new').waitFor();
+    assert.equal(await server.rest('GET', '/drafts/new'), '"42"');
+    await select(page, '/drafts/a');
     await page.keyboard.press('F2');
     const rename = page.getByRole('form', { name: 'Rename' });
     await rename.getByLabel('Key').fill('leaf');
@@ -116,27 +116,27 @@ export const tests = {
     await rename.getByRole('alert').filter({ hasText: 'already exists' }).waitFor();
     await rename.getByLabel('Key').fill('b');
     await rename.getByRole('button', { name: 'Rename' }).click();
-    await row(page, '/work/b').waitFor();
-    await select(page, '/work/b');
+    await row(page, '/drafts/b').waitFor();
+    await select(page, '/drafts/b');
     await page.getByRole('button', { name: 'Duplicate' }).click();
     const copy = page.getByRole('form', { name: 'Duplicate' });
     await copy.getByLabel('Key').fill('c');
     await copy.getByRole('button', { name: 'Duplicate' }).click();
-    await row(page, '/work/c').waitFor();
-    assert.equal(await server.rest('GET', '/work/c', undefined, '?format=export'), '{"x":1,"y":{".value":2,".priority":"p"}}');
-    await select(page, '/work/c');
+    await row(page, '/drafts/c').waitFor();
+    assert.equal(await server.rest('GET', '/drafts/c', undefined, '?format=export'), '{"x":1,"y":{".value":2,".priority":"p"}}');
+    await select(page, '/drafts/c');
     await page.keyboard.press('Delete');
     const sure = page.getByRole('alertdialog');
-    await sure.getByText('/work/c').waitFor();
+    await sure.getByText('/drafts/c').waitFor();
     await sure.getByRole('button', { name: 'Cancel' }).click();
     await page.keyboard.press('Delete');
     await sure.getByRole('button', { name: 'Delete' }).click();
-    await row(page, '/work/c').waitFor({ state: 'detached' });
-    await select(page, '/work/leaf');
+    await row(page, '/drafts/c').waitFor({ state: 'detached' });
+    await select(page, '/drafts/leaf');
     await page.keyboard.press('Delete');
-    await row(page, '/work/leaf').waitFor({ state: 'detached' });
+    await row(page, '/drafts/leaf').waitFor({ state: 'detached' });
     for (let i = 0; i < 5; i++) await undo();
-    assert.equal(await server.rest('GET', '/work', undefined, '?format=export'), before);
+    assert.equal(await server.rest('GET', '/drafts', undefined, '?format=export'), before);
     await page.context().close();
   },
 
