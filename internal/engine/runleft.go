@@ -90,7 +90,7 @@ func (l *Leaving) end(ctx context.Context) error {
 // long time perhaps.
 func cannotGoOn(err error) bool {
 	switch fault.KindOf(err) {
-	case fault.Unavailable, fault.Unknown, fault.NotFound, fault.ReadOnly:
+	case fault.Unavailable, fault.Unknown, fault.NotFound:
 		return true
 	}
 	return false
