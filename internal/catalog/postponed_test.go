@@ -95,6 +95,7 @@ func TestPostponed(t *testing.T) {
 			if got, want := read(t, d), counters(clients); got != want || waiting.Load() != 0 {
 				t.Errorf("%d clients wait; the data is %.80s…, want %.80s…", waiting.Load(), got, want)
 			}
+			synctest.Wait()
 			if text := log.String(); strings.Count(text, "cannot be written now") != 1 || !strings.Contains(text, "had to wait, is written\" clients=300") {
 				t.Errorf("the log says %.2000s", text)
 			}
@@ -181,6 +182,7 @@ func TestPostponedGivesUp(t *testing.T) {
 		}
 		p.Close()
 		p.Add(d, l.Connection)
+		synctest.Wait()
 		if strings.Contains(log.String(), "ERROR") {
 			t.Errorf("the log says %s", &log)
 		}
