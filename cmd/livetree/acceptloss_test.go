@@ -62,6 +62,7 @@ func harmLargest(t *testing.T, data string) {
 // TestAcceptLoss: what is lost is told, and only if the operator says so the rest
 // becomes a data directory that is in order.
 func TestAcceptLoss(t *testing.T) {
+	t.Parallel()
 	p, data := operated(t, "--dev")
 	children := fillHall(p)
 	p.expect("PUT", "/.settings/rules.json?auth="+read(t, filepath.Join(data, "secrets", "default")), `{"rules":{".read":true,".write":true,"hall":{"$shelf":{".indexOn":"n"}}}}`, `{"status":"ok"}`)

@@ -7,6 +7,7 @@ import (
 )
 
 func TestTakes(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		names       []string
 		least, most int

@@ -162,6 +162,7 @@ func TestAtATerminal(t *testing.T) {
 }
 
 func TestProgressLine(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		done, total int64
 		seconds     int64

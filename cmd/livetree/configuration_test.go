@@ -21,6 +21,7 @@ var settingRow = regexp.MustCompile("(?m)^\\| `--([a-z-]+)` \\|([^|]*)\\|([^|]*)
 // TestConfigurationManual: docs/configuration.md has a row for every flag of serve,
 // in their order, with its variable, its key and its default; and none besides.
 func TestConfigurationManual(t *testing.T) {
+	t.Parallel()
 	manual, err := os.ReadFile("../../docs/configuration.md")
 	if err != nil {
 		t.Fatal(err)
@@ -80,6 +81,7 @@ func TestConfigurationExample(t *testing.T) {
 
 // TestPrintConfigShowsEverySetting: nothing is left out, and each has its default.
 func TestPrintConfigShowsEverySetting(t *testing.T) {
+	t.Parallel()
 	var shown []admin.Setting
 	code, out, errs := command("serve", "--print-config=json")
 	if err := json.Unmarshal([]byte(out), &shown); code != 0 || err != nil {

@@ -13,6 +13,7 @@ import (
 var cLine = regexp.MustCompile(`(?m)^    (".*");?$`)
 
 func TestCStringIsTheCertificate(t *testing.T) {
+	t.Parallel()
 	data := filepath.Join(t.TempDir(), "it's data")
 	s, err := startInProcess(data)
 	if err != nil {
@@ -37,6 +38,7 @@ func TestCStringIsTheCertificate(t *testing.T) {
 }
 
 func TestQuoteShell(t *testing.T) {
+	t.Parallel()
 	for _, word := range []string{"/a/b-c_d.pem", "/my data/ca.pem", "/it's/ca.pem", "$(x)", `a"b\`, "https://h:1/?a=1&b=2"} {
 		out, err := exec.Command("sh", "-c", "printf %s "+quoteShell(word)).Output()
 		if err != nil || string(out) != word {
@@ -47,6 +49,7 @@ func TestQuoteShell(t *testing.T) {
 
 // TestRenewAuthority: the next start makes another authority; not while a server runs.
 func TestRenewAuthority(t *testing.T) {
+	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	if code, _, errs := command("dev-cert", "--renew", "--data", data); code != 1 || !strings.Contains(errs, "there is no authority") {
 		t.Errorf("--renew of nothing: exit %d, %s", code, errs)

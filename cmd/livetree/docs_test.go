@@ -17,6 +17,7 @@ func docsOn(terminal bool, pager string, args ...string) (code int, stdout, stde
 }
 
 func TestDocsUseThePagerOnATerminalOnly(t *testing.T) {
+	t.Parallel()
 	if code, out, errs := docsOn(false, "tr a-z A-Z", "terms"); code != 0 || !strings.HasPrefix(out, "# Terms\n") || errs != "" {
 		t.Errorf("without a terminal: exit %d, %.30q, %q", code, out, errs)
 	}

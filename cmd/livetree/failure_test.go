@@ -25,6 +25,7 @@ func failedJSON(t *testing.T, args ...string) failureJSON {
 
 // TestFailuresAsJSON: --json holds for errors too, of every command that has it.
 func TestFailuresAsJSON(t *testing.T) {
+	t.Parallel()
 	p, data := operated(t)
 	defer p.end()
 	empty := t.TempDir()
@@ -57,6 +58,7 @@ func TestFailuresAsJSON(t *testing.T) {
 // TestInterruptedOperator: who interrupts a command is not told that the server
 // does not answer.
 func TestInterruptedOperator(t *testing.T) {
+	t.Parallel()
 	p, data := operated(t)
 	defer p.end()
 	signals := make(chan os.Signal, 2)
@@ -71,6 +73,7 @@ func TestInterruptedOperator(t *testing.T) {
 
 // TestInterruptedRestore: what was not read to its end is not called ok.
 func TestInterruptedRestore(t *testing.T) {
+	t.Parallel()
 	p, data := operated(t)
 	dir := filepath.Join(t.TempDir(), "backup")
 	done(t, "backup", dir, "--data", data)
@@ -95,6 +98,7 @@ func TestInterruptedRestore(t *testing.T) {
 // TestDoctorLooksInside: with a data directory it finds the authority by itself, and
 // asks the server how it is.
 func TestDoctorLooksInside(t *testing.T) {
+	t.Parallel()
 	p, data := operated(t, "--dev")
 	code, out, errs := command("doctor", "--url", "https://"+p.addr, "--data", data)
 	if code != 0 || !strings.Contains(out, "ok       certificate ") || !strings.Contains(out, "warning  server       of the server's own checks dev is on") {
@@ -111,6 +115,7 @@ func TestDoctorLooksInside(t *testing.T) {
 
 // TestUsageOfACommandWithCommands: backup does something itself, too.
 func TestUsageOfACommandWithCommands(t *testing.T) {
+	t.Parallel()
 	if out := done(t, "backup", "--help"); !strings.Contains(out, "Usage:\n  livetree backup DIR [flags]\n  livetree backup COMMAND\n") {
 		t.Errorf("livetree backup --help: %s", out)
 	}

@@ -15,6 +15,7 @@ import (
 )
 
 func TestLogRedactsSecrets(t *testing.T) {
+	t.Parallel()
 	failed := fmt.Errorf("fetch: %w", errors.New(`Get "https://example.com/a.json?print=pretty&auth=swordfish": EOF`))
 	for _, asText := range []bool{true, false} {
 		var out bytes.Buffer
@@ -34,6 +35,7 @@ func TestLogRedactsSecrets(t *testing.T) {
 }
 
 func TestLogLeavesTheRestAlone(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	newLogger(&out, slog.LevelInfo, true).Info("done", "author", "a=b", "n", 5, "error", errors.New("x = y"))
 	if text := out.String(); !strings.HasSuffix(text, "msg=done author=\"a=b\" n=5 error=\"x = y\"\n") {
@@ -49,6 +51,7 @@ func (talkative) Error() string { return "no space" }
 func (talkative) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "no space\nstack") }
 
 func TestLogHasNoStacksOfErrors(t *testing.T) {
+	t.Parallel()
 	var out bytes.Buffer
 	newLogger(&out, slog.LevelInfo, true).Info("done", "error", talkative{})
 	if text := out.String(); !strings.HasSuffix(text, "msg=done error=\"no space\"\n") {

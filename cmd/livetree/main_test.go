@@ -85,6 +85,7 @@ func oneLine(text string) bool {
 }
 
 func TestUsage(t *testing.T) {
+	t.Parallel()
 	for _, args := range [][]string{{"help"}, {"--help"}, {"-h"}} {
 		code, out, errs := command(args...)
 		if code != 0 || !strings.Contains(out, "  serve ") || !strings.Contains(out, "  help ") || errs != "" {
@@ -133,6 +134,7 @@ func TestWrongUsage(t *testing.T) {
 
 // TestEveryCommandExplainsItself: see the package comment.
 func TestEveryCommandExplainsItself(t *testing.T) {
+	t.Parallel()
 	var check func(c *cobra.Command)
 	check = func(c *cobra.Command) {
 		if c.Short == "" || c.Long == "" || c.Example == "" {
@@ -202,6 +204,7 @@ func write(t *testing.T, name, text string) {
 // TestDirectoriesThatCannotBeServed: one clear line, and the code that says whose
 // turn it is.
 func TestDirectoriesThatCannotBeServed(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name    string
 		prepare func(t *testing.T, dir string)

@@ -59,6 +59,7 @@ func read(t *testing.T, name string) string {
 }
 
 func TestDBCommands(t *testing.T) {
+	t.Parallel()
 	p, data := operated(t)
 	defer p.end()
 	in := func(args ...string) []string { return append(args, "--data", data) }
@@ -83,6 +84,7 @@ func TestDBCommands(t *testing.T) {
 }
 
 func TestSecretCommands(t *testing.T) {
+	t.Parallel()
 	p, data := operated(t)
 	defer p.end()
 	in := func(args ...string) []string { return append(args, "--data", data) }
@@ -142,6 +144,7 @@ func TestTokenCommands(t *testing.T) {
 }
 
 func TestBackupCommand(t *testing.T) {
+	t.Parallel()
 	p, data := operated(t)
 	defer p.end()
 	target := filepath.Join(t.TempDir(), "backup")
@@ -156,6 +159,7 @@ func TestBackupCommand(t *testing.T) {
 
 // TestProfileCommand records while requests are made.
 func TestProfileCommand(t *testing.T) {
+	t.Parallel()
 	p, data := operated(t, "--dev")
 	defer p.end()
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -215,6 +219,7 @@ func TestAdminListenerIsFound(t *testing.T) {
 
 // TestTopOnATerminal runs livetree top as a person sees it.
 func TestTopOnATerminal(t *testing.T) {
+	t.Parallel()
 	p, data := operated(t)
 	defer p.end()
 	terminal := newScreen(t)

@@ -54,6 +54,7 @@ func hasSettings(t *testing.T, text string) {
 }
 
 func TestUnitIsForThisCommand(t *testing.T) {
+	t.Parallel()
 	unit := packaged(t, "livetree.service")
 	hasSettings(t, unit)
 	start := regexp.MustCompile(`(?m)^ExecStart=/\S+/livetree (.+)$`).FindStringSubmatch(unit)
@@ -67,6 +68,7 @@ func TestUnitIsForThisCommand(t *testing.T) {
 }
 
 func TestImageIsForThisCommand(t *testing.T) {
+	t.Parallel()
 	file := packaged(t, "Dockerfile")
 	hasSettings(t, file)
 	lines := regexp.MustCompile(`(?m)^(?:HEALTHCHECK .*CMD|CMD) (\[.+\])$`).FindAllStringSubmatch(file, -1)

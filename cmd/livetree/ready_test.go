@@ -11,6 +11,7 @@ import (
 )
 
 func TestReady(t *testing.T) {
+	t.Parallel()
 	p, data := operated(t)
 	if out := done(t, "ready", "--data", data); out != "ready\n" {
 		t.Errorf("livetree ready: %q, want ready", out)
@@ -26,6 +27,7 @@ func TestReady(t *testing.T) {
 
 // TestReadyNamesWhatIsNot has an admin listener of a server that is not.
 func TestReadyNamesWhatIsNot(t *testing.T) {
+	t.Parallel()
 	answer, status := `{"ready":false,"checks":[{"name":"store","state":"open","result":"pass"},{"name":"disk","state":"nospace","result":"fail"}]}`, 503
 	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/readyz" || r.Header.Get("Authorization") != "" {

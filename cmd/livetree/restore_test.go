@@ -15,6 +15,7 @@ import (
 
 // TestDrillOfTheOperator takes the steps of docs/backup.md.
 func TestDrillOfTheOperator(t *testing.T) {
+	t.Parallel()
 	p, data := operated(t, "--dev")
 	p.expect("PUT", "/rooms.json", `{"blue":{"topic":"sea"}}`, `{"blue":{"topic":"sea"}}`)
 	dir := filepath.Join(t.TempDir(), "monday")
@@ -55,6 +56,7 @@ func TestDrillOfTheOperator(t *testing.T) {
 // TestDamageIsTold: reports go to the standard output, and the exit code says
 // that something is damaged.
 func TestDamageIsTold(t *testing.T) {
+	t.Parallel()
 	p, data := operated(t, "--dev")
 	p.expect("PUT", "/rooms.json", `{"blue":{"topic":"sea"}}`, `{"blue":{"topic":"sea"}}`)
 	dir := filepath.Join(t.TempDir(), "monday")
@@ -88,6 +90,7 @@ func TestDamageIsTold(t *testing.T) {
 // TestServerIsToldOfVerifiedBackups: by backup verify and by a drill, if it is its
 // own backup, and it remembers over a restart.
 func TestServerIsToldOfVerifiedBackups(t *testing.T) {
+	t.Parallel()
 	p, data := operated(t, "--dev")
 	dir := filepath.Join(t.TempDir(), "monday")
 	done(t, "backup", dir, "--data", data)

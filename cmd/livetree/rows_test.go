@@ -10,6 +10,7 @@ import (
 
 // TestRowCommands lists, searches, copies and moves as somebody at a terminal does.
 func TestRowCommands(t *testing.T) {
+	t.Parallel()
 	p, data := operated(t, "--dev")
 	defer p.end()
 	var members strings.Builder
@@ -46,6 +47,7 @@ func TestRowCommands(t *testing.T) {
 
 // TestRulesSimulateCommand shows why a request is denied, by the rules in force and by a file.
 func TestRulesSimulateCommand(t *testing.T) {
+	t.Parallel()
 	p, data := operated(t)
 	defer p.end()
 	file := filepath.Join(t.TempDir(), "rules.json")

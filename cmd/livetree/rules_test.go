@@ -73,6 +73,7 @@ func TestRulesWrongUsage(t *testing.T) {
 }
 
 func TestRulesCheck(t *testing.T) {
+	t.Parallel()
 	if code, out, errs := command("rules", "check", roomsJSON); code != 0 || out != roomsJSON+": ok\n" || errs != "" {
 		t.Errorf("livetree rules check rooms.json: exit %d, %q, %q", code, out, errs)
 	}
@@ -97,6 +98,7 @@ var brokenProblems = []string{
 `}
 
 func TestRulesTest(t *testing.T) {
+	t.Parallel()
 	page := filepath.Join(t.TempDir(), "coverage.html")
 	code, out, errs := command("rules", "test", roomsJSON, "--html", page, roomsCases)
 	if code != 0 || errs != "" || out != roomsReport {
@@ -138,6 +140,7 @@ const roomsReport = `cases: 8 passed, 0 failed
 `
 
 func TestRulesTestFails(t *testing.T) {
+	t.Parallel()
 	const failing, broken = "testdata/rules/failing.txt", "testdata/rules/broken.txt"
 	const want = `FAIL ` + failing + `:5: everybody may look
   read /rooms/blue as={"uid": "eve"}

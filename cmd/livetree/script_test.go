@@ -15,6 +15,7 @@ import (
 //
 // which wants the exit code, no output, and one line that says what is wrong.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,

@@ -53,6 +53,7 @@ func isTimeout(err error) bool {
 // TestDiskThatFailsAtTheStart: a disk has an exit code of its own, also where
 // it is not the store that meets it.
 func TestDiskThatFailsAtTheStart(t *testing.T) {
+	t.Parallel()
 	for errno, want := range map[syscall.Errno]int{syscall.EIO: 74, syscall.ENOSPC: 74, syscall.EACCES: 1} {
 		var errs strings.Builder
 		code := report(&errs, false, fmt.Errorf("write the secret of default: %w", &os.PathError{Op: "write", Path: "/data/secrets/default", Err: errno}))

@@ -14,6 +14,7 @@ import (
 )
 
 func TestServiceAccounts(t *testing.T) {
+	t.Parallel()
 	p, data := operated(t)
 	in := func(args ...string) []string {
 		return append(append([]string{"service-account"}, args...), "--data", data)
@@ -148,6 +149,7 @@ func found(t *testing.T, dir string) []string {
 
 // TestKeyFileURL: a credential travels without TLS on this machine alone.
 func TestKeyFileURL(t *testing.T) {
+	t.Parallel()
 	for url, want := range map[string]bool{
 		"https://db.example.com": true, "http://localhost:9000": true, "http://127.0.0.1:9000": true, "http://[::1]:9000": true,
 		"http://db.example.com": false, "http://127.example.com": false, "ftp://localhost": false,

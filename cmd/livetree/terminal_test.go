@@ -72,6 +72,7 @@ func (s *screen) shows(want string) string {
 // TestImportOnATerminal: there is a progress bar; an import that is interrupted by
 // the keyboard says how to go on, and does.
 func TestImportOnATerminal(t *testing.T) {
+	t.Parallel()
 	p, data := operated(t, "--dev")
 	defer p.end()
 	terminal := newScreen(t)

@@ -11,6 +11,7 @@ import (
 
 // TestValues: what a value prints, it takes, and prints again.
 func TestValues(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		value       pflag.Value
 		given, want string

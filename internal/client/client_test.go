@@ -58,6 +58,7 @@ func transportTo(t testing.TB, i *instance) *http.Transport {
 }
 
 func TestLocation(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ path, want string }{
 		{"/", "/.json"}, {"", "/.json"}, {"a/b", "/a/b.json"}, {"//a//b/", "/a/b.json"},
 		{"/a b/ä%", "/a%20b/%C3%A4%25.json"}, {"/a/.priority", "/a/.priority.json"}, {".priority", "/.priority.json"}, {"/.priority", "/.priority.json"},
@@ -76,6 +77,7 @@ func TestLocation(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
+	t.Parallel()
 	server := startServer(t, "127.0.0.1:0")
 	get := client.Request{Method: http.MethodGet, Path: "/a.json"}
 	tests := []struct {
@@ -119,6 +121,7 @@ func TestErrors(t *testing.T) {
 
 // TestRetries: only what is safe is sent again.
 func TestRetries(t *testing.T) {
+	t.Parallel()
 	busy := func(w http.ResponseWriter) { http.Error(w, `{"error":"busy"}`, http.StatusServiceUnavailable) }
 	dies := func(http.ResponseWriter) { panic(http.ErrAbortHandler) }
 	tests := []struct {
@@ -157,6 +160,7 @@ func TestRetries(t *testing.T) {
 
 // TestStalledAnswer: an answer of which nothing comes any more is given up.
 func TestStalledAnswer(t *testing.T) {
+	t.Parallel()
 	r, w := io.Pipe()
 	defer w.Close()
 	begun := struct {

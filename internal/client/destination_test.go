@@ -20,6 +20,7 @@ import (
 // An export must not put a file in the place of a device, a pipe or a link: whoever
 // names /dev/full as root wants to write to it.
 func TestExportReplacesFilesOnly(t *testing.T) {
+	t.Parallel()
 	c := startServer(t, "127.0.0.1:0").client(t)
 	put(t, c, "/a", `{"b":1}`)
 	dir := t.TempDir()
@@ -83,6 +84,7 @@ func errText(err error) string {
 }
 
 func TestInterruptedExport(t *testing.T) {
+	t.Parallel()
 	ctx, interrupt := context.WithCancel(t.Context())
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(`{"a":1,`))

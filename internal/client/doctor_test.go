@@ -32,6 +32,7 @@ func results(t *testing.T, opts client.Options) map[string]client.Check {
 }
 
 func TestDiagnose(t *testing.T) {
+	t.Parallel()
 	server := startServer(t, "127.0.0.1:0")
 	later := func(d time.Duration) func() time.Time {
 		return func() time.Time { return time.Now().Add(d) }

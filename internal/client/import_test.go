@@ -71,6 +71,7 @@ func rooms(n int) string {
 }
 
 func TestImportAndExport(t *testing.T) {
+	t.Parallel()
 	c := startServer(t, "127.0.0.1:0").client(t)
 	want := rooms(300)
 	for name, text := range map[string][]byte{"plain.json": []byte(want), "packed.json.gz": gzipped(t, want), "packed.json.zst": zstandard(t, want)} {
@@ -116,6 +117,7 @@ func TestImportAndExport(t *testing.T) {
 }
 
 func TestImportModes(t *testing.T) {
+	t.Parallel()
 	c := startServer(t, "127.0.0.1:0").client(t)
 	const old, text = `{"a":{"x":1,"y":2},"c":true}`, `{"a":{"y":{"z":5},"n":null,".priority":7},"b":["p",null,"q"],"e":{}}`
 	tests := []struct{ mode, want string }{
@@ -153,6 +155,7 @@ func TestImportModes(t *testing.T) {
 
 // TestImportOfBadFiles: nothing is written.
 func TestImportOfBadFiles(t *testing.T) {
+	t.Parallel()
 	c := startServer(t, "127.0.0.1:0").client(t)
 	text := rooms(100)
 	packed := gzipped(t, text)
@@ -217,6 +220,7 @@ func newFlaky(t *testing.T, i *instance, requests int64) *flaky {
 // TestImportGoesOn interrupts imports in the middle: by a server that dies, and by
 // the user. The same call goes on and does not begin again.
 func TestImportGoesOn(t *testing.T) {
+	t.Parallel()
 	server := startServer(t, "127.0.0.1:0")
 	direct := server.client(t)
 	want := rooms(1000)
@@ -265,6 +269,7 @@ func TestImportGoesOn(t *testing.T) {
 
 // TestImportOfAChangedFile: the journal of another file is not believed.
 func TestImportOfAChangedFile(t *testing.T) {
+	t.Parallel()
 	server := startServer(t, "127.0.0.1:0")
 	broken := newFlaky(t, server, 10)
 	c := clientOf(t, plainServer(t, broken))
@@ -296,6 +301,7 @@ func TestImportOfAChangedFile(t *testing.T) {
 // TestImportWithoutFlagsIsNamed: the journal of an import without --merge and
 // --replace names no flag, for there is none.
 func TestImportWithoutFlagsIsNamed(t *testing.T) {
+	t.Parallel()
 	server := startServer(t, "127.0.0.1:0")
 	c := clientOf(t, plainServer(t, newFlaky(t, server, 10)))
 	source := file(t, "rooms.json", []byte(rooms(500)))
@@ -312,6 +318,7 @@ func TestImportWithoutFlagsIsNamed(t *testing.T) {
 
 // TestJournalThatCannotBeWritten: what could not be written whole does not stay.
 func TestJournalThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
 	c := startServer(t, "127.0.0.1:0").client(t)
 	source := file(t, "rooms.json", []byte(rooms(500)))
 	journal := source + client.JournalSuffix
@@ -341,6 +348,7 @@ func TestJournalThatCannotBeWritten(t *testing.T) {
 
 // TestExportThatBreaks: a text that is not whole never becomes a file.
 func TestExportThatBreaks(t *testing.T) {
+	t.Parallel()
 	bodies := map[string]func(w http.ResponseWriter){
 		"cut off": func(w http.ResponseWriter) {
 			_, _ = io.WriteString(w, `{"a":1,`)

@@ -70,6 +70,7 @@ func (s *steps) waitEqual(t *testing.T, from, to *client.Client, times int, ende
 }
 
 func TestMigrate(t *testing.T) {
+	t.Parallel()
 	source, target := startServer(t, "127.0.0.1:0"), startServer(t, "127.0.0.1:0")
 	from, to := source.client(t), target.client(t)
 	put(t, from, "/", rooms(20000)) // more than one request can carry
@@ -116,6 +117,7 @@ func patch(t *testing.T, c *client.Client, path, body string) {
 }
 
 func TestMigrateOnceAndRefusals(t *testing.T) {
+	t.Parallel()
 	source, target := startServer(t, "127.0.0.1:0"), startServer(t, "127.0.0.1:0")
 	from, to := source.client(t), target.client(t)
 	put(t, from, "/a", `{"x":1,".priority":2}`)
@@ -152,6 +154,7 @@ func TestMigrateOnceAndRefusals(t *testing.T) {
 
 // TestMigrateOntoItself: it would delete what it reads, or copy its own copies.
 func TestMigrateOntoItself(t *testing.T) {
+	t.Parallel()
 	server := startServer(t, "127.0.0.1:0")
 	from := server.client(t)
 	put(t, from, "/a", `1`)
@@ -169,6 +172,7 @@ func TestMigrateOntoItself(t *testing.T) {
 // TestMigrateThatEnds: a source that refuses to go on in the middle leaves a copy
 // that is not whole, which is said.
 func TestMigrateThatEnds(t *testing.T) {
+	t.Parallel()
 	source := plainServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Accept") != "text/event-stream" {
 			http.Error(w, `{"error":"Permission denied"}`, http.StatusForbidden)
@@ -197,6 +201,7 @@ func TestMigrateThatEnds(t *testing.T) {
 
 // TestMigrateNoticesDifferences: somebody writes to the target.
 func TestMigrateNoticesDifferences(t *testing.T) {
+	t.Parallel()
 	source, target := startServer(t, "127.0.0.1:0"), startServer(t, "127.0.0.1:0")
 	from, to := source.client(t), target.client(t)
 	put(t, from, "/", `{"a":1,"b":{"c":2}}`)

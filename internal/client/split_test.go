@@ -32,6 +32,7 @@ func pieces(t *testing.T, text string, maxBytes int, leaves bool) string {
 }
 
 func TestSplit(t *testing.T) {
+	t.Parallel()
 	const rooms = ` { "a" : {"x":1.0, "y":[true,null,"z"]}, "b": 12345678901234567890, ".priority": "p" } `
 	tests := []struct {
 		name     string
@@ -63,6 +64,7 @@ func TestSplit(t *testing.T) {
 }
 
 func TestSplitRefuses(t *testing.T) {
+	t.Parallel()
 	tests := []struct{ text, want string }{
 		{"", "1:1: there is no JSON text"},
 		{`{"a":`, "the text ends in the middle"},
@@ -83,6 +85,7 @@ func TestSplitRefuses(t *testing.T) {
 }
 
 func TestSplitFindsProblems(t *testing.T) {
+	t.Parallel()
 	deep := strings.Repeat(`{"k":`, 33) + "1" + strings.Repeat("}", 33)
 	tests := []struct{ text, want string }{
 		{"{\"a\":1,\n  \"b.c\": 2}", `2:3: invalid child name: "b.c" holds "."`},
@@ -122,6 +125,7 @@ func TestSplitFindsProblems(t *testing.T) {
 
 // TestSplitKeepsTheTree puts random trees together again from their pieces.
 func TestSplitKeepsTheTree(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range 3000 {

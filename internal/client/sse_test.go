@@ -29,6 +29,7 @@ func printed(events []client.Event) string {
 }
 
 func TestEvents(t *testing.T) {
+	t.Parallel()
 	long := strings.Repeat("x", 500)
 	tests := []struct{ name, stream, want string }{
 		{"as the server sends it", "event: put\ndata: {\"path\":\"/\",\"data\":{\"a\":1}}\n\nevent: keep-alive\ndata: null\n\n", "put / {\"a\":1}\nkeep-alive  null\n"},
@@ -52,6 +53,7 @@ func TestEvents(t *testing.T) {
 }
 
 func TestMalformedEvents(t *testing.T) {
+	t.Parallel()
 	for _, data := range []string{"1", "{", `{"path":"/"}`, `{"data":1}`, `{"path":5,"data":1}`, `{"path":"/","data":nope}`} {
 		_, err := client.Events(strings.NewReader("event: put\ndata: "+data+"\n\n"), 64)
 		if _, ok := errors.AsType[*client.DataError](err); !ok {
@@ -61,6 +63,7 @@ func TestMalformedEvents(t *testing.T) {
 }
 
 func TestCache(t *testing.T) {
+	t.Parallel()
 	var c client.Cache
 	steps := []struct{ name, path, data, want string }{
 		{"put", "/", `{"a":{"x":1},"b":2}`, `{"a":{"x":1},"b":2}`},
@@ -87,6 +90,7 @@ func TestCache(t *testing.T) {
 
 // TestCacheWithPriorities: as events of the export form show them.
 func TestCacheWithPriorities(t *testing.T) {
+	t.Parallel()
 	var c client.Cache
 	for _, step := range []struct{ name, path, data, want string }{
 		{"put", "/", `{"a":{"x":1,".priority":1}}`, `{"a":{".priority":1,"x":1}}`},

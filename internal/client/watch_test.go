@@ -83,6 +83,7 @@ func watch(t *testing.T, url string, want int) (string, error) {
 }
 
 func TestWatchGoesOn(t *testing.T) {
+	t.Parallel()
 	s := &streamer{scripts: []func(http.ResponseWriter, *http.Request){
 		stream(putEvent("1", "7-1") + putEvent("2", "7-2") + "event: put\ndata: {\"pa"),
 		status(http.StatusServiceUnavailable, "busy"),
@@ -107,6 +108,7 @@ func TestWatchGoesOn(t *testing.T) {
 // TestWatchFollowsRedirects: at the same server, and to no other, which would get
 // the secret.
 func TestWatchFollowsRedirects(t *testing.T) {
+	t.Parallel()
 	second := &streamer{scripts: []func(http.ResponseWriter, *http.Request){stream(putEvent("1", "")), stream(putEvent("1", ""))}}
 	moved := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("moved") == "" {
@@ -139,6 +141,7 @@ func TestWatchFollowsRedirects(t *testing.T) {
 }
 
 func TestWatchEnds(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name    string
 		scripts []func(http.ResponseWriter, *http.Request)
@@ -166,6 +169,7 @@ func TestWatchEnds(t *testing.T) {
 // TestWatchWithoutResume: a server that does not know the parameter is asked
 // without it.
 func TestWatchWithoutResume(t *testing.T) {
+	t.Parallel()
 	s := &streamer{scripts: []func(http.ResponseWriter, *http.Request){status(400, "unknown parameter resume"), stream(putEvent("1", ""))}}
 	server := httptest.NewServer(s)
 	defer server.Close()

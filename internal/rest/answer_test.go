@@ -22,6 +22,7 @@ func anHourAhead() time.Time { return time.Now().Add(time.Hour) }
 // TestLargeAnswersThatNobodyReads: an answer that is one long string is held in
 // memory until it is taken. There is a bound to that, and it is given back.
 func TestLargeAnswersThatNobodyReads(t *testing.T) {
+	t.Parallel()
 	const length = 9_000_000 // more than the buffers of a connection hold
 	s := serve(t, func(o *rest.Options) { o.MaxBody, o.MaxBodies, o.Now = 16<<20, 48<<20, anHourAhead })
 	long := strings.Repeat("x", length)
@@ -64,6 +65,7 @@ func (brokenWriter) Write([]byte) (int, error) { return 0, syscall.EPIPE }
 // TestClientThatLeavesIsNoError: the context of a request need not have ended for
 // that.
 func TestClientThatLeavesIsNoError(t *testing.T) {
+	t.Parallel()
 	var opts rest.Options
 	log := &syncBuffer{}
 	s := serve(t, func(o *rest.Options) {
@@ -86,6 +88,7 @@ func TestClientThatLeavesIsNoError(t *testing.T) {
 // rows is not gone through, and nothing is said. Over HTTP/1.1 a client that sends no
 // more may still read, so that it is answered.
 func TestTakenBack(t *testing.T) {
+	t.Parallel()
 	var opts rest.Options
 	log := &syncBuffer{}
 	s := serve(t, func(o *rest.Options) {
@@ -130,6 +133,7 @@ func TestTakenBack(t *testing.T) {
 // TestLongAnswersThatNobodyReads: each answer that is sent as it is read takes a
 // cursor and buffers, however small its nodes are.
 func TestLongAnswersThatNobodyReads(t *testing.T) {
+	t.Parallel()
 	const most = 8
 	// One client gets an eighth: a quarter of what answers may take, which is half of that.
 	log := &syncBuffer{}

@@ -135,6 +135,7 @@ func (s *target) noLeak() {
 }
 
 func TestAttackByPath(t *testing.T) {
+	t.Parallel()
 	s := newTarget(t, nil)
 	const bad = "400 {\n  \"error\" : \"Invalid path: Invalid token in path"
 	const denied = "403 {\n  \"error\" : \"Permission denied"
@@ -167,6 +168,7 @@ func TestAttackByPath(t *testing.T) {
 }
 
 func TestAttackByMethodOverride(t *testing.T) {
+	t.Parallel()
 	s := newTarget(t, nil)
 	const name = "400 {\n  \"error\" : \"x-http-method-override"
 	for _, header := range []string{
@@ -202,6 +204,7 @@ func TestAttackByMethodOverride(t *testing.T) {
 }
 
 func TestAttackByHeader(t *testing.T) {
+	t.Parallel()
 	s := newTarget(t, nil)
 	many := strings.Repeat("X-Header: x\n", 10_000)
 	s.attack("GET /a.json HTTP/1.1\nHost: h\n"+many+"\n", "200 ")
@@ -231,6 +234,7 @@ func TestAttackByHeader(t *testing.T) {
 }
 
 func TestAttackByCallback(t *testing.T) {
+	t.Parallel()
 	s := newTarget(t, nil)
 	for _, name := range []string{
 		"", "alert(1)//", "a%3Bb", "%3C/script%3E", "</script>", "%C3%A9", "\u00e9", strings.Repeat("f", 129), strings.Repeat("f", 10<<10), "a.b.", ".a", "a..b",
@@ -272,6 +276,7 @@ func TestAttackByCallback(t *testing.T) {
 }
 
 func TestAttackByDownload(t *testing.T) {
+	t.Parallel()
 	s := newTarget(t, nil)
 	for name, want := range map[string]string{
 		"a%22b%22.json":                 `attachment; filename="a\"b\".json"`,

@@ -113,6 +113,7 @@ func TestAttackByBodyThatIsValid(t *testing.T) {
 }
 
 func TestAttackByText(t *testing.T) {
+	t.Parallel()
 	s := newTarget(t, nil)
 	const bad = "400 {\n  \"error\" : \"Invalid data; couldn't parse"
 	for _, body := range []string{
@@ -142,6 +143,7 @@ func TestAttackByText(t *testing.T) {
 }
 
 func TestAttackByContentEncoding(t *testing.T) {
+	t.Parallel()
 	s := newTarget(t, nil)
 	bomb := "\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 	for _, encoding := range []string{"gzip", "GZIP", "x-gzip", "deflate", "br", "zstd", "gzip, gzip", "identity, gzip", "compress", "nonsense"} {

@@ -92,6 +92,7 @@ func (s *storm) put(i int) {
 // TestAttackOnTheBudgetBySlowness holds back the ends of bodies: what has come
 // of them is charged all the same.
 func TestAttackOnTheBudgetBySlowness(t *testing.T) {
+	t.Parallel()
 	piece := strings.Repeat("x", 1<<10)
 	for name, body := range map[string]string{
 		"many strings": "[" + strings.Repeat(`"`+piece+`",`, 500),

@@ -8,6 +8,7 @@ import (
 )
 
 func TestAttackByCredential(t *testing.T) {
+	t.Parallel()
 	s := newTarget(t, nil)
 	const bad = "401 {\n  \"error\" : \"Could not parse auth token."
 	const two = "401 {\n  \"error\" : \"the request carries two different credentials"
@@ -60,6 +61,7 @@ func TestAttackByCredential(t *testing.T) {
 }
 
 func TestAttackByOverrideOfIdentity(t *testing.T) {
+	t.Parallel()
 	s := newTarget(t, nil)
 	for _, override := range []string{"null", "%7B%22admin%22:true%7D", "%7B%7D", "true", "1"} {
 		s.attack(request("GET", "/a.json?ns=closed&auth_variable_override="+override, ""), "403 ")
@@ -73,6 +75,7 @@ func TestAttackByOverrideOfIdentity(t *testing.T) {
 }
 
 func TestAttackAcrossTenants(t *testing.T) {
+	t.Parallel()
 	s := newTarget(t, func(o *rest.Options) {
 		o.Domain = "db.example"
 		o.HostMap = map[string]string{"closed.example": "closed"}
@@ -121,6 +124,7 @@ func TestAttackAcrossTenants(t *testing.T) {
 }
 
 func TestAttackOnDev(t *testing.T) {
+	t.Parallel()
 	// Without --dev, the credential of emulators is nothing.
 	s := newTarget(t, nil)
 	for _, attack := range []string{

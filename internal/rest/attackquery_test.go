@@ -11,6 +11,7 @@ import (
 // TestAttackByQuery: what a query cannot be is refused, and the refusal names no
 // data.
 func TestAttackByQuery(t *testing.T) {
+	t.Parallel()
 	s := newTarget(t, nil)
 	for _, query := range []string{
 		strings.Repeat("a&", 101), `orderBy="$key"&orderBy="$value"`, `orderBy="$key"&limitToFirst=1&limitToFirst=2`, `orderBy="$key"&limitToFirst=1&limitToLast=1`,

@@ -41,6 +41,7 @@ func (s *slowBody) readFor(b *body, limit time.Duration) error {
 }
 
 func TestSlowBodies(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name  string
 		piece int
@@ -67,6 +68,7 @@ func TestSlowBodies(t *testing.T) {
 
 // TestSlowBodyAfterMuch: what has come earlier is no excuse.
 func TestSlowBodyAfterMuch(t *testing.T) {
+	t.Parallel()
 	s := &slowBody{piece: 1 << 20, takes: time.Millisecond}
 	b := s.reader()
 	if err := s.readFor(b, 100*time.Millisecond); err != nil {
@@ -80,6 +82,7 @@ func TestSlowBodyAfterMuch(t *testing.T) {
 
 // TestSlowServerIsNoSlowBody: only the time counts in which the client is waited for.
 func TestSlowServerIsNoSlowBody(t *testing.T) {
+	t.Parallel()
 	s := &slowBody{piece: 1 << 10, takes: time.Millisecond}
 	b := s.reader()
 	for range 100 {

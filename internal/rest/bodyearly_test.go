@@ -25,6 +25,7 @@ func (s *stalled) Read(p []byte) (int, error) {
 // TestStalledBody: a body that stops is answered 408, and its connection closed,
 // however short it is.
 func TestStalledBody(t *testing.T) {
+	t.Parallel()
 	handler, _ := serveHandler(t, 4<<20)
 	for _, length := range []int64{2, 1000, 1_000_000, -1} {
 		for _, major := range []int{1, 2} {
@@ -56,6 +57,7 @@ func (c *counted) Read(p []byte) (int, error) {
 // TestDeniedBeforeTheBody: of a large body that cannot be allowed, nothing is read
 // and no memory is taken; of a small one, the JSON is judged first.
 func TestDeniedBeforeTheBody(t *testing.T) {
+	t.Parallel()
 	var opts rest.Options
 	s := serve(t, func(o *rest.Options) { opts = *o })
 	s.expect(`PUT /.settings/rules.json?auth=`+secret+` {"rules":{"mine":{".write":"auth != null && newData.exists()"},"text":{".write":"newData.isString()"}}}`, `200 {"status":"ok"}`)

@@ -10,6 +10,7 @@ import (
 
 // TestBudgetsAreApart: large answers leave the room for bodies as it is.
 func TestBudgetsAreApart(t *testing.T) {
+	t.Parallel()
 	h := New(Options{MaxBodies: 4 << 20})
 	read := func(address string) *call {
 		r := httptest.NewRequest("GET", "/a.json", nil)
@@ -29,6 +30,7 @@ func TestBudgetsAreApart(t *testing.T) {
 
 // TestBudgetForOneAnswerIsAlwaysEnough: what was written can be read.
 func TestBudgetForOneAnswerIsAlwaysEnough(t *testing.T) {
+	t.Parallel()
 	h := New(Options{MaxBodies: 1 << 20})
 	r := httptest.NewRequest("GET", "/a.json", nil)
 	if err := h.newCall(httptest.NewRecorder(), r).usage.chargeAnswer(8<<20, false); err != nil {
@@ -41,6 +43,7 @@ func TestBudgetForOneAnswerIsAlwaysEnough(t *testing.T) {
 
 // TestConnectionsOfHTTP2 counts what a connection with many requests holds together.
 func TestConnectionsOfHTTP2(t *testing.T) {
+	t.Parallel()
 	b := budget.New(budget.Options{Limit: 800})
 	claim := func(address string, major int) *budget.Claim {
 		r := httptest.NewRequest("PUT", "/a.json", nil)

@@ -12,6 +12,7 @@ import (
 // TestDevGuard: a server with --dev is used from this machine, and by no web page
 // that the browser on it happens to show.
 func TestDevGuard(t *testing.T) {
+	t.Parallel()
 	h := serve(t, func(o *rest.Options) {
 		o.Dev = true
 		o.DevHosts, o.DevOrigins = []string{"devbox.test"}, []string{"https://app.example.com"}
@@ -80,6 +81,7 @@ func TestDevGuard(t *testing.T) {
 // TestDevGuardOfScripts: a script shows what it holds to the page that loads it, so the
 // browser must tell which page that is.
 func TestDevGuardOfScripts(t *testing.T) {
+	t.Parallel()
 	h := serve(t, func(o *rest.Options) {
 		o.Dev, o.DevOrigins = true, []string{"http://app.example.com"}
 	}).Config.Handler

@@ -73,6 +73,7 @@ func inBothDialects(t *testing.T, test func(t *testing.T, s *server)) {
 }
 
 func TestDeviceFindsWhatItSearches(t *testing.T) {
+	t.Parallel()
 	inBothDialects(t, func(t *testing.T, s *server) {
 		w := s.dial() // one connection for all, as devices keep it
 		set := w.deviceAsk("PUT", "/sensor/t", "21.5")
@@ -109,6 +110,7 @@ func TestDeviceFindsWhatItSearches(t *testing.T) {
 }
 
 func TestDeviceThatIsDenied(t *testing.T) {
+	t.Parallel()
 	for dialect, status := range map[string]string{rest.SpecDialect: "403", rest.FirebaseDialect: "401"} {
 		w := serve(t, func(o *rest.Options) { o.Dialect = dialect }).dial()
 		w.send("GET /a.json?ns=closed HTTP/1.1\nHost: h\n\n")
@@ -122,6 +124,7 @@ func TestDeviceThatIsDenied(t *testing.T) {
 // TestDeviceStream reads a stream as devices do: line by line, with the literal
 // names of events, and the text null for a sign of life.
 func TestDeviceStream(t *testing.T) {
+	t.Parallel()
 	s := serveOperations(t, outbox.Options{KeepAlive: 30 * time.Millisecond})
 	if _, err := s.database.SetRules(context.Background(), `{"rules":{".read":true,".write":true}}`); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ const permissionDenied = "{\n  \"error\" : \"Permission denied\"\n}"
 // TestDialectOfADatabase shows every row of the table in both dialects, but for
 // the frames of streams.
 func TestDialectOfADatabase(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	s.expect(
 		`PUT /list.json {"0":"a","1":"b","2":"c"}`, `200 ["a","b","c"]`,
@@ -46,6 +47,7 @@ func TestDialectOfADatabase(t *testing.T) {
 
 // TestArrayOfASplitNode is about results that are not read from a chunk.
 func TestArrayOfASplitNode(t *testing.T) {
+	t.Parallel()
 	s := serve(t, func(o *rest.Options) { o.Dialect = rest.FirebaseDialect })
 	long := strings.Repeat("x", 3000)
 	for _, key := range []string{"0", "1", "3", "a"} {
@@ -65,6 +67,7 @@ func TestArrayOfASplitNode(t *testing.T) {
 }
 
 func TestSilentAnswerAndTheConnection(t *testing.T) {
+	t.Parallel()
 	for dialect, closes := range map[string]bool{rest.SpecDialect: true, rest.FirebaseDialect: false} {
 		s := serve(t, func(o *rest.Options) { o.Dialect = dialect })
 		w := s.dial()
@@ -81,6 +84,7 @@ func TestSilentAnswerAndTheConnection(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	const mustBe = "400 {\n  \"error\" : \"defaultWriteSizeLimit must be one of \\\"large\\\", \\\"tiny\\\", \\\"small\\\", \\\"medium\\\", \\\"unlimited\\\"\"\n}"
 	s.expect(
@@ -105,6 +109,7 @@ func TestOptions(t *testing.T) {
 }
 
 func TestDevListsAllDatabases(t *testing.T) {
+	t.Parallel()
 	s := serve(t, func(o *rest.Options) { o.Dev = true })
 	if got, _ := s.do("GET /.inspect/databases.json?ns=default", "Authorization: Bearer owner"); got != `200 [{"name":"closed"},{"name":"default"}]` {
 		t.Error(got)
@@ -112,6 +117,7 @@ func TestDevListsAllDatabases(t *testing.T) {
 }
 
 func TestUpload(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	form := func(parts string) string { return strings.ReplaceAll(parts, "\n", "\r\n") }
 	const kind = "Content-Type: multipart/form-data; boundary=B"

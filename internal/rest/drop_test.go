@@ -40,6 +40,7 @@ func (d *dropper) Note(_, database string) {
 // TestRequestsOfADatabaseThatIsDropped: a request that holds a database when it is dropped
 // learns that there is none, not that it is empty or that the server is stopping.
 func TestRequestsOfADatabaseThatIsDropped(t *testing.T) {
+	t.Parallel()
 	long := `"` + strings.Repeat("x", 200<<10) + `"`
 	for _, c := range []struct{ method, target, body, header string }{
 		{"GET", "/.json", "", ""},

@@ -7,6 +7,7 @@ import (
 
 // TestListAndOutline: rows are the operator's, on the data port too.
 func TestListAndOutline(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	a := "auth=" + secret
 	needs := `403 ` + errorBody("list and outline need the app secret, or an access token of a service account")

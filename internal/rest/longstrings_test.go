@@ -10,6 +10,7 @@ import (
 // alike than are sorted is refused with its reason, whatever the limit is. Without a
 // limit there is nothing to sort.
 func TestTooManyLongStringsAlike(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	const portion, portions = 500, 21
 	long := strings.Repeat("x", 1024)

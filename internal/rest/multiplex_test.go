@@ -45,6 +45,7 @@ func (c *closable) Close() error {
 // it, which is not awaited without end, and what has come of a body that is not read
 // does not wait with it.
 func TestAnswersOverHTTP2AreCounted(t *testing.T) {
+	t.Parallel()
 	var opts rest.Options
 	s := serve(t, func(o *rest.Options) { opts = *o })
 	s.expect(`PUT /list.json?print=silent [1`+strings.Repeat(`,"an element"`, 3000)+`]`, `204`, `PUT /a.json 1`, `200 1`)
@@ -84,6 +85,7 @@ func TestAnswersOverHTTP2AreCounted(t *testing.T) {
 
 // TestBodiesOverHTTP2AreCounted: by their decoded size, from the first byte on.
 func TestBodiesOverHTTP2AreCounted(t *testing.T) {
+	t.Parallel()
 	handler, _ := serveHandler(t, 64<<20)
 	for text, least := range map[string]int64{
 		"[":                                 32 << 10,
@@ -114,6 +116,7 @@ func TestBodiesOverHTTP2AreCounted(t *testing.T) {
 // TestCompressorsAreCounted: what a client could have compressed is sent as it is when
 // its share is used up.
 func TestCompressorsAreCounted(t *testing.T) {
+	t.Parallel()
 	var opts rest.Options
 	s := serve(t, func(o *rest.Options) {
 		o.MaxBodies = 32 << 20 // of which a client has 4 MiB for answers, and 2 MiB of them to spare

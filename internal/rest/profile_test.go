@@ -91,6 +91,7 @@ func (c *listening) operation() operation {
 }
 
 func TestOperationFrame(t *testing.T) {
+	t.Parallel()
 	s := serveOperations(t, outbox.Options{})
 	start := time.UnixMilli(1_700_000_000_123)
 	for _, protocol := range []string{"http/1.1", "h2"} {
@@ -110,6 +111,7 @@ func TestOperationFrame(t *testing.T) {
 }
 
 func TestOperationsOfAnotherDatabaseAreNotTold(t *testing.T) {
+	t.Parallel()
 	s := serveOperations(t, outbox.Options{})
 	mine, also := s.listen("http/1.1", profileTarget), s.listen("h2", profileTarget)
 	other := s.listen("http/1.1", profileTarget+"&ns=other")
@@ -126,6 +128,7 @@ func TestOperationsOfAnotherDatabaseAreNotTold(t *testing.T) {
 // TestOperationsBehindADrop: who was the operator of a database is not told what is
 // done with another that gets its name.
 func TestOperationsBehindADrop(t *testing.T) {
+	t.Parallel()
 	s := serveOperations(t, outbox.Options{})
 	c := s.listen("http/1.1", profileTarget)
 	s.operations.Record(rest.Operation{Database: "default", Name: rest.OperationRead, Path: "/ours.json"})
@@ -142,6 +145,7 @@ func TestOperationsBehindADrop(t *testing.T) {
 }
 
 func TestOperationsAreForTheOperator(t *testing.T) {
+	t.Parallel()
 	s := serveOperations(t, outbox.Options{MaxStreams: 1})
 	front := &server{s.secure, t}
 	const stream = "Accept: text/event-stream"
@@ -167,6 +171,7 @@ func TestOperationsAreForTheOperator(t *testing.T) {
 }
 
 func TestOperationsEndWithTheSecret(t *testing.T) {
+	t.Parallel()
 	s := serveOperations(t, outbox.Options{KeepAlive: 20 * time.Millisecond})
 	c := s.listen("http/1.1", profileTarget)
 	s.operations.Record(rest.Operation{Database: "default", Name: rest.OperationRead, Path: "/before.json"})
@@ -192,6 +197,7 @@ func TestOperationsEndWithTheSecret(t *testing.T) {
 
 // TestOperationsEndWithTheSecretUnasked: no operation has to come for it.
 func TestOperationsEndWithTheSecretUnasked(t *testing.T) {
+	t.Parallel()
 	s := serveOperations(t, outbox.Options{KeepAlive: 20 * time.Millisecond})
 	c := s.listen("h2", profileTarget)
 	if err := s.database.SetSecrets(t.Context(), "another secret, which is long enough"); err != nil {
@@ -212,6 +218,7 @@ func TestOperationsEndWithTheSecretUnasked(t *testing.T) {
 // TestOperationsAreBounded: a client that takes nothing misses some, and is told
 // again what comes when it does.
 func TestOperationsAreBounded(t *testing.T) {
+	t.Parallel()
 	s := serveOperations(t, outbox.Options{})
 	c := s.listen("http/1.1", profileTarget)
 	const count, size = 2000, 16 << 10 // 32 MiB, more than is kept and in the connection

@@ -76,6 +76,7 @@ func answerOf(h *Handler, w http.ResponseWriter, protocol int, body content) (er
 // TestSlowReaders: only the time that a client takes for an answer counts against it,
 // not the time that the server takes to read the data.
 func TestSlowReaders(t *testing.T) {
+	t.Parallel()
 	const pieces = 20
 	for _, test := range []struct {
 		name            string
@@ -101,6 +102,7 @@ func TestSlowReaders(t *testing.T) {
 // TestWaitingForATurnIsNotSlow: a client does not lose its answer because others have
 // the turn for long.
 func TestWaitingForATurnIsNotSlow(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		clock := &stepClock{time.Unix(1_700_000_000, 0)}
 		h := New(Options{MaxBodies: 64 << 20, Now: clock.now})
@@ -121,6 +123,7 @@ func TestWaitingForATurnIsNotSlow(t *testing.T) {
 // TestNoDeadlineBetweenWrites: net/http ends an answer over HTTP/2 at the deadline for
 // writes, also if nothing is written then. So there is none while the data is read.
 func TestNoDeadlineBetweenWrites(t *testing.T) {
+	t.Parallel()
 	clock := &stepClock{time.Unix(1_700_000_000, 0)}
 	h := New(Options{MaxBodies: 64 << 20, Now: clock.now})
 	w := &deadlineWriter{ResponseRecorder: httptest.NewRecorder(), clock: clock}

@@ -16,6 +16,7 @@ import (
 // literal text in what comes back. http.Client would hide it.
 
 func TestRawETagIsSpelledAsDevicesSearchIt(t *testing.T) {
+	t.Parallel()
 	w := serve(t, nil).dial()
 	w.send("PUT /a.json HTTP/1.1\nHost: h\nX-Firebase-ETag: true\nContent-Length: 1\n\n1")
 	head, _ := w.receive("PUT")
@@ -40,6 +41,7 @@ func TestRawETagIsSpelledAsDevicesSearchIt(t *testing.T) {
 }
 
 func TestRawErrorIsTheSameToTheByte(t *testing.T) {
+	t.Parallel()
 	w := serve(t, nil).dial()
 	w.send("GET /a.json?ns=closed HTTP/1.1\nHost: h\n\n")
 	head, body := w.receive("GET")
@@ -53,6 +55,7 @@ func TestRawErrorIsTheSameToTheByte(t *testing.T) {
 }
 
 func TestRawPostAnswerStartsAsDevicesSearchIt(t *testing.T) {
+	t.Parallel()
 	w := serve(t, nil).dial()
 	if got := w.ask("POST /a.json HTTP/1.1\nHost: h\nContent-Length: 7\n\n{\"a\":1}"); !strings.HasPrefix(got, `200 {"name":"-`) || len(got) != len(`200 {"name":""}`)+20 {
 		t.Errorf("POST is answered %s", got)
@@ -60,6 +63,7 @@ func TestRawPostAnswerStartsAsDevicesSearchIt(t *testing.T) {
 }
 
 func TestRawSilentEndsTheConnectionUnlessAsked(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		headers string
 		closes  bool
@@ -100,6 +104,7 @@ func TestRawSilentEndsTheConnectionUnlessAsked(t *testing.T) {
 }
 
 func TestRawConnectionIsReused(t *testing.T) {
+	t.Parallel()
 	w := serve(t, nil).dial()
 	for i := range 5 {
 		text := strconv.Itoa(i)
@@ -120,6 +125,7 @@ func TestRawConnectionIsReused(t *testing.T) {
 }
 
 func TestRawOldVersionOfHTTP(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	w := s.dial()
 	w.send("GET /a.json HTTP/1.0\nHost: h\n\n")
@@ -138,6 +144,7 @@ func TestRawOldVersionOfHTTP(t *testing.T) {
 }
 
 func TestRawHead(t *testing.T) {
+	t.Parallel()
 	w := serve(t, nil).dial()
 	w.ask("PUT /a.json HTTP/1.1\nHost: h\nContent-Length: 7\n\n{\"b\":1}")
 	big := `"` + strings.Repeat("x", 100_000) + `"`
@@ -165,6 +172,7 @@ func TestRawHead(t *testing.T) {
 }
 
 func TestRawPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
+	t.Parallel()
 	w := serve(t, nil).dial()
 	var all strings.Builder
 	const count = 50
@@ -184,6 +192,7 @@ func TestRawPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 }
 
 func TestRawAsteriskOptions(t *testing.T) {
+	t.Parallel()
 	w := serve(t, nil).dial()
 	if got := w.ask("OPTIONS * HTTP/1.1\nHost: h\n\n"); got != "200" {
 		t.Errorf("OPTIONS * is answered %s", got)
@@ -191,6 +200,7 @@ func TestRawAsteriskOptions(t *testing.T) {
 }
 
 func TestRawCompressedAnswer(t *testing.T) {
+	t.Parallel()
 	w := serve(t, func(o *rest.Options) { o.MaxBodies = 64 << 20 }).dial()
 	text := `"` + strings.Repeat("compress me ", 20_000) + `"`
 	w.ask(fmt.Sprintf("PUT /a.json HTTP/1.1\nHost: h\nContent-Length: %d\n\n%s", len(text), text))
@@ -220,6 +230,7 @@ func TestRawCompressedAnswer(t *testing.T) {
 // TestRawHeadersOfEveryAnswer looks for the headers that all answers have, and
 // for those that none may have.
 func TestRawHeadersOfEveryAnswer(t *testing.T) {
+	t.Parallel()
 	w := serve(t, nil).dial()
 	for _, request := range []string{
 		"GET /a.json", "GET /a", "GET /a.b.json", "GET /a.json?ns=closed", "GET /a.json?auth=x", "DELETE /a.json",

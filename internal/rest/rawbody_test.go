@@ -7,6 +7,7 @@ import (
 )
 
 func TestRawBodyIsIgnoredWhereNoneBelongs(t *testing.T) {
+	t.Parallel()
 	w := serve(t, nil).dial()
 	for _, exchange := range [][2]string{
 		{"PUT /a.json HTTP/1.1\nHost: h\nContent-Length: 1\n\n1", "200 1"},
@@ -25,6 +26,7 @@ func TestRawBodyIsIgnoredWhereNoneBelongs(t *testing.T) {
 }
 
 func TestRawContentTypeIsIgnored(t *testing.T) {
+	t.Parallel()
 	w := serve(t, nil).dial()
 	for _, contentType := range []string{
 		"application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=x",
@@ -38,6 +40,7 @@ func TestRawContentTypeIsIgnored(t *testing.T) {
 }
 
 func TestRawLengthsThatDisagree(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	for name, request := range map[string]string{
 		"two lengths":             "PUT /a.json HTTP/1.1\nHost: h\nContent-Length: 1\nContent-Length: 2\n\n12",
@@ -85,6 +88,7 @@ func TestRawLengthsThatDisagree(t *testing.T) {
 }
 
 func TestRawExpectContinue(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	w := s.dial()
 	w.send("PUT /a.json HTTP/1.1\nHost: h\nExpect: 100-continue\nContent-Length: 1\n\n")
@@ -119,6 +123,7 @@ func TestRawExpectContinue(t *testing.T) {
 
 // TestRawHalfARequest ends requests in the middle: nothing of them is written.
 func TestRawHalfARequest(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	for _, half := range []string{
 		"P",
@@ -150,6 +155,7 @@ func TestRawHalfARequest(t *testing.T) {
 }
 
 func TestRawChunkedBody(t *testing.T) {
+	t.Parallel()
 	w := serve(t, nil).dial()
 	for _, exchange := range [][2]string{
 		{"8\r\n{\"a\":\"\xc3\xa9\r\n2\r\n\"}\r\n0\r\n\r\n", `200 {"a":"é"}`},

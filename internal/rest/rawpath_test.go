@@ -9,6 +9,7 @@ import (
 )
 
 func TestRawQueryBytes(t *testing.T) {
+	t.Parallel()
 	w := serve(t, nil).dial()
 	w.ask("PUT /a.json HTTP/1.1\nHost: h\nContent-Length: 1\n\n1")
 	for query, want := range map[string]string{
@@ -43,6 +44,7 @@ func TestRawQueryBytes(t *testing.T) {
 // TestRawBytesOfPaths tries every byte in a path, raw and in both spellings of
 // its escape.
 func TestRawBytesOfPaths(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	w := s.dial()
 	for b := range 256 {
@@ -85,6 +87,7 @@ func TestRawBytesOfPaths(t *testing.T) {
 // TestRawEscapesAreDecodedOnce has paths with escapes that mean something else
 // when they are decoded before the path is split, or twice.
 func TestRawEscapesAreDecodedOnce(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	s.expect(`PUT /.json {"a":{"b":"deep"},"é":{"b":"deep"}}`, `200 {"a":{"b":"deep"},"é":{"b":"deep"}}`)
 	w := s.dial()

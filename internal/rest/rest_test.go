@@ -136,6 +136,7 @@ func (s *server) expect(pairs ...string) {
 func errorBody(text string) string { return "{\n  \"error\" : \"" + text + "\"\n}" }
 
 func TestVerbs(t *testing.T) {
+	t.Parallel()
 	serve(t, nil).expect(
 		`GET /.json`, `200 null`,
 		`PUT /a/b.json {"c":[1,null,3],"d":{}}`, `200 {"c":[1,null,3]}`,
@@ -161,6 +162,7 @@ func TestVerbs(t *testing.T) {
 }
 
 func TestPushKeysComeAsDeviceLibrariesSearchThem(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	got, _ := s.do(`POST /list.json {"a":1}`)
 	if len(got) != len(`200 {"name":"-N3kxPwGQdTzxZ0q1a2b"}`) || !strings.HasPrefix(got, `200 {"name":"`) {
@@ -171,6 +173,7 @@ func TestPushKeysComeAsDeviceLibrariesSearchThem(t *testing.T) {
 }
 
 func TestPriorities(t *testing.T) {
+	t.Parallel()
 	serve(t, nil).expect(
 		`PUT /a.json {".value":1,".priority":"p"}`, `200 1`,
 		`GET /a/.priority.json`, `200 "p"`,
@@ -186,6 +189,7 @@ func TestPriorities(t *testing.T) {
 }
 
 func TestConditions(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	_, header := s.do("PUT /a.json 1", "X-Firebase-ETag: true")
 	tag := header.Get("ETag")
@@ -209,6 +213,7 @@ func TestConditions(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	bad := "Invalid data; couldn't parse JSON object, array, or value. "
 	s.expect(
@@ -241,6 +246,7 @@ func TestErrors(t *testing.T) {
 }
 
 func TestNoDatabase(t *testing.T) {
+	t.Parallel()
 	s := serve(t, func(o *rest.Options) { o.DefaultDatabase = "" })
 	if got, _ := s.do("GET /a.json"); !strings.HasPrefix(got, "417 ") {
 		t.Errorf("a request that names no database is answered %s", got)
@@ -248,6 +254,7 @@ func TestNoDatabase(t *testing.T) {
 }
 
 func TestDev(t *testing.T) {
+	t.Parallel()
 	serve(t, func(o *rest.Options) { o.Dev = true }).expect(
 		`GET /a.json?ns=fresh`, `200 null`,
 		`PUT /a.json?ns=fresh 1`, `200 1`,
@@ -260,6 +267,7 @@ func TestDev(t *testing.T) {
 }
 
 func TestRulesDocument(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	a := "auth=" + secret
 	s.expect(
@@ -283,6 +291,7 @@ func TestRulesDocument(t *testing.T) {
 }
 
 func TestQueries(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	s.expect(
 		`PUT /.settings/rules.json?auth=`+secret+` {"rules":{".read":true,".write":true,"p":{".indexOn":["age",".value"]}}}`, `200 {"status":"ok"}`,
@@ -303,6 +312,7 @@ func TestQueries(t *testing.T) {
 }
 
 func TestExplain(t *testing.T) {
+	t.Parallel()
 	s := serve(t, nil)
 	a := "auth=" + secret
 	s.expect(
@@ -337,6 +347,7 @@ func TestExplain(t *testing.T) {
 // TestDatabaseThatWasHalfMade: a kill may come when a database has its name, and no rules
 // yet. A write goes on with making it.
 func TestDatabaseThatWasHalfMade(t *testing.T) {
+	t.Parallel()
 	s := serve(t, func(o *rest.Options) {
 		o.Dev = true
 		if _, err := o.Catalog.Create("half"); err != nil {

@@ -293,6 +293,7 @@ func (s *streaming) awaitOpen(n int) {
 // Clients of devices read the head byte by byte: no chunks, no length, and the
 // connection ends with the stream.
 func TestStreamHead(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range []string{"http/1.1", "plain"} {
 		s := serveStreams(t, outbox.Options{})
 		s.write("a", `{"b":[1,2]}`)
@@ -313,6 +314,7 @@ func TestStreamHead(t *testing.T) {
 }
 
 func TestStreamOverHTTP2(t *testing.T) {
+	t.Parallel()
 	s := serveStreams(t, outbox.Options{})
 	header := s.listen("h2", "/a.json").reply.Header
 	for name, want := range map[string]string{"Content-Type": "text/event-stream; charset=utf-8",
@@ -324,6 +326,7 @@ func TestStreamOverHTTP2(t *testing.T) {
 }
 
 func TestStreamTellsEveryProtocolTheSame(t *testing.T) {
+	t.Parallel()
 	s := serveStreams(t, outbox.Options{})
 	for _, protocol := range protocols {
 		s.write("", "null")
@@ -339,6 +342,7 @@ func TestStreamTellsEveryProtocolTheSame(t *testing.T) {
 
 // A stream outlives the time for a write, whether it is idle or told something.
 func TestStreamKeepAlive(t *testing.T) {
+	t.Parallel()
 	// A busy machine needs some of the time for a write; the stream is told of two and
 	// more of them.
 	const blocked, keepAlive = 3 * time.Second, 250 * time.Millisecond
@@ -368,6 +372,7 @@ func TestStreamKeepAlive(t *testing.T) {
 }
 
 func TestStreamWhoseClientLeaves(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range protocols {
 		s := serveStreams(t, outbox.Options{KeepAlive: 50 * time.Millisecond})
 		var clients []*listening
@@ -393,6 +398,7 @@ func TestStreamWhoseClientLeaves(t *testing.T) {
 }
 
 func TestStreamsAreBounded(t *testing.T) {
+	t.Parallel()
 	s := serveStreams(t, outbox.Options{MaxStreams: 2, KeepAlive: 50 * time.Millisecond})
 	one := s.listen("http/1.1", "/a.json")
 	s.listen("h2", "/a.json")
@@ -416,6 +422,7 @@ func TestStreamsAreBounded(t *testing.T) {
 }
 
 func TestStreamOfADatabaseThatIsDropped(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range protocols {
 		s := serveStreams(t, outbox.Options{})
 		c := s.listen(protocol, "/a.json")
@@ -433,6 +440,7 @@ func TestStreamOfADatabaseThatIsDropped(t *testing.T) {
 // Streams come and go in number while there are writes. None is left, and
 // nothing is kept for them.
 func TestStreamStorm(t *testing.T) {
+	t.Parallel()
 	const clients, rounds = 24, 8
 	s := serveStreams(t, outbox.Options{KeepAlive: 20 * time.Millisecond})
 	var all, writer sync.WaitGroup

@@ -12,6 +12,7 @@ import (
 )
 
 func TestStreamsAreClosed(t *testing.T) {
+	t.Parallel()
 	s := serveStreams(t, outbox.Options{Spread: 50 * time.Millisecond})
 	var clients []*listening
 	for i := range 30 {
@@ -33,6 +34,7 @@ func TestStreamsAreClosed(t *testing.T) {
 
 // Their clients would come back all at once.
 func TestStreamsAreClosedOneByOne(t *testing.T) {
+	t.Parallel()
 	s := serveStreams(t, outbox.Options{Spread: 24 * time.Hour})
 	var clients []*listening
 	for i := range 9 {
@@ -68,6 +70,7 @@ func TestStreamsAreClosedOneByOne(t *testing.T) {
 
 // A stream that is opened while others are closed is answered.
 func TestStreamsOpenedDuringClose(t *testing.T) {
+	t.Parallel()
 	for range 20 {
 		s := serveStreams(t, outbox.Options{Spread: time.Nanosecond})
 		answers := make(chan error)

@@ -48,6 +48,7 @@ func splitID(t testing.TB, frame string) (id, rest string) {
 // TestResumeInAnotherDatabase: positions of one database mean nothing in another,
 // least of all in one that was made under the name of one that was dropped.
 func TestResumeInAnotherDatabase(t *testing.T) {
+	t.Parallel()
 	s := serveStreams(t, outbox.Options{})
 	s.write("/a", `{"old":1}`)
 	frame, err := s.resume("/a.json", "").frame()
@@ -81,6 +82,7 @@ func TestResumeInAnotherDatabase(t *testing.T) {
 // TestForgedResume: a client that makes up an id is not told what was overwritten
 // before the time opened the location for it.
 func TestForgedResume(t *testing.T) {
+	t.Parallel()
 	s := serveStreams(t, outbox.Options{})
 	opens := time.Now().Add(time.Second).UnixMilli()
 	document := fmt.Sprintf(`{"rules": {".write": true, "open": {".read": true}, "a": {".read": "now > %d"}}}`, opens)

@@ -14,6 +14,7 @@ import (
 
 // Clients that never read cost what they may, and nobody else notices.
 func TestStreamsOfClientsThatTakeNothing(t *testing.T) {
+	t.Parallel()
 	s := serveStreams(t, outbox.Options{Blocked: 5 * time.Second})
 	for _, protocol := range protocols {
 		s.listen(protocol, "/a.json")
@@ -46,6 +47,7 @@ func TestStreamsOfClientsThatTakeNothing(t *testing.T) {
 // Many clients that take nothing hold up nobody, be it at their first event or at
 // a later one.
 func TestStreamsOfManyClientsThatTakeNothing(t *testing.T) {
+	t.Parallel()
 	s := serveStreams(t, outbox.Options{Blocked: time.Hour})
 	other := s.listen("http/1.1", "/a/b.json")
 	other.want(put("/", "null"))

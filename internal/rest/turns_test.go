@@ -13,6 +13,7 @@ func addressAt(last byte) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2,
 // TestTurnsGoByAddress: a client that asks for many long reads waits for itself, and
 // another one comes after one of them.
 func TestTurnsGoByAddress(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		turns := newTurns(2)
 		if !turns.take(addressAt(1), nil) {
@@ -45,6 +46,7 @@ func TestTurnsGoByAddress(t *testing.T) {
 
 // TestTurnsOfWhoHasLeft: who leaves while waiting takes no turn along.
 func TestTurnsOfWhoHasLeft(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		turns := newTurns(1)
 		turns.take(addressAt(1), nil)
@@ -75,6 +77,7 @@ func TestTurnsOfWhoHasLeft(t *testing.T) {
 
 // TestTurnsLeaveProcessors: short requests find a processor.
 func TestTurnsLeaveProcessors(t *testing.T) {
+	t.Parallel()
 	for processors, want := range map[int]int{1: 1, 2: 1, 3: 2, 4: 3, 8: 6, 64: 48} {
 		if got := newTurns(processors).free; got != want {
 			t.Errorf("with %d processors there are %d turns, want %d", processors, got, want)

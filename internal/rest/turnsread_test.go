@@ -43,6 +43,7 @@ func (u unreadWriter) Write(p []byte) (int, error) {
 // TestLongReadsHaveTurns: however many long reads there are, only some of them work at a
 // time, and those whose client does not read keep no turn.
 func TestLongReadsHaveTurns(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const reads, turns = 10, 3
 		h := New(Options{MaxBodies: 64 << 20, Now: time.Now})
@@ -102,6 +103,7 @@ func (b *pacedBody) PrintTo(w io.Writer) error {
 // TestReadsBecomeLong: a read that goes through many rows takes a turn when it has shown
 // to be long, and then lets others have theirs.
 func TestReadsBecomeLong(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := New(Options{MaxBodies: 64 << 20, Now: time.Now})
 		h.longReads = newTurns(1)
@@ -159,6 +161,7 @@ func (w takingWriter) Write(p []byte) (int, error) {
 // TestEndedReadsWantNoTurn: who has sent all of an answer does not wait for a turn again.
 // The connection could serve no other request meanwhile.
 func TestEndedReadsWantNoTurn(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := New(Options{MaxBodies: 64 << 20, Now: time.Now})
 		h.longReads = newTurns(1)

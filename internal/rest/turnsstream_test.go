@@ -78,6 +78,7 @@ func openFirst(t *testing.T, h *Handler, way outbox.Way, data watch.Content) {
 // TestLongFirstEventsHaveTurns: however many streams begin with much data, only some of
 // them work at a time. Those whose client does not read keep no turn.
 func TestLongFirstEventsHaveTurns(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const streams, turns = 8, 3
 		h := New(Options{Now: time.Now, Logger: slog.New(slog.DiscardHandler), Streams: outbox.New(outbox.Options{KeepAlive: time.Hour})})
@@ -114,6 +115,7 @@ func TestLongFirstEventsHaveTurns(t *testing.T) {
 // TestShortFirstEventsWaitForNoTurn: a stream with little to begin with is not held up
 // by long reads.
 func TestShortFirstEventsWaitForNoTurn(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := New(Options{Now: time.Now, Logger: slog.New(slog.DiscardHandler), Streams: outbox.New(outbox.Options{KeepAlive: time.Hour})})
 		h.longReads = newTurns(1)

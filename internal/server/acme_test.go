@@ -53,6 +53,7 @@ func (f *fakeACME) getAs(t *testing.T, addr, name string) int {
 }
 
 func TestACME(t *testing.T) {
+	t.Parallel()
 	for _, challenge := range []string{"tls-alpn-01", "http-01"} {
 		t.Run(challenge, func(t *testing.T) {
 			data, authority, httpAddr := t.TempDir(), newFakeACME(t, challenge), freePort(t)
@@ -95,6 +96,7 @@ func TestACME(t *testing.T) {
 
 // TestACMETellsWhyNot: the reason is the authority's, and it goes with advice.
 func TestACMETellsWhyNot(t *testing.T) {
+	t.Parallel()
 	ignore := goleak.IgnoreCurrent()
 	authority := newFakeACME(t, "http-01")
 	httpAddr := freePort(t)
@@ -120,6 +122,7 @@ func TestACMETellsWhyNot(t *testing.T) {
 
 // TestACMEEndsWhileItAsks: an authority that does not answer holds nobody up.
 func TestACMEEndsWhileItAsks(t *testing.T) {
+	t.Parallel()
 	authority := newFakeACME(t, "http-01")
 	m := startManaged(t, t.TempDir(), func(c *Config) { c.ACME = authority.config(acmeDomain) })
 	m.stop()
@@ -127,6 +130,7 @@ func TestACMEEndsWhileItAsks(t *testing.T) {
 }
 
 func TestACMESettings(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name string
 		acme ACME

@@ -54,6 +54,7 @@ var adminEndpoints = []struct {
 }
 
 func TestAdminNeedsItsCredential(t *testing.T) {
+	t.Parallel()
 	m := startManaged(t, t.TempDir(), nil)
 	if len(m.token) != 40 {
 		t.Errorf("the credential has %d characters, want 40", len(m.token))
@@ -94,6 +95,7 @@ func TestAdminNeedsItsCredential(t *testing.T) {
 }
 
 func TestAdminFilesArePrivate(t *testing.T) {
+	t.Parallel()
 	m := startManaged(t, t.TempDir(), nil)
 	for name, mode := range map[string]os.FileMode{"": 0o700, admin.TokenFile: 0o600, admin.AddrFile: 0o600} {
 		info, err := os.Stat(filepath.Join(m.data, admin.Dir, name))
@@ -115,6 +117,7 @@ func TestAdminFilesArePrivate(t *testing.T) {
 }
 
 func TestAdminKnowsItsHosts(t *testing.T) {
+	t.Parallel()
 	m := startManaged(t, t.TempDir(), nil)
 	machine, err := os.Hostname()
 	if err != nil {
@@ -143,6 +146,7 @@ func TestAdminKnowsItsHosts(t *testing.T) {
 }
 
 func TestAdminListenerLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	ignore := goleak.IgnoreCurrent()
 	m := startManaged(t, t.TempDir(), nil)
 	ended := make(chan struct{})
@@ -180,6 +184,7 @@ func verifyNone(t *testing.T, ignore goleak.Option) {
 }
 
 func TestAdminListenerCanBeOff(t *testing.T) {
+	t.Parallel()
 	m := startManaged(t, t.TempDir(), func(c *Config) { c.AdminAddr = "" })
 	if _, err := os.Stat(filepath.Join(m.data, admin.Dir)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the directory admin without a listener: %v, want that there is none", err)
@@ -188,6 +193,7 @@ func TestAdminListenerCanBeOff(t *testing.T) {
 
 // TestAdminListenerForOthersHasTLS: the credential never travels in the clear.
 func TestAdminListenerForOthersHasTLS(t *testing.T) {
+	t.Parallel()
 	m := startManaged(t, t.TempDir(), func(c *Config) { c.AdminAddr = "0.0.0.0:0" })
 	if !strings.HasPrefix(m.url, "https://localhost:") {
 		t.Fatalf("the admin listener is at %s, want https", m.url)
@@ -212,6 +218,7 @@ func TestAdminListenerForOthersHasTLS(t *testing.T) {
 }
 
 func TestDatabasesOfTheOperator(t *testing.T) {
+	t.Parallel()
 	m := startManaged(t, t.TempDir(), nil)
 	var made struct {
 		File string `json:"secret_file"`
@@ -249,6 +256,7 @@ func TestDatabasesOfTheOperator(t *testing.T) {
 }
 
 func TestSecretsOfTheOperator(t *testing.T) {
+	t.Parallel()
 	m := startManaged(t, t.TempDir(), nil)
 	const path = "/v1/databases/default/secrets"
 	first, second := m.file("secrets", "default"), strings.Repeat("second", 7)
@@ -291,6 +299,7 @@ func TestSecretsOfTheOperator(t *testing.T) {
 }
 
 func TestBackupOfTheOperator(t *testing.T) {
+	t.Parallel()
 	m := startManaged(t, t.TempDir(), nil)
 	target := filepath.Join(t.TempDir(), "backup")
 	request, err := json.Marshal(map[string]string{"target": target})
@@ -318,6 +327,7 @@ func TestBackupOfTheOperator(t *testing.T) {
 // TestOperationsAreRecorded: busy paths, slow requests, denied requests and
 // queries without an index are seen by whoever records, and only then.
 func TestOperationsAreRecorded(t *testing.T) {
+	t.Parallel()
 	m := startManaged(t, t.TempDir(), nil)
 	secret := m.file("secrets", "default")
 	m.wantData(200, "PUT", "/before.json", secret, `1`)
@@ -382,6 +392,7 @@ func (m *managed) recordings() int {
 // TestMetricsOfAServerAreDocumented looks at the page of a whole server; what a
 // page can hold is compared with the manual by the package admin.
 func TestMetricsOfAServerAreDocumented(t *testing.T) {
+	t.Parallel()
 	m := startManaged(t, t.TempDir(), nil)
 	m.wantData(200, "PUT", "/a.json", m.file("secrets", "default"), `1`)
 	m.wantData(403, "GET", "/a.json", "", "")
@@ -425,6 +436,7 @@ func TestMetricsOfAServerAreDocumented(t *testing.T) {
 
 // TestStreamsAreCounted while they are open, and by why they ended.
 func TestStreamsAreCounted(t *testing.T) {
+	t.Parallel()
 	m := startManaged(t, t.TempDir(), nil)
 	r, err := http.NewRequest("GET", m.public+"/a.json", nil)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 // TestNoCredentialIsTold sends secrets and tokens in every way that clients do,
 // right and wrong, and then looks for them wherever an operator looks.
 func TestNoCredentialIsTold(t *testing.T) {
+	t.Parallel()
 	const marker = "mArKeRsEcReT"
 	secret := strings.Repeat(marker, 3) + "0123"
 	m := startManaged(t, t.TempDir(), func(c *Config) {

@@ -10,6 +10,7 @@ import (
 )
 
 func TestMadeCertificateCoversNames(t *testing.T) {
+	t.Parallel()
 	clock := newFakeClock()
 	names := certificateNames("10.1.2.3:443", "example.org", "Box")
 	c := madeFor(t, t.TempDir(), clock, names)
@@ -30,6 +31,7 @@ func TestMadeCertificateCoversNames(t *testing.T) {
 }
 
 func TestMadeFilesAreForTheOwner(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data", "tls")
 	c := made(t, dir, newFakeClock(), "localhost")
 	if want := filepath.Join(dir, "ca.pem"); c.caFile() != want {
@@ -51,6 +53,7 @@ func TestMadeFilesAreForTheOwner(t *testing.T) {
 }
 
 func TestMadeCertificateIsKept(t *testing.T) {
+	t.Parallel()
 	dir, clock := t.TempDir(), newFakeClock()
 	first := leaf(t, made(t, dir, clock, "localhost", "::1"))
 	clock.Add(300 * day)
@@ -74,6 +77,7 @@ func TestMadeCertificateIsKept(t *testing.T) {
 }
 
 func TestMadeCertificateIsRenewed(t *testing.T) {
+	t.Parallel()
 	dir, clock := t.TempDir(), newFakeClock()
 	c := made(t, dir, clock, "localhost")
 	ca := readFile(t, c.caFile())
@@ -102,6 +106,7 @@ func TestMadeCertificateIsRenewed(t *testing.T) {
 }
 
 func TestExpiredAuthorityIsReplaced(t *testing.T) {
+	t.Parallel()
 	clock := newFakeClock()
 	c := made(t, t.TempDir(), clock, "localhost")
 	ca := readFile(t, c.caFile())
@@ -124,6 +129,7 @@ func TestExpiredAuthorityIsReplaced(t *testing.T) {
 }
 
 func TestMadeFilesThatAreBroken(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name, file, text string
 		want             string // of the error; "" for none
@@ -150,6 +156,7 @@ func TestMadeFilesThatAreBroken(t *testing.T) {
 }
 
 func TestAuthorityWithTheKeyOfAnother(t *testing.T) {
+	t.Parallel()
 	dir, other, clock := t.TempDir(), t.TempDir(), newFakeClock()
 	made(t, dir, clock, "localhost")
 	made(t, other, clock, "localhost")

@@ -118,6 +118,7 @@ func writeFile(t *testing.T, name, text string) {
 }
 
 func TestCertificateNames(t *testing.T) {
+	t.Parallel()
 	always := []string{"localhost", "127.0.0.1", "::1"}
 	tests := []struct {
 		addr, domain, machine string
@@ -153,6 +154,7 @@ func checkError(t *testing.T, err error, want string) {
 }
 
 func TestGivenFilesThatAreBroken(t *testing.T) {
+	t.Parallel()
 	dir, other := t.TempDir(), t.TempDir()
 	made(t, dir, newFakeClock(), "localhost")
 	made(t, other, newFakeClock(), "localhost")
@@ -197,6 +199,7 @@ func install(t *testing.T, dir string, clock *fakeClock) {
 }
 
 func TestGivenFilesAreReadAgain(t *testing.T) {
+	t.Parallel()
 	dir, clock, log := t.TempDir(), newFakeClock(), new(logBook)
 	install(t, dir, clock)
 	files := certFiles{filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")}
@@ -244,6 +247,7 @@ func TestGivenFilesAreReadAgain(t *testing.T) {
 }
 
 func TestCertificatesFromManyHandshakes(t *testing.T) {
+	t.Parallel()
 	clock := newFakeClock()
 	c := made(t, t.TempDir(), clock, "localhost")
 	var handshakes sync.WaitGroup

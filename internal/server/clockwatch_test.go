@@ -14,6 +14,7 @@ import (
 // TestClockThatIsSetBack: timestamps and push keys do not follow it, and the
 // operator is told, once for each time.
 func TestClockThatIsSetBack(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		machine, log := newFakeClock(), new(logBook)
 		clock := state.NewClock(machine.Now, rand.Reader, 0)

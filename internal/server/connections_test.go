@@ -19,6 +19,7 @@ import (
 // TestMaxConnections: connections over the bound are cut, those within it go on,
 // and one that ends makes room.
 func TestMaxConnections(t *testing.T) {
+	t.Parallel()
 	s := startServing(t, servingOptions{limits: servingLimits{maxConnections: 2}})
 	client := s.client(t, "https")
 	s.wantGet(t, client, "https://"+s.addr+"/a", "secure HTTP/1.1 /a")
@@ -42,6 +43,7 @@ func TestMaxConnections(t *testing.T) {
 
 // TestBoundConnEndsOnce: a connection that is closed twice makes room for one.
 func TestBoundConnEndsOnce(t *testing.T) {
+	t.Parallel()
 	open := newConnections(servingLimits{maxConnections: 1, perAddress: 0}, nil, new(logBook).logger())
 	here, there := net.Pipe()
 	defer there.Close()
@@ -57,6 +59,7 @@ func TestBoundConnEndsOnce(t *testing.T) {
 }
 
 func TestLimitsReachTheServer(t *testing.T) {
+	t.Parallel()
 	l := Limits{HeadTimeout: 3 * time.Second, IdleTimeout: 4 * time.Second, DrainAccept: time.Millisecond, DrainRequests: 5 * time.Second, MaxConnections: 7}
 	if err := l.check(); err != nil {
 		t.Fatal(err)
@@ -122,6 +125,7 @@ func admitFrom(c *connections, from string) (bound net.Conn, below *fromAddr, in
 // TestConnectionsOfANetwork: all addresses of an IPv6 network of 64 bits are one, and
 // an IPv4 address is the same in IPv6.
 func TestConnectionsOfANetwork(t *testing.T) {
+	t.Parallel()
 	log := new(logBook)
 	c := newConnections(servingLimits{maxConnections: 8, perAddress: 2}, nil, log.logger())
 	for _, from := range []string{"2001:db8::1", "2001:db8::2", "192.0.2.1", "::ffff:192.0.2.1", "198.51.100.1"} {
@@ -145,6 +149,7 @@ func TestConnectionsOfANetwork(t *testing.T) {
 // TestShed: the connection that goes for another is closed, counted and logged. The
 // next one is refused when the others are at work.
 func TestShed(t *testing.T) {
+	t.Parallel()
 	log := new(logBook)
 	c := newConnections(servingLimits{maxConnections: 4, perAddress: 1}, nil, log.logger())
 	served, _, _ := admitFrom(c, "192.0.2.1")
@@ -172,6 +177,7 @@ func TestShed(t *testing.T) {
 // TestIdleIsKnown: whoever serves a connection, and however, it is idle before its first
 // request and after each, and not meanwhile.
 func TestIdleIsKnown(t *testing.T) {
+	t.Parallel()
 	entered, leave := make(chan struct{}), make(chan struct{})
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		entered <- struct{}{}
@@ -217,6 +223,7 @@ func (c *connections) idle() (states []bool) {
 // TestTakenOverIsBusy: a connection that a handler has taken over, as streams are, is at
 // work when the handler has returned.
 func TestTakenOverIsBusy(t *testing.T) {
+	t.Parallel()
 	taken := make(chan net.Conn, 1)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -251,6 +258,7 @@ func BenchmarkNote(b *testing.B) {
 // TestConnectionsOfAProxy: a trusted proxy may have all connections, and loses none of
 // them to others.
 func TestConnectionsOfAProxy(t *testing.T) {
+	t.Parallel()
 	c := newConnections(servingLimits{maxConnections: 8}, clientaddr.Proxies{netip.MustParsePrefix("10.1.0.0/16")}, new(logBook).logger())
 	for i := range 8 {
 		if _, _, in := admitFrom(c, "10.1.2.3"); !in {
@@ -268,6 +276,7 @@ func TestConnectionsOfAProxy(t *testing.T) {
 // TestClientBehindProxy: whoever serves a request, and however, the handler and the
 // observers see the address of the client that a trusted proxy names.
 func TestClientBehindProxy(t *testing.T) {
+	t.Parallel()
 	observed := make(chan string, 1)
 	tell := func(o Observation) { observed <- o.Remote }
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, clientaddr.Of(r).Addr()) })

@@ -16,6 +16,7 @@ import (
 // TestAuthorityIsConstrained: a certificate for another site, signed with the key of
 // the authority, is refused by whoever trusts the authority.
 func TestAuthorityIsConstrained(t *testing.T) {
+	t.Parallel()
 	dir, clock := t.TempDir(), newFakeClock()
 	c := madeFor(t, dir, clock, certificateNames("203.0.113.7:443", "db.example.org", "box"))
 	a := newAuthority(dir, certNames{}, clock.Now, new(logBook).logger())
@@ -62,6 +63,7 @@ func TestAuthorityIsConstrained(t *testing.T) {
 // TestNameOutsideOfConstraints: the server does not start with a certificate that
 // nobody would accept.
 func TestNameOutsideOfConstraints(t *testing.T) {
+	t.Parallel()
 	dir, clock := filepath.Join(t.TempDir(), "tls"), newFakeClock()
 	made(t, dir, clock, "localhost")
 	_, err := newCertificates(dir, certFiles{}, certNames{needed: []string{"localhost", "*.new.example.org"}}, clock.Now, new(logBook).logger())
@@ -73,6 +75,7 @@ func TestNameOutsideOfConstraints(t *testing.T) {
 // TestMachineOfAnotherName: the data directory of a container sees another name with
 // each start, which is no reason not to start.
 func TestMachineOfAnotherName(t *testing.T) {
+	t.Parallel()
 	dir, clock := t.TempDir(), newFakeClock()
 	first := madeFor(t, dir, clock, certificateNames(":9000", "", "box-1"))
 	second := madeFor(t, dir, clock, certificateNames(":9000", "", "box-2"))
@@ -86,6 +89,7 @@ func TestMachineOfAnotherName(t *testing.T) {
 
 // TestUnconstrainedAuthorityIsKept: those of older versions are trusted already.
 func TestUnconstrainedAuthorityIsKept(t *testing.T) {
+	t.Parallel()
 	dir, clock := t.TempDir(), newFakeClock()
 	made(t, dir, clock, "localhost")
 	a := newAuthority(dir, certNames{}, clock.Now, new(logBook).logger())

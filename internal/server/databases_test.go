@@ -22,6 +22,7 @@ import (
 // secret before the server ended, gets them at the next start. One that is
 // complete is left alone.
 func TestFoundingIsFinished(t *testing.T) {
+	t.Parallel()
 	c := newCatalog(t)
 	if _, err := c.Create("half"); err != nil {
 		t.Fatal(err)
@@ -42,6 +43,7 @@ func TestFoundingIsFinished(t *testing.T) {
 // TestFoundingEndsWithTheFile: where only the file of the secret was left, a database gets
 // its rules with the secret.
 func TestFoundingEndsWithTheFile(t *testing.T) {
+	t.Parallel()
 	dev := &founder{Catalog: newCatalog(t), secretsDir: t.TempDir(), open: true}
 	database, err := dev.Create("half")
 	if err == nil {
@@ -76,6 +78,7 @@ func newCatalog(t *testing.T) *catalog.Catalog {
 // TestSecretsOfADroppedDatabase: secrets that were worked out from those of a database that was
 // dropped since do not open another of its name, neither now nor by its file.
 func TestSecretsOfADroppedDatabase(t *testing.T) {
+	t.Parallel()
 	f := &founder{Catalog: newCatalog(t), secretsDir: t.TempDir()}
 	old, err := f.found(t.Context(), "db", "")
 	if err != nil {
@@ -107,6 +110,7 @@ func TestSecretsOfADroppedDatabase(t *testing.T) {
 
 // TestNameLocks: a name is held by one at a time, and others do not wait for it.
 func TestNameLocks(t *testing.T) {
+	t.Parallel()
 	var locks nameLocks
 	unlock := locks.lock("a")
 	locks.lock("b")()

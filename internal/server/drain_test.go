@@ -80,6 +80,7 @@ func wantRefused(t *testing.T, addr string) {
 }
 
 func TestDrainAnswersWhatIsRunning(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range []string{"http", "https", "h2"} {
 		t.Run(protocol, func(t *testing.T) {
 			h := newWaiting()
@@ -111,6 +112,7 @@ func TestDrainAnswersWhatIsRunning(t *testing.T) {
 // first request, be it one for a lane or for net/http. Others without a request end
 // at once.
 func TestDrainAnswersFirstRequests(t *testing.T) {
+	t.Parallel()
 	s := startServing(t, servingOptions{limits: quick})
 	dial := func(addr string) net.Conn {
 		conn, err := net.Dial("tcp", addr)
@@ -157,6 +159,7 @@ func TestDrainAnswersFirstRequests(t *testing.T) {
 // closed may shake hands after it, and is answered. One of HTTP/2 may be told by
 // GOAWAY instead that its request was not taken.
 func TestDrainAnswersThoseThatOpen(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range []string{"http", "https"} {
 		t.Run(protocol, func(t *testing.T) {
 			s := startServing(t, servingOptions{limits: quick})
@@ -184,6 +187,7 @@ func TestDrainAnswersThoseThatOpen(t *testing.T) {
 }
 
 func TestDrainAcceptsALittleLonger(t *testing.T) {
+	t.Parallel()
 	limits := quick
 	limits.accept = time.Minute
 	s := startServing(t, servingOptions{limits: limits})
@@ -199,6 +203,7 @@ func TestDrainAcceptsALittleLonger(t *testing.T) {
 }
 
 func TestDrainTellsClientsToGo(t *testing.T) {
+	t.Parallel()
 	limits := quick
 	limits.settle, limits.requests = time.Minute, time.Minute
 	s := startServing(t, servingOptions{limits: limits})
@@ -222,6 +227,7 @@ func TestDrainTellsClientsToGo(t *testing.T) {
 }
 
 func TestDrainClosesStreams(t *testing.T) {
+	t.Parallel()
 	h := newWaiting()
 	s := startServing(t, servingOptions{secure: h, limits: quick, closeStreams: func(ctx context.Context) {
 		if ctx.Err() != nil {
@@ -239,6 +245,7 @@ func TestDrainClosesStreams(t *testing.T) {
 }
 
 func TestDrainCutsWhatTakesTooLong(t *testing.T) {
+	t.Parallel()
 	limits := quick
 	limits.requests = 50 * time.Millisecond
 	h := newWaiting()
@@ -261,6 +268,7 @@ func TestDrainCutsWhatTakesTooLong(t *testing.T) {
 }
 
 func TestDrainAborts(t *testing.T) {
+	t.Parallel()
 	h := newWaiting()
 	s := startServing(t, servingOptions{secure: h, limits: quick})
 	answer := s.begin(h, "h2")
@@ -278,6 +286,7 @@ func TestDrainAborts(t *testing.T) {
 }
 
 func TestDrainReportsHandlersThatStay(t *testing.T) {
+	t.Parallel()
 	limits := quick
 	limits.requests, limits.handlers = 20*time.Millisecond, 20*time.Millisecond
 	h := newWaiting()
@@ -292,6 +301,7 @@ func TestDrainReportsHandlersThatStay(t *testing.T) {
 }
 
 func TestDrainBeforeServe(t *testing.T) {
+	t.Parallel()
 	checkGoroutines(t)
 	s := newServing(servingOptions{secure: echo(""), plain: echo(""), logger: new(logBook).logger(), limits: quick, tls: &tls.Config{}})
 	if err := s.listen("127.0.0.1:0", ""); err != nil {

@@ -16,6 +16,7 @@ import (
 // TestDiskThatIsFull fills a real file system under a server with 16 writers, and
 // makes room again. It needs the right to mount one.
 func TestDiskThatIsFull(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes a gibibyte of memory")
 	}

@@ -25,6 +25,7 @@ func panicking(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestHandlerThatPanics(t *testing.T) {
+	t.Parallel()
 	handler := http.HandlerFunc(panicking)
 	s := startServing(t, servingOptions{secure: handler, plain: handler})
 	for _, protocol := range []string{"http", "https", "h2"} {
@@ -60,6 +61,7 @@ func TestHandlerThatPanics(t *testing.T) {
 }
 
 func TestGuardPassesControls(t *testing.T) {
+	t.Parallel()
 	s := startServing(t, servingOptions{secure: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		control := http.NewResponseController(w)
 		err := errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Time{}))

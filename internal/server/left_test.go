@@ -17,6 +17,7 @@ import (
 // TestLeftIsWrittenBeforeThePortsOpen: a client that comes with the first request finds what
 // others have left to be written when the former process ended, however slow the disk is.
 func TestLeftIsWrittenBeforeThePortsOpen(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	m := startManaged(t, data, nil)
 	secret := m.file("secrets", "default")

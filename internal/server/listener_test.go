@@ -72,6 +72,7 @@ func stall(t *testing.T, addr string, n int) {
 }
 
 func TestClientsThatHoldBackDoNotHoldUpOthers(t *testing.T) {
+	t.Parallel()
 	s := startServing(t, servingOptions{limits: servingLimits{opening: patience}})
 	for range 200 {
 		connect(t, s.addr)
@@ -96,6 +97,7 @@ func write(t *testing.T, conn net.Conn, text string) {
 }
 
 func TestClientsThatHoldBackAreCut(t *testing.T) {
+	t.Parallel()
 	s := startServing(t, servingOptions{limits: servingLimits{opening: 50 * time.Millisecond, head: 50 * time.Millisecond}})
 	tests := []struct{ name, sent string }{
 		{"silent", ""},
@@ -119,6 +121,7 @@ func TestClientsThatHoldBackAreCut(t *testing.T) {
 }
 
 func TestSlowHeadOverTLSIsCut(t *testing.T) {
+	t.Parallel()
 	s := startServing(t, servingOptions{limits: servingLimits{opening: patience, head: 50 * time.Millisecond}})
 	conn := s.dialTLS(t)
 	write(t, conn, "GET / HTTP/1.1\r\nHost: x\r\n")
@@ -126,6 +129,7 @@ func TestSlowHeadOverTLSIsCut(t *testing.T) {
 }
 
 func TestOldestOpeningConnectionIsCut(t *testing.T) {
+	t.Parallel()
 	s := startServing(t, servingOptions{limits: servingLimits{opening: patience, maxOpening: 4}})
 	var silent []net.Conn
 	for range 8 {
@@ -143,6 +147,7 @@ func TestOldestOpeningConnectionIsCut(t *testing.T) {
 }
 
 func TestOldTLSIsRefused(t *testing.T) {
+	t.Parallel()
 	s := startServing(t, servingOptions{})
 	config := s.tlsConfig("http/1.1")
 	config.MinVersion, config.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
@@ -153,6 +158,7 @@ func TestOldTLSIsRefused(t *testing.T) {
 }
 
 func TestSessionsAreResumed(t *testing.T) {
+	t.Parallel()
 	s := startServing(t, servingOptions{})
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		config := s.tlsConfig("http/1.1")
@@ -179,6 +185,7 @@ func TestSessionsAreResumed(t *testing.T) {
 }
 
 func TestPortClosesWhatItIsOpening(t *testing.T) {
+	t.Parallel()
 	checkGoroutines(t)
 	tcp, err := listenTCP("127.0.0.1:0")
 	if err != nil {

@@ -68,6 +68,7 @@ func next(t *testing.T, seen <-chan Observation) Observation {
 }
 
 func TestObservations(t *testing.T) {
+	t.Parallel()
 	s, seen := startObserved(t)
 	tests := []struct {
 		method, target, body string
@@ -137,6 +138,7 @@ func orDash(s string) string {
 }
 
 func TestTraceID(t *testing.T) {
+	t.Parallel()
 	const trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 	for header, want := range map[string]string{
 		"00-" + trace + "-" + parent + "-01":                   trace,
@@ -163,6 +165,7 @@ func TestTraceID(t *testing.T) {
 }
 
 func TestAccessLog(t *testing.T) {
+	t.Parallel()
 	var lines bytes.Buffer
 	c := Config{AccessLog: true, Logger: slog.New(slog.NewJSONHandler(&lines, nil))}
 	handler := c.observing()(http.HandlerFunc(various))

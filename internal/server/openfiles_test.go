@@ -3,6 +3,7 @@ package server
 import "testing"
 
 func TestShareFiles(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		files               uint64
 		wanted              int

@@ -25,6 +25,7 @@ type told struct {
 
 // TestRequestsAreToldToThoseWhoProfile: what is done with the data, and nothing else.
 func TestRequestsAreToldToThoseWhoProfile(t *testing.T) {
+	t.Parallel()
 	m := startManaged(t, t.TempDir(), nil)
 	secret := m.file("secrets", "default")
 	lines := m.profile(secret)
@@ -80,6 +81,7 @@ func (m *managed) profile(secret string) *bufio.Scanner {
 // TestClientsAreToldToThoseWhoProfile: what a client of an SDK does and is told, and in
 // the metrics and in top as well.
 func TestClientsAreToldToThoseWhoProfile(t *testing.T) {
+	t.Parallel()
 	m := startManaged(t, t.TempDir(), nil)
 	secret := m.file("secrets", "default")
 	lines := m.profile(secret)

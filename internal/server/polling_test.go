@@ -13,6 +13,7 @@ import (
 // TestPollingByEveryProtocol: browsers poll over whatever they have: a lane, net/http or
 // HTTP/2. When the server stops, polls that are held are told so.
 func TestPollingByEveryProtocol(t *testing.T) {
+	t.Parallel()
 	m := startManaged(t, t.TempDir(), nil)
 	var pollers []*wiretest.Poller
 	for _, version2 := range []bool{false, true} {

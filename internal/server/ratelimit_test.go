@@ -76,6 +76,7 @@ func (r *rated) want(t *testing.T, from string, n, status int) {
 }
 
 func TestRateLimitByAddress(t *testing.T) {
+	t.Parallel()
 	r := newRated(RateLimit{PerSecond: 2, Burst: 3})
 	r.want(t, "192.0.2.1:1000", 3, 200)
 	r.want(t, "192.0.2.1:2000", 1, 429)
@@ -93,6 +94,7 @@ func TestRateLimitByAddress(t *testing.T) {
 }
 
 func TestRateLimitByCredential(t *testing.T) {
+	t.Parallel()
 	const here, there = "192.0.2.1:1000 ", "192.0.2.2:1000 "
 	r := newRated(RateLimit{PerSecond: 1, Burst: 2})
 	// The first request counts for the address, then there are two of its own.
@@ -109,6 +111,7 @@ func TestRateLimitByCredential(t *testing.T) {
 // TestRateLimitOfMadeUpCredentials: whoever makes up credentials gets no more
 // requests than without.
 func TestRateLimitOfMadeUpCredentials(t *testing.T) {
+	t.Parallel()
 	r := newRated(RateLimit{PerSecond: 1, Burst: 5})
 	for i := range 100 {
 		r.ask(fmt.Sprintf("192.0.2.1:1000 auth=wrong%d", i))
@@ -123,6 +126,7 @@ func TestRateLimitOfMadeUpCredentials(t *testing.T) {
 }
 
 func TestRateLimitAnswer(t *testing.T) {
+	t.Parallel()
 	r := newRated(RateLimit{PerSecond: 0.4})
 	r.want(t, "192.0.2.1:1000", 1, 200)
 	w := r.ask("192.0.2.1:1000")
@@ -144,6 +148,7 @@ func TestRateLimitAnswer(t *testing.T) {
 }
 
 func TestRateLimitForgetsTheOldest(t *testing.T) {
+	t.Parallel()
 	r := newRated(RateLimit{PerSecond: 1, Burst: 1})
 	r.most = 3
 	r.want(t, "192.0.2.1:1", 1, 200)
@@ -159,6 +164,7 @@ func TestRateLimitForgetsTheOldest(t *testing.T) {
 }
 
 func TestNoRateLimit(t *testing.T) {
+	t.Parallel()
 	r := newRated(RateLimit{})
 	r.want(t, "192.0.2.1:1000", 1000, 200)
 	if len(r.clients) != 0 {
@@ -184,6 +190,7 @@ func BenchmarkRateLimit(b *testing.B) {
 // TestRateLimitOfSockets: requests inside of a websocket count with all others of their
 // client, and wait instead of being refused.
 func TestRateLimitOfSockets(t *testing.T) {
+	t.Parallel()
 	m := startManaged(t, t.TempDir(), func(c *Config) { c.RateLimit = RateLimit{PerSecond: 0.001, Burst: 6} })
 	c := wiretest.Dial(t, wiretest.Dialing{
 		Address: strings.TrimPrefix(m.public, "https://"), Target: "/.ws?v=5&ns=default",

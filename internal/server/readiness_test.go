@@ -32,6 +32,7 @@ func states(r admin.Readiness) string {
 }
 
 func TestReadiness(t *testing.T) {
+	t.Parallel()
 	const well = "store=open(pass) replay=done(pass) disk=ok(pass) corruption=none(pass) sync=ok(pass) writes=ok(pass) "
 	m := startManaged(t, t.TempDir(), nil)
 	if status, r := m.readiness(); status != 200 || !r.Ready || states(r) != well+"drain=no(pass) rules=closed(pass) secrets=strong(pass) dev=off(pass)" {
@@ -44,6 +45,7 @@ func TestReadiness(t *testing.T) {
 }
 
 func TestReadinessInDevMode(t *testing.T) {
+	t.Parallel()
 	m := startManaged(t, t.TempDir(), func(c *Config) { c.Dev = true })
 	if status, r := m.readiness(); status != 200 || !strings.Contains(states(r), "rules=open(warn) secrets=strong(pass) dev=on(warn)") {
 		t.Errorf("/readyz = %d %s, want warnings", status, states(r))
@@ -53,6 +55,7 @@ func TestReadinessInDevMode(t *testing.T) {
 // TestReadinessEndsWithTheDrain: a load balancer sees it while requests are still
 // answered.
 func TestReadinessEndsWithTheDrain(t *testing.T) {
+	t.Parallel()
 	abort := make(chan struct{})
 	m := startManaged(t, t.TempDir(), func(c *Config) {
 		c.DrainAccept, c.Abort = patience, abort

@@ -62,6 +62,7 @@ func (h handlerOfPatience) takeBack(t *testing.T, client *http.Client, url strin
 // TestTakenBackRequestsCutTheirConnection takes requests back, one after the other:
 // as many as may be, and then more.
 func TestTakenBackRequestsCutTheirConnection(t *testing.T) {
+	t.Parallel()
 	now := time.Now()
 	h := handlerOfPatience{started: make(chan string), ended: make(chan struct{})}
 	s := startServing(t, servingOptions{secure: h, now: func() time.Time { return now }})

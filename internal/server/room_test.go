@@ -28,6 +28,7 @@ func seats(t *testing.T, r *room, from string, n int, clock *time.Duration) (all
 
 // TestRoomShares goes through the rule as its comment tells it.
 func TestRoomShares(t *testing.T) {
+	t.Parallel()
 	r, clock := newRoom(16, 0), time.Duration(0)
 	heavy := seats(t, r, "192.0.2.1", 9, &clock)
 	if v, _ := r.take(&seat{}, addr("192.0.2.1"), clock); v != refusedAddress {
@@ -59,6 +60,7 @@ func TestRoomShares(t *testing.T) {
 // TestRoomExempt: connections without an address are not limited, and not closed for
 // others.
 func TestRoomExempt(t *testing.T) {
+	t.Parallel()
 	r, clock := newRoom(8, 2), time.Duration(0)
 	for i := range 8 {
 		if v, _ := r.take(&seat{}, netip.Addr{}, clock); v != admitted {
@@ -113,6 +115,7 @@ func (m *modelRoom) take(network netip.Addr) (v verdict, sheds bool) {
 // TestRoomRandom compares a room with the model. Of addresses that hold equally many,
 // either may lose a connection, but each only its longest idle one.
 func TestRoomRandom(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 1))
 	verdicts := map[verdict]int{}
@@ -234,6 +237,7 @@ func (m *modelRoom) checkBooks(t *testing.T, r *room) {
 // connections. They do not make the room look at all of these each time, neither if
 // all are idle, nor one, nor none.
 func TestRoomLooksSeldom(t *testing.T) {
+	t.Parallel()
 	const most = 20_000
 	for _, test := range []struct{ idle, admitted int }{{0, 0}, {1, 1}, {most, 2 * idleBatch}} {
 		r := newRoom(most, 0)

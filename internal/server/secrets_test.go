@@ -15,6 +15,7 @@ import (
 // TestSecretsAreRotatedByTheirFile: two secrets are valid at once while clients
 // move over, and one that is taken away is refused at once, with its tokens.
 func TestSecretsAreRotatedByTheirFile(t *testing.T) {
+	t.Parallel()
 	c := newCatalog(t)
 	f := &founder{Catalog: c, secretsDir: t.TempDir()}
 	database, err := f.found(t.Context(), "db", "")
@@ -75,6 +76,7 @@ func TestSecretsAreRotatedByTheirFile(t *testing.T) {
 // TestSecretThatIsNotUsed: a secret of the environment that differs from those of the
 // database opens nothing, and the operator who has changed it is told.
 func TestSecretThatIsNotUsed(t *testing.T) {
+	t.Parallel()
 	first, second := strings.Repeat("first", 8), strings.Repeat("second", 7)
 	const warning = "LIVETREE_SECRET is not used"
 	data := t.TempDir()

@@ -141,6 +141,7 @@ func (s *testServing) wantGet(t *testing.T, client *http.Client, url, want strin
 }
 
 func TestServingProtocols(t *testing.T) {
+	t.Parallel()
 	s := startServing(t, servingOptions{})
 	s.wantGet(t, s.client(t, "https"), "https://"+s.addr+"/a", "secure HTTP/1.1 /a")
 	s.wantGet(t, s.client(t, "h2"), "https://"+s.addr+"/b", "secure HTTP/2.0 /b")
@@ -150,6 +151,7 @@ func TestServingProtocols(t *testing.T) {
 
 // TestServingByLanes: ordinary requests come from a lane, on each port.
 func TestServingByLanes(t *testing.T) {
+	t.Parallel()
 	from := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, isNetHTTP := r.Context().Value(http.ServerContextKey).(*http.Server)
 		fmt.Fprintf(w, "net/http: %t", isNetHTTP)
@@ -165,6 +167,7 @@ func TestServingByLanes(t *testing.T) {
 }
 
 func TestServingKeepsConnections(t *testing.T) {
+	t.Parallel()
 	s := startServing(t, servingOptions{})
 	for _, protocol := range []string{"http", "https", "h2"} {
 		client := s.client(t, protocol)
@@ -193,6 +196,7 @@ func TestServingKeepsConnections(t *testing.T) {
 }
 
 func TestServingBoundsStreams(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	conns := make(chan string)
 	s := startServing(t, servingOptions{secure: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -232,6 +236,7 @@ func head(n int) string {
 }
 
 func TestServingBoundsTheHead(t *testing.T) {
+	t.Parallel()
 	s := startServing(t, servingOptions{})
 	tests := []struct {
 		name    string
@@ -259,6 +264,7 @@ func TestServingBoundsTheHead(t *testing.T) {
 }
 
 func TestServingReloadsCertificate(t *testing.T) {
+	t.Parallel()
 	dir, clock := t.TempDir(), newFakeClock()
 	clock.now = time.Now()
 	install(t, dir, clock)
@@ -284,6 +290,7 @@ func TestServingReloadsCertificate(t *testing.T) {
 }
 
 func TestListenErrors(t *testing.T) {
+	t.Parallel()
 	s := startServing(t, servingOptions{})
 	tests := []struct{ name, addr, httpAddr, want string }{
 		{"busy", s.addr, "", "listen on " + s.addr + ": the port is in use"},

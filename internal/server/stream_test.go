@@ -70,6 +70,7 @@ func (m *managed) listenH2(target string) *bufio.Reader {
 
 // A server that stops ends its streams as whole ones, and leaves nothing behind.
 func TestStoppingEndsStreams(t *testing.T) {
+	t.Parallel()
 	ignore := goleak.IgnoreCurrent()
 	m := startManaged(t, t.TempDir(), func(c *Config) { c.Dev, c.AllowHTTP, c.KeepAlive = true, true, time.Hour })
 	var streams []*bufio.Reader
@@ -94,6 +95,7 @@ func TestStoppingEndsStreams(t *testing.T) {
 }
 
 func TestStreamsOverPlainHTTPAreRefused(t *testing.T) {
+	t.Parallel()
 	m := startManaged(t, t.TempDir(), func(c *Config) { c.Dev = true })
 	req, err := http.NewRequest("GET", strings.Replace(m.public, "https:", "http:", 1)+"/a.json", http.NoBody)
 	if err != nil {
@@ -113,6 +115,7 @@ func TestStreamsOverPlainHTTPAreRefused(t *testing.T) {
 // What drain closes streams with has its time, although no request is running:
 // net/http does not know of connections that were taken over.
 func TestDrainGivesStreamsTheirTime(t *testing.T) {
+	t.Parallel()
 	closing := make(chan context.Context, 1)
 	release := make(chan struct{})
 	s := startServing(t, servingOptions{limits: quick, closeStreams: func(ctx context.Context) {

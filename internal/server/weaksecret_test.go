@@ -20,6 +20,7 @@ import (
 // TestWeakSecret: a secret that is too short is refused where it would be new. One
 // that an older version has stored works, and is warned of.
 func TestWeakSecret(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	refused := func(secret string) {
 		t.Helper()
