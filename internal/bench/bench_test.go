@@ -20,9 +20,11 @@ import (
 )
 
 // TestScenarios runs all kinds of scenarios. Those that are left out differ in their
-// size alone.
+// size, or in what they ask for, alone.
 func TestScenarios(t *testing.T) {
+	alike := []string{"record-get", "leaf-put-1", "patch", "mixed", "shallow", "query-10000", "range-1000"}
 	names := append(bench.QuickScenarios(), "idle-1000")
+	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(alike, name) })
 	if raceEnabled { // what the others do is the same, and takes minutes
 		names = []string{"leaf-get", "fan-out-100", "sdk-set"}
 	}

@@ -20,7 +20,7 @@ func TestPendingBytes(t *testing.T) {
 	if enginetest.Race {
 		t.Skip("the race detector keeps memory of its own")
 	}
-	const nodes = 300
+	const nodes = 150
 	list := "[" + strings.Repeat("1,", 80) + "1]" // each is a row in the store
 	large := "[" + strings.Repeat(list+",", 80) + list + "]"
 	long := `{"text":"` + strings.Repeat("t", 60_000) + `"}`
