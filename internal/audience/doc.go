@@ -30,7 +30,9 @@
 //
 // # What grows with what
 //
-// A listen costs one watch, and one event that was taken from it and not sent. A write
+// A listen costs one watch, and one event that was taken from it and not sent. If the events of
+// a client are many bytes, they count in the memory of all; without any, a listen is told later
+// what is there. A write
 // that was not answered, or whose answer was not taken, counts towards Limits; with more
 // of them, requests wait. To be woken costs the listens that have something to tell, and
 // not all.

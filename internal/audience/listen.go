@@ -44,6 +44,8 @@ type Listen struct {
 	renewal bool         // that tells anew what is there
 	more    bool         // there may be another behind it
 	index   int          // in heads
+	// bytesHeld is what the next event counts for.
+	bytesHeld int
 }
 
 type listenKey struct {
@@ -78,7 +80,7 @@ func (a *Audience) Listen(id int64, req ListenRequest) {
 		w, _, err := a.set.Open(watch.Request{
 			Path: key.path, Form: tree.Export, Query: req.Query, Whole: true, Scan: true, Known: req.Known,
 			Client: a.client(who), Memory: a.opts.Memory,
-			Who: lasting(who), Wake: func() { a.wake(l) }, Done: a.opts.Done,
+			Who: lasting(who), Wake: func() { a.wake(l) }, Done: a.opts.Done, Lasts: true,
 		})
 		if err != nil {
 			a.forget(l)

@@ -68,17 +68,30 @@ func (a *Audience) look() {
 		}
 		e, who, more, ok := l.next()
 		if ok && e.Kind == watch.Revoked {
-			e = a.revoked(who)
+			a.logOut(who, ErrRevoked) // which has all listens judged for nobody
+			continue
 		}
-		a.mu.Lock()
-		if ok && !l.over {
-			a.sequence.put(l, e, more)
-			ok = false
+		if ok {
+			a.put(l, e, more)
 		}
-		a.mu.Unlock()
-		if ok && e.Content != nil {
-			_ = e.Content.Close()
-		}
+	}
+}
+
+// put makes an event the next one of a listen, unless that is over. If there is no memory for
+// it, the listen is told later what is there.
+func (a *Audience) put(l *Listen, e *watch.Event, more bool) {
+	a.mu.Lock()
+	over := l.over
+	held := !over && a.charge(l, e)
+	if held {
+		a.sequence.put(l, e, more)
+	}
+	a.mu.Unlock()
+	switch {
+	case over && e.Content != nil:
+		_ = e.Content.Close()
+	case !over && !held:
+		a.Later(l)
 	}
 }
 

@@ -141,16 +141,6 @@ func (a *Audience) verify() {
 	}
 }
 
-// revoked returns what becomes of a listen that has ended because of a credential. If that
-// is the client's, it is logged out. If the client has another by now, it is to come back.
-func (a *Audience) revoked(who auth.Identity) *watch.Event {
-	if a.db.Holds(lasting(who)) {
-		return &watch.Event{Kind: watch.End}
-	}
-	a.logOut(who, ErrRevoked)
-	return &watch.Event{Kind: watch.Cancel}
-}
-
 // goOn has events told again.
 func (a *Audience) goOn() {
 	a.mu.Lock()

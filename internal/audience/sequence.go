@@ -3,6 +3,7 @@ package audience
 import (
 	"container/heap"
 
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/watch"
 )
 
@@ -22,6 +23,8 @@ type sequence struct {
 	// event may be of any later commit.
 	held    bool
 	ceiling uint64
+	bytes   int           // that heads count for
+	claim   *budget.Claim // of them; nil while they are few
 }
 
 // wake has a listen looked at.
@@ -95,6 +98,7 @@ func (s *sequence) take(l *Listen) {
 	if l.renewal {
 		s.renewals--
 	}
+	s.letGo(l)
 	l.head, l.more, l.renewal = nil, false, false
 }
 

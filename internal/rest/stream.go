@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/state"
@@ -42,7 +43,7 @@ func (c *call) watch() error {
 	s.resume, s.epoch = c.params.resume, c.database.Epoch()
 	request := watch.Request{
 		Path: c.path(), Form: c.params.form, Priority: c.target.kind == ofPriority, Query: c.params.filter(),
-		Who: c.who, Wake: s.client.Wake, Done: waiting(c.r),
+		Who: c.who, Wake: s.client.Wake, Done: waiting(c.r), Client: budget.Client{Network: addressOf(c.r)},
 	}
 	if epoch, position, ok := parseID(c.r.Header.Get("Last-Event-ID")); ok && s.resume && epoch == s.epoch {
 		request.Resume, request.Behind = true, position

@@ -47,7 +47,7 @@ func (w *Watch) catchUp() {
 	switch {
 	case isBusy(err):
 		w.Later()
-	case err != nil:
+	case err != nil && !w.stays(err):
 		// What was published meanwhile must not be told behind a gap.
 		w.subscription.Cut(ending(err))
 	}
@@ -118,7 +118,9 @@ func (w *Watch) resumeBy(v *state.View, allowed permission) (bool, error) {
 	if err != nil || !reaches {
 		return false, nil
 	}
-	w.take(found, v.Position)
+	if !w.take(found, v.Position) {
+		return false, nil // what is there is printed as it is sent
+	}
 	w.since = v.Position
 	return true, nil
 }
@@ -151,22 +153,24 @@ func (w *Watch) readLog() {
 			return !found.isFull()
 		})
 	}
-	if err != nil {
-		// It was trimmed meanwhile, or the database was dropped.
+	if err != nil || !w.take(found, w.until) {
+		// It was trimmed meanwhile, or the database was dropped, or there is no memory.
 		w.since, w.behind, w.until = w.behind, 0, 0
 		w.catchUp()
-		return
 	}
-	w.take(found, w.until)
 }
 
 // take makes what was found in the change log the next events. All up to a
-// position was looked for.
-func (w *Watch) take(found backlog, until uint64) {
+// position was looked for. It reports false if there is no memory for them.
+func (w *Watch) take(found backlog, until uint64) bool {
+	if !w.holdBacklog(found.bytes) {
+		return false
+	}
 	w.backlog, w.behind, w.until = found.events, until, until
 	if found.isFull() {
 		w.behind = found.behind
 	}
+	return true
 }
 
 // A backlog is what a watch is told next out of the change log.
@@ -175,6 +179,7 @@ type backlog struct {
 	events []*Event
 	behind uint64 // the position of the last change in it
 	room   int    // bytes that it may still take
+	bytes  int    // that it takes
 }
 
 func (b *backlog) isFull() bool { return b.room <= 0 }
@@ -193,5 +198,6 @@ func (b *backlog) add(c tree.Change) {
 		e := &Event{Kind: f.kind(), Path: f.path, Value: value, Position: c.Position, Last: i == len(fragments)-1}
 		b.events = append(b.events, e)
 		b.room -= e.bytes()
+		b.bytes += e.bytes()
 	}
 }

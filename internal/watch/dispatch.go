@@ -68,12 +68,13 @@ func (d *dispatcher) handOn(del *delivery) {
 	}
 	d.moving = 0
 	work := d.set.concerned(del)
-	for _, filtered := range []bool{false, true} { // windows take longer, and may take too long
-		for at, effects := range work {
-			if at.filtered == filtered {
-				d.tell(at, effects, del)
-			}
+	for at, effects := range work {
+		if !at.isWindow() {
+			d.tell(at, effects, del)
 		}
+	}
+	for _, s := range d.shifts(work) { // windows take longer, and may take too long
+		d.tellWindow(&s, del)
 	}
 }
 
@@ -119,7 +120,7 @@ func (w *Set) concerned(del *delivery) map[*place][]*Effect {
 	return work
 }
 
-// tell publishes what changes are at a place.
+// tell publishes what changes are at a place without a window.
 func (d *dispatcher) tell(at *place, effects []*Effect, del *delivery) {
 	at.touched.Store(del.published.Position)
 	switch {
@@ -127,9 +128,6 @@ func (d *dispatcher) tell(at *place, effects []*Effect, del *delivery) {
 		return
 	case at.priority:
 		d.tellPriority(at, del)
-		return
-	case at.filtered:
-		d.tellWindow(at, effects, del)
 		return
 	}
 	messages := d.messages[:0]
@@ -179,6 +177,10 @@ func (d *dispatcher) appendEvents(messages []hub.Message[*Event], fragments []fr
 // publish publishes events and wakes those who wait for them.
 func (d *dispatcher) publish(at *place, messages []hub.Message[*Event]) {
 	if len(messages) > 0 {
+		shared := at.topic.Subscriptions()
+		for _, m := range messages {
+			m.Message.shared = shared
+		}
 		at.topic.Publish(messages...)
 		d.woken = at.topic.Wake(d.woken)
 		clear(d.woken)

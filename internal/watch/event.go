@@ -21,7 +21,8 @@ const (
 	Ranges
 	// Cancel: the rules no longer allow the watch. It is over.
 	Cancel
-	// Revoked: the credential is no longer good. It is over.
+	// Revoked: the credential is no longer good. It is over, unless it lasts: then it is told
+	// nothing more until it is for another identity.
 	Revoked
 	// End: the database is closed, the watch is too far behind, or what it shows
 	// cannot be read now. It is over.
@@ -53,7 +54,9 @@ type Event struct {
 	// All events of the move together do not tell enough to a watch that began in
 	// between.
 	from, to uint64
-	frame    atomic.Pointer[[]byte]
+	// shared is how many watches were to be told when it was published.
+	shared int
+	frame  atomic.Pointer[[]byte]
 }
 
 // Content is a text that can be printed once.
@@ -77,6 +80,15 @@ func (e *Event) Frame(encode func(*Event) []byte) []byte {
 func (e *Event) bytes() int {
 	const eventBytes = 160
 	return eventBytes + 2*len(e.Value) + e.Path.Bytes()
+}
+
+// Part returns what the event counts for one that holds it, as far as it is in memory: those
+// who are told it share it.
+func (e *Event) Part() int {
+	if e.Content != nil {
+		return 0
+	}
+	return e.bytes() / max(1, e.shared)
 }
 
 // A text is content in memory.

@@ -264,3 +264,10 @@ func CutTwice(c tree.Change, p tree.Path, form tree.Form) (first, later string) 
 	}
 	return text(0), text(100)
 }
+
+// HoldHashes has nobody work out the hashes of the watch's place until release is called.
+func (w *Watch) HoldHashes() (release func()) {
+	turn := w.place.known().turn
+	turn <- struct{}{}
+	return func() { <-turn }
+}

@@ -18,8 +18,14 @@ import (
 func (w *Watch) Identify(who auth.Identity) (goesOn bool) {
 	handedOn := w.set.order.Load().Told() // all up to there was for the one before
 	before := w.who.Swap(&who)
-	if w.finished || before.Admin && who.Admin || before.Admin == who.Admin && tree.Equal(before.Auth, who.Auth) {
+	revoked := w.revoked.Load()
+	suspended := revoked != nil && revoked.of == before
+	alike := before.Admin && who.Admin || before.Admin == who.Admin && tree.Equal(before.Auth, who.Auth)
+	if w.finished || alike && !suspended {
 		return !w.finished
+	}
+	if suspended { // what came after it was for nobody
+		handedOn = revoked.position
 	}
 	again := false
 	err := w.persist(func(p pass) (settled bool, err error) {
@@ -27,7 +33,7 @@ func (w *Watch) Identify(who auth.Identity) (goesOn bool) {
 		defer v.Close()
 		v.Until(w.done)
 		allowed, _, err := w.judge(v, true, p)
-		if err != nil || !again && w.passOn(v, allowed, handedOn) {
+		if err != nil || !again && w.passOn(v, allowed, handedOn, suspended) {
 			return err == nil, err
 		}
 		again = true // what was to be told next is given up
@@ -38,7 +44,7 @@ func (w *Watch) Identify(who auth.Identity) (goesOn bool) {
 	case isBusy(err):
 		w.Later()
 		return true
-	case err != nil:
+	case err != nil && !w.stays(err):
 		w.drop()
 		w.subscription.Cut(ending(err))
 	}
@@ -47,9 +53,10 @@ func (w *Watch) Identify(who auth.Identity) (goesOn bool) {
 
 // passOn sets the permission of a watch that is for somebody else now. It reports false
 // if they might not have seen all that a view shows and that was not handed on before
-// they came.
-func (w *Watch) passOn(v *state.View, allowed permission, handedOn uint64) bool {
-	return w.set.passOn(w, allowed, false) || w.stood(v, allowed, handedOn) && w.set.passOn(w, allowed, true)
+// they came. Of a watch that was suspended, what was handed on since was judged for nobody else
+// either.
+func (w *Watch) passOn(v *state.View, allowed permission, handedOn uint64, suspended bool) bool {
+	return !suspended && w.set.passOn(w, allowed, false) || w.stood(v, allowed, handedOn) && w.set.passOn(w, allowed, true)
 }
 
 // stood reports whether a permission, which is that of a view, was the same in all states

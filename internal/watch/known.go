@@ -3,10 +3,11 @@ package watch
 import (
 	"errors"
 	"io"
-	"sync"
+	"sync/atomic"
 
 	"github.com/livetree/livetree/internal/sdkhash"
 	"github.com/livetree/livetree/internal/state"
+	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -21,20 +22,26 @@ type Known struct {
 // hashes are what a place had as its hash in a state. They are the same for all who come
 // back, so they are worked out once.
 type hashes struct {
-	mu        sync.Mutex // held by who works them out
-	position  uint64     // of the state; 0 if there is none
+	// turn is full while a watch works them out, to which they belong.
+	turn      chan struct{}
+	position  uint64 // of the state; 0 if there is none
 	right, js string
-	long      bool // the place is too large to be hashed
+	long      atomic.Bool // the place is too large to be hashed
 }
 
 // maxHashed is how much of a place is hashed. More is sent.
 const maxHashed = 16 << 20
 
-// knows reports whether a client has what a view shows already.
+// knows reports whether a client has what a view shows already. While the hashes are worked out
+// for another one it waits, unless its client goes.
 func (w *Watch) knows(v *state.View, known *Known) (bool, error) {
 	h := w.place.known()
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	select {
+	case h.turn <- struct{}{}:
+	case <-w.done:
+		return false, state.Classify(store.ErrUnwanted)
+	}
+	defer func() { <-h.turn }()
 	if !w.place.stands(h.position, v.Position, w.set.order.Load()) {
 		if err := h.work(w, v); errors.Is(err, sdkhash.ErrNoRoom) {
 			return false, nil // it is sent
@@ -42,13 +49,13 @@ func (w *Watch) knows(v *state.View, known *Known) (bool, error) {
 			return false, err
 		}
 	}
-	return !h.long && (known.Hash == h.right || known.Hash == h.js), nil
+	return !h.long.Load() && (known.Hash == h.right || known.Hash == h.js), nil
 }
 
 // differs makes the ranges that a client lacks the first event. It reports false if it is to
 // be told everything.
 func (w *Watch) differs(v *state.View, known *Known) (bool, error) {
-	if known.Compound == nil || w.place.known().isLong() {
+	if known.Compound == nil || w.place.known().long.Load() {
 		return false, nil
 	}
 	content, err := w.content(v)
@@ -86,13 +93,6 @@ func (w *Watch) decoded(content Content) (tree.Node, error) {
 	}})
 }
 
-// isLong reports whether the place is known to be too large.
-func (h *hashes) isLong() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.long
-}
-
 // work works the hashes out.
 func (h *hashes) work(w *Watch, v *state.View) error {
 	content, err := w.content(v)
@@ -106,10 +106,12 @@ func (h *hashes) work(w *Watch, v *state.View) error {
 		const portion = 64 << 10 // it is not asked for each child
 		return kept <= claim.Size() || claim.Grow(kept+portion)
 	}
-	h.position, h.long = 0, false
+	h.position = 0
+	h.long.Store(false)
 	err = errors.Join(content.PrintTo(onlyWriter{text}), content.Close())
 	if errors.Is(err, sdkhash.ErrTooLarge) {
-		h.position, h.long = v.Position, true
+		h.position = v.Position
+		h.long.Store(true)
 		return nil
 	}
 	if err == nil {
@@ -127,7 +129,7 @@ type onlyWriter struct{ io.Writer }
 // known returns what is known of the hashes of a place.
 func (at *place) known() *hashes {
 	if at.hashes.Load() == nil {
-		at.hashes.CompareAndSwap(nil, &hashes{})
+		at.hashes.CompareAndSwap(nil, &hashes{turn: make(chan struct{}, 1)})
 	}
 	return at.hashes.Load()
 }
@@ -144,7 +146,24 @@ func (at *place) stands(found, position uint64, o *Order) bool {
 	return o != nil && position <= o.Told() && at.touched.Load() <= found
 }
 
-// letGo gives back the memory of a first event that was worked out.
+// holdBacklog claims the memory of events that were found in the change log; false if there is not
+// enough.
+func (w *Watch) holdBacklog(bytes int) bool {
+	w.letGo()
+	if bytes == 0 {
+		return true
+	}
+	c := w.client
+	c.Keeps = true // until the client takes them
+	w.held = w.memory.Claim(c, true)
+	if !w.held.Grow(int64(bytes)) {
+		w.held = nil
+		return false
+	}
+	return true
+}
+
+// letGo gives back the memory of a first event that was worked out, or of a backlog.
 func (w *Watch) letGo() {
 	if w.held != nil {
 		w.held.Release()

@@ -22,7 +22,8 @@ type Limits struct {
 	// child by child. With more it is read again.
 	MaxMoved int
 	// MaxMoving is how many children the dispatcher reads to move the windows of one
-	// delivery, about 4 µs each. Further windows are found by their watches.
+	// delivery, about 4 µs each. Further windows are found by their watches; fair.go says
+	// which.
 	MaxMoving int
 	// MaxCounted is how many children the dispatcher counts for a window. Larger ones
 	// are measured by a watch.

@@ -122,10 +122,14 @@ func (w *Set) resting(del *delivery) map[*Watch]struct{} {
 
 // rejudge ends a watch that may not go on after a delivery, or leaves that to the watch.
 func (d *dispatcher) rejudge(watch *Watch, del *delivery, settings bool) {
+	who := watch.who.Load()
+	if watch.revocation() != nil {
+		return // Identify judges it, on this state or a newer one
+	}
 	v := d.set.source.View(del.after, del.published)
 	var decision rules.Decision
 	err := errRevoked
-	if !settings || d.set.source.Holds(*watch.who.Load(), v.Published) {
+	if !settings || d.set.source.Holds(*who, v.Published) {
 		decision, err = d.judgeShared(watch, v)
 	}
 	if errors.Is(err, state.ErrHeavy) {
@@ -138,7 +142,8 @@ func (d *dispatcher) rejudge(watch *Watch, del *delivery, settings bool) {
 	if !d.set.decided(watch, del, permissionOf(v, decision), err) {
 		return
 	}
-	if err != nil {
+	lasts := watch.lasts && errors.Is(err, errRevoked)
+	if err != nil && !lasts {
 		watch.subscription.Finish(ending(err))
 		return
 	}
@@ -146,6 +151,9 @@ func (d *dispatcher) rejudge(watch *Watch, del *delivery, settings bool) {
 		// Between two of the changes it might not have been allowed what it is
 		// allowed at the end.
 		watch.subscription.Skip()
+	}
+	if lasts && !watch.suspend(who, del.published.Position) {
+		d.rejudge(watch, del, settings) // it is for another identity by now
 	}
 }
 
@@ -167,7 +175,7 @@ func (w *Set) decided(watch *Watch, del *delivery, allowed permission, err error
 // Recheck judges again a watch whose permission rests on the time. It is called now
 // and then.
 func (w *Watch) Recheck() {
-	if !w.timed.Load() || w.finished {
+	if !w.timed.Load() || w.finished || w.revocation() != nil {
 		return
 	}
 	if err := w.persist(w.tryRecheck); err != nil {

@@ -48,6 +48,7 @@ type Set struct {
 
 	mu     sync.RWMutex
 	closed bool
+	made   uint32 // how many places were made so far
 	taken  uint64 // the position up to which changes were taken to be handed on
 	places map[placeKey]*place
 	by     hub.Register[*place] // by the path that is watched
@@ -74,8 +75,10 @@ type placeKey struct {
 // A place is a location that is watched in one way.
 type place struct {
 	placeKey
-	topic *hub.Topic[*Event]
-	since uint64 // changes at or below this position are not for it
+	topic  *hub.Topic[*Event]
+	since  uint64 // changes at or below this position are not for it
+	number uint32 // of all that were made; it tells their age
+	first  *Watch // of a list of its watches; guarded by the lock of watches
 	// window belongs to the dispatcher once the place is registered. It may be
 	// unknown because it could not be read.
 	window  window
@@ -190,6 +193,8 @@ func (w *Set) join(watch *Watch, allowed permission, first *measure) (joined boo
 	}
 	if at == nil {
 		at = &place{placeKey: watch.key, topic: hub.NewTopic[*Event](w.budget), since: position, window: first.window}
+		w.made++
+		at.number = w.made
 		at.unknown = first.view == nil
 		at.wanted = at.unknown
 		w.places[watch.key] = at
@@ -200,6 +205,7 @@ func (w *Set) join(watch *Watch, allowed permission, first *measure) (joined boo
 	}
 	at.unsettle(position, w.taken)
 	watch.place = at
+	at.add(watch)
 	watch.subscription = at.topic.Subscribe(watch.wake)
 	w.allow(watch, allowed)
 	w.all[watch] = struct{}{}
@@ -255,7 +261,9 @@ func (w *Set) leave(watch *Watch) {
 	w.restOn(watch, nil)
 	watch.subscription.Close()
 	w.scans.Load().leave(watch)
-	if at := watch.place; at.topic.Subscriptions() == 0 && w.places[at.placeKey] == at {
+	at := watch.place
+	at.remove(watch)
+	if at.topic.Subscriptions() == 0 && w.places[at.placeKey] == at {
 		delete(w.places, at.placeKey)
 		w.by.Remove(at.path, at)
 		w.dropFresh(at)

@@ -10,8 +10,12 @@ import (
 )
 
 // retryWait is how long a watch waits that cannot go on for lack of something that all
-// share.
-const retryWait = 2 * time.Second
+// share. Each wait is twice as long as the one before, up to longestWait, until something was
+// told: what is told then may take long to read.
+const (
+	retryWait   = 2 * time.Second
+	longestWait = time.Minute
+)
 
 // A stuck is how a watch waits until it can go on. It is told nothing meanwhile, and then
 // what is there.
@@ -32,7 +36,8 @@ func (w *Watch) Later() {
 	w.drop()
 	w.stuck.end()
 	s := &stuck{}
-	s.timer = time.AfterFunc(retryWait, func() {
+	w.patience = min(max(retryWait, 2*w.patience), longestWait)
+	s.timer = time.AfterFunc(w.patience, func() {
 		s.due.Store(true)
 		w.wake()
 	})

@@ -52,7 +52,9 @@ func (part *part) leaves(p tree.Path) bool {
 }
 
 // tellWindow publishes what changes are to a filtered watch.
-func (d *dispatcher) tellWindow(at *place, effects []*Effect, del *delivery) {
+func (d *dispatcher) tellWindow(s *shift, del *delivery) {
+	at, effects := s.at, s.effects
+	at.touched.Store(del.published.Position)
 	if at.unknown && !d.adopt(at, effects, del) {
 		return
 	}
@@ -64,18 +66,17 @@ func (d *dispatcher) tellWindow(at *place, effects []*Effect, del *delivery) {
 	if before != nil {
 		defer before.Close()
 	}
-	keys, ok := touched(at.path, effects)
 	after := d.set.source.View(del.after, del.published)
-	whole := !ok || len(keys) > d.set.limits.MaxMoved
-	if !d.worksOn(at, keys, whole) {
+	// All events of the database wait while windows are moved.
+	if d.moving += s.work; d.moving > d.set.limits.MaxMoving {
 		d.loseWindow(at)
 		return
 	}
-	if whole {
+	if s.whole {
 		d.tellWhole(at, after, del)
 		return
 	}
-	m, err := at.window.slide(at.placeKey, before, after, keys, d.set.limits.MaxCounted)
+	m, err := at.window.slide(at.placeKey, before, after, s.keys, d.set.limits.MaxCounted)
 	if errors.Is(err, store.ErrMany) || err == nil && !d.set.scans.Load().moved(at.placeKey, at.window.known) {
 		d.loseWindow(at)
 		return
@@ -95,22 +96,6 @@ func (d *dispatcher) tellWindow(at *place, effects []*Effect, del *delivery) {
 		return
 	}
 	d.publish(at, d.appendSilent(messages, at, when))
-}
-
-// worksOn counts what it takes to move a window, and reports whether the dispatcher has
-// the time: all events of the database wait meanwhile. Otherwise its watches find it by
-// themselves.
-func (d *dispatcher) worksOn(at *place, keys []string, whole bool) bool {
-	const perKnown = 64 // how many that are known are gone through while a child is read
-	work := 1 + 2*len(keys)
-	if whole {
-		work = 1 + d.set.limits.MaxMoved/2
-	}
-	if at.window.known != nil {
-		work += at.window.known.Len() / perKnown
-	}
-	d.moving += work
-	return d.moving <= d.set.limits.MaxMoving
 }
 
 // tellWhole publishes the whole window, as a node that was replaced has it.

@@ -41,6 +41,9 @@ type Request struct {
 	Wake func()
 	// Done, if not nil, is closed when nobody waits for events any more.
 	Done <-chan struct{}
+	// Lasts has the watch outlive its credential: when that is taken away, it tells Revoked, and
+	// then nothing until Identify.
+	Lasts bool
 }
 
 // slowReader is how soon a second time of being too far behind ends a watch.
@@ -61,18 +64,24 @@ type Watch struct {
 	wake func()
 	done <-chan struct{}
 
-	place        *place
-	subscription *hub.Subscription[*Event]
-	permission   permission  // guarded by the lock of watches
-	unjudged     bool        // the same; see leaveUnjudged
-	timed        atomic.Bool // the permission rests on the time
-	expiry       *time.Timer
+	lasts       bool // see revoke.go, as for these
+	toldRevoked *revocation
+	revoked     atomic.Pointer[revocation]
+
+	place         *place
+	before, after *Watch // of the place; guarded by the lock of watches
+	subscription  *hub.Subscription[*Event]
+	permission    permission  // guarded by the lock of watches
+	unjudged      bool        // the same; see leaveUnjudged
+	timed         atomic.Bool // the permission rests on the time
+	expiry        *time.Timer
 
 	scanning scanning
 	client   budget.Client
 	memory   *budget.Budget
-	held     *budget.Claim // of a first event that was worked out; nil for none
+	held     *budget.Claim // of a first event that was worked out, or of the backlog; nil for none
 	stuck    *stuck        // nil unless the watch waits until it can go on
+	patience time.Duration // how long it waited last; 0 if it was told something since
 
 	since    uint64 // what was told so far, or is in opening and backlog
 	opening  *Event
@@ -87,7 +96,7 @@ type Watch struct {
 // Open begins to watch. What is there is the first event. It fails as a read does; the
 // trace is for an identity that debugs.
 func (s *Set) Open(req Request) (w *Watch, trace string, err error) {
-	w = &Watch{set: s, wake: req.Wake, done: req.Done, client: req.Client, memory: req.Memory,
+	w = &Watch{set: s, wake: req.Wake, done: req.Done, client: req.Client, memory: req.Memory, lasts: req.Lasts,
 		key: placeKey{path: req.Path.Clone(), form: req.Form, priority: req.Priority, whole: req.Whole}}
 	who := req.Who // the request need not be kept
 	w.who.Store(&who)
@@ -221,6 +230,9 @@ func (w *Watch) content(v *state.View) (Content, error) {
 func (w *Watch) Next() (*Event, bool) {
 	w.drained = false
 	for !w.finished {
+		if r := w.revocation(); r != nil {
+			return w.tellRevoked(r)
+		}
 		if w.expired() {
 			w.drop()
 			w.revoke()
@@ -229,13 +241,16 @@ func (w *Watch) Next() (*Event, bool) {
 			w.opening = nil
 			return e, true
 		}
-		w.letGo() // that event was sent
+		if len(w.backlog) == 0 {
+			w.letGo() // all of it was taken
+		}
 		if w.stuck != nil {
 			if !w.goOn() {
 				return nil, false
 			}
 			continue
 		}
+		w.patience = 0 // what was told last was sent
 		if len(w.backlog) > 0 {
 			e := w.backlog[0]
 			w.backlog = w.backlog[1:]

@@ -1,0 +1,73 @@
+package audience_test
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/livetree/livetree/internal/audience"
+	"github.com/livetree/livetree/internal/budget"
+	"github.com/livetree/livetree/internal/enginetest"
+	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/watch"
+)
+
+// TestHeldEventsCount: the next events of listens that a client does not take count in the memory
+// that all share. Those that there is none for are given up, and what is there is told later.
+func TestHeldEventsCount(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const listens, bytes = 20, 40 << 10
+		f := enginetest.Open(t, store.Options{})
+		f.Rule(open)
+		memory := budget.New(budget.Options{Limit: 1 << 20})
+		a := audience.New(f.Database, audience.Options{
+			Wake: func() {}, Memory: memory, Client: budget.Client{Network: netip.MustParseAddr("192.0.2.1"), Database: "d"},
+		})
+		defer a.Close()
+		told := map[string]int{}
+		next := func() bool {
+			synctest.Wait()
+			item, ok := a.Next()
+			if ok && item.Event != nil {
+				told[item.Listen.Cookie.(string)] = len(item.Event.Value) + len(content(t, item.Event.Content))
+			}
+			return ok
+		}
+		for i := range listens {
+			at := fmt.Sprintf("/l/%d", i)
+			a.Listen(int64(i), audience.ListenRequest{Path: enginetest.Path(t, at), Known: &watch.Known{}, Cookie: at})
+		}
+		for next() {
+		}
+		for i := range listens {
+			f.Put(fmt.Sprintf("/l/%d", i), `"`+strings.Repeat("x", bytes)+`"`)
+		}
+		f.WaitForWatches()
+		next() // takes the next events of all
+		if taken := memory.Taken(); taken < 100<<10 || taken > 512<<10 {
+			t.Errorf("%d events of %d bytes count for %d of %d", listens, bytes, taken, memory.Limit())
+		}
+		for next() {
+		}
+		if len(told) == listens || len(told) < 2 {
+			t.Errorf("%d of %d listens were told something, want some but not all", len(told), listens)
+		}
+		for range 20 {
+			time.Sleep(2 * time.Second) //nolint:forbidigo // fake time
+			for next() {
+			}
+		}
+		for i := range listens {
+			if got := told[fmt.Sprintf("/l/%d", i)]; got < bytes {
+				t.Errorf("listen %d was told %d bytes, want %d", i, got, bytes)
+			}
+		}
+		if taken := memory.Taken(); taken != 0 {
+			t.Errorf("%d bytes are never given back", taken)
+		}
+	})
+}
