@@ -79,7 +79,7 @@ func TestPostponed(t *testing.T) {
 					if _, err := l.Run(t.Context()); !engine.IsPostponed(err) {
 						t.Fatalf("on a full disk Run = %v, want one that can be postponed", err)
 					}
-					p.Add(d, l.Connection)
+					p.Add(d, l.Connection())
 				}
 			}
 			time.Sleep(time.Minute) //nolint:forbidigo // fake time
@@ -115,7 +115,7 @@ func TestPostponedNothing(t *testing.T) {
 		var waiting atomic.Int64
 		p := catalog.NewPostponed(slog.New(slog.DiscardHandler), &waiting)
 		defer p.Close()
-		p.Add(d, d.NewLeaving().Connection)
+		p.Add(d, d.NewLeaving().Connection())
 		time.Sleep(10 * time.Second) //nolint:forbidigo // fake time
 		if got := read(t, d); got != "null" || waiting.Load() != 0 {
 			t.Errorf("%d wait; the data is %s, want that nothing was written", waiting.Load(), got)
@@ -143,7 +143,7 @@ func TestPostponedUnconfirmed(t *testing.T) {
 		var waiting atomic.Int64
 		p := catalog.NewPostponed(slog.New(slog.DiscardHandler), &waiting)
 		defer p.Close()
-		p.Add(d, l.Connection)
+		p.Add(d, l.Connection())
 		time.Sleep(6 * time.Hour) //nolint:forbidigo // fake time
 		if got := read(t, d); got != counters(1) || waiting.Load() != 0 {
 			t.Errorf("the data is %s, want that it was written once; %d wait", got, waiting.Load())
@@ -171,8 +171,8 @@ func TestPostponedGivesUp(t *testing.T) {
 				t.Fatal("Run on a full disk = nil")
 			}
 		}
-		p.Add(dropped, other.Connection)
-		p.Add(d, l.Connection)
+		p.Add(dropped, other.Connection())
+		p.Add(d, l.Connection())
 		if err := c.Drop("dropped"); err != nil {
 			t.Fatal(err)
 		}
@@ -181,7 +181,7 @@ func TestPostponedGivesUp(t *testing.T) {
 			t.Errorf("%d wait, want 1: the other's database is gone", got)
 		}
 		p.Close()
-		p.Add(d, l.Connection)
+		p.Add(d, l.Connection())
 		synctest.Wait()
 		if strings.Contains(log.String(), "ERROR") {
 			t.Errorf("the log says %s", &log)

@@ -67,7 +67,7 @@ func (c *Catalog) runLeft(ctx context.Context, name string, logger *slog.Logger,
 				logger.Error("something that a connection has left to be written could not be written", "error", err)
 			}
 		},
-		Kept: func(connection string) { postponed.Add(d, func() string { return connection }) },
+		Kept: func(connection string) { postponed.Add(d, connection) },
 		Progress: func(made engine.Made) {
 			if now := c.opts.Clock.Now(); now.Sub(told) >= progressEvery {
 				told = now

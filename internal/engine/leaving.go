@@ -27,7 +27,8 @@ type Leaving struct {
 // left is what a connection has left after a request. It does not change.
 type left struct {
 	list *leave.List
-	// name is that of the connection in the store; empty if there never was a row.
+	// name is that of the connection in the store; empty if none was given and there never was
+	// a row.
 	name string
 	who  auth.Identity
 	// identity is who as it is stored.
@@ -39,10 +40,15 @@ type left struct {
 	spoilt bool
 }
 
-// NewLeaving returns what a new connection has left: nothing.
-func (d *Database) NewLeaving() *Leaving {
+// NewLeaving returns what a new connection has left: nothing. Its name is drawn when it leaves
+// something.
+func (d *Database) NewLeaving() *Leaving { return d.NewLeavingOf("") }
+
+// NewLeavingOf is NewLeaving for a connection that has a name, of layout.ConnectionBytes bytes,
+// which no other has had. By that RunAgain finds what it has left, also in a later process.
+func (d *Database) NewLeavingOf(connection string) *Leaving {
 	l := &Leaving{db: d}
-	l.left.Store(&left{list: leave.New(d.writer.limits.Leave)})
+	l.left.Store(&left{list: leave.New(d.writer.limits.Leave), name: connection})
 	return l
 }
 

@@ -159,24 +159,44 @@ func (run *leftRun) keep(connection string) {
 }
 
 // RunAgain makes what a connection that is gone has left, and could not be made: no request of
-// its Leaving may be made any more. What Run made without knowing it is not made again. The
-// name of the connection is asked for when all of its requests were decided: it has none
-// before the first of them, and none at all if nothing was left.
-func (d *Database) RunAgain(ctx context.Context, connection func() string) (Made, error) {
+// its Leaving may be made any more. What Run made without knowing it is not made again. It must
+// not be called twice at a time for one connection. One without a name has left nothing.
+func (d *Database) RunAgain(ctx context.Context, connection string) (Made, error) {
+	if connection == "" {
+		return Made{}, nil
+	}
 	// When this is answered, every request before it was decided, and shows in the view.
 	if err := d.NewLeaving().end(ctx); err != nil {
 		return Made{}, err
 	}
-	name := connection()
-	if name == "" {
-		return Made{}, nil
-	}
-	l, err := d.loadLeaving(name)
+	l, err := d.loadLeaving(connection)
 	if l == nil {
 		return Made{}, err
 	}
 	made, runErr := l.Run(ctx)
 	return made, errors.Join(runErr, err)
+}
+
+// HasLeft reports whether a connection, which is gone, still has something left in the store.
+// Without a name it has nothing.
+func (d *Database) HasLeft(connection string) (has bool, err error) {
+	if len(connection) != layout.ConnectionBytes {
+		return false, nil
+	}
+	view, published := d.view()
+	defer view.Release()
+	if published.Dropped {
+		return false, nil
+	}
+	enough := errors.New("one is enough to know")
+	err = view.Tree(d.source.ID).Reader().LeftRows(connection, func(uint64, []byte) error {
+		has = true
+		return enough
+	})
+	if has {
+		err = nil
+	}
+	return has, state.Classify(err)
 }
 
 // loadLeaving returns what a connection that is gone has left, nil if that cannot be known, or is

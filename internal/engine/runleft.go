@@ -74,8 +74,8 @@ func (l *Leaving) run(ctx context.Context) (made Made, err error) {
 	return made, errors.Join(problems...)
 }
 
-// Connection returns the name of the connection in the store, for RunAgain. It is empty if
-// the connection has not left anything yet.
+// Connection returns the name of the connection in the store, for RunAgain. It is empty if none was
+// given and the connection has not left anything yet.
 func (l *Leaving) Connection() string { return l.left.Load().name }
 
 // end returns when nothing more can be left.

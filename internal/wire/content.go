@@ -48,6 +48,9 @@ type gathering struct {
 	bytes   int64
 	counter frame.Counter
 	over    bool // text is not all
+	// streams is called when the text turns out to be too long to be held. It reports whether
+	// there is memory to send it as it is printed again; the claim is for that then.
+	streams func() bool
 }
 
 // Write implements io.Writer.
@@ -62,12 +65,17 @@ func (g *gathering) Write(p []byte) (int, error) {
 	if g.counter.Units > frame.MaxUnits {
 		return 0, errLong
 	}
-	if g.over = g.over || !g.holds(len(g.text)+len(p)); g.over {
-		g.text = nil
-		g.claim.Release()
+	switch {
+	case g.over:
+		return len(p), nil
+	case g.holds(len(g.text) + len(p)):
+		g.text = append(g.text, p...)
 		return len(p), nil
 	}
-	g.text = append(g.text, p...)
+	g.over, g.text = true, nil
+	if !g.streams() {
+		return 0, errBusy // the rest, which may be long, need not be read
+	}
 	return len(p), nil
 }
 
@@ -91,14 +99,17 @@ type printing struct {
 }
 
 // gather prints a message for the first time. What is held of it is claimed. Its error is
-// errTooBig if the message is too long to be sent.
-func gather(say *saying, claim *budget.Claim) (p printing, err error) {
-	g := &gathering{most: maxHeld, claim: claim}
+// errTooBig if the message is too long to be sent, and errBusy if it has to be printed again and
+// streams reports that there is no memory for that. Then again is still to be printed.
+func gather(say *saying, claim *budget.Claim, streams func() bool) (p printing, err error) {
+	g := &gathering{most: maxHeld, claim: claim, streams: streams}
 	if r, ok := say.content.(repeatable); ok {
 		if p.again, err = r.Again(); err != nil {
 			return printing{}, errors.Join(err, say.content.Close())
 		}
 		g.most = gatherBytes
+	} else {
+		g.streams = func() bool { claim.Release(); return true } // it is too big
 	}
 	_, _ = g.Write(say.head) // to memory
 	if err = say.content.PrintTo(g); err == nil {
@@ -109,6 +120,8 @@ func gather(say *saying, claim *budget.Claim) (p printing, err error) {
 	switch {
 	case errors.Is(err, errLong), err == nil && g.over && p.again == nil:
 		err = errTooBig
+	case errors.Is(err, errBusy):
+		return p, errBusy
 	case err == nil && g.over:
 		p.units = g.counter.Units
 		return p, nil

@@ -118,13 +118,15 @@ func (f *Front) Handler(next http.Handler) http.Handler {
 	})
 }
 
+// idLength is how long the id of a session is.
+const idLength = 32
+
 // newID draws the id of a session: 32 letters and digits that nobody can guess.
 func newID() string {
-	const length = 32
 	var id strings.Builder
-	for id.Len() < length {
+	for id.Len() < idLength {
 		text := rand.Text() // of A to Z and 2 to 7, with 130 bits
-		id.WriteString(text[:min(len(text), length-id.Len())])
+		id.WriteString(text[:min(len(text), idLength-id.Len())])
 	}
 	return id.String()
 }
@@ -151,26 +153,6 @@ func (f *Front) find(database, id string) *session {
 		return s
 	}
 	return nil
-}
-
-// endWait is how long a client that comes back waits for the end of its old session.
-const endWait = 5 * time.Second
-
-// endOld ends the session that a client had before, and returns when it is over.
-// Otherwise the end of the old one could undo what the new one does.
-func (f *Front) endOld(database, id string) {
-	old := f.find(database, id)
-	if id == "" || old == nil {
-		return
-	}
-	old.close(frame.CodeNormal, outbox.ByClient, "the client came back")
-	timer := time.NewTimer(endWait)
-	defer timer.Stop()
-	select {
-	case <-old.over:
-	case <-timer.C:
-		f.opts.Logger.Warn("a session does not end though its client came back")
-	}
 }
 
 // sdkCounts counts clients by the SDK that they say they are.

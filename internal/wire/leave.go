@@ -44,16 +44,6 @@ func (s *session) inherit(who auth.Identity) error {
 	return err
 }
 
-// connectionOf returns what returns the name under which the store has what was left. If there is
-// none yet, a request that is under way may still give it one.
-func connectionOf(l *engine.Leaving) func() string {
-	name := l.Connection()
-	if name == "" {
-		return l.Connection
-	}
-	return func() string { return name } // without the rest of it
-}
-
 // depart writes what the client has left, now or as soon as that is possible.
 func (s *session) depart() {
 	ctx, cancel := context.WithTimeout(s.front.opts.Patience, departTime)
@@ -62,7 +52,7 @@ func (s *session) depart() {
 	switch {
 	case err == nil || fault.KindOf(err) == fault.NotFound: // nothing is left in a database that is gone
 	case engine.IsPostponed(err):
-		s.front.opts.Postponed.Add(s.db, connectionOf(s.leaving))
+		s.front.opts.Postponed.Add(s.db, s.leaving.Connection())
 	default:
 		s.front.opts.Logger.Warn("not all that a client has left could be written: the rest is at the next start",
 			"session", s.logID(), "kept", made.Kept, "error", err)

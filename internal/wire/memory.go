@@ -8,8 +8,10 @@ import (
 )
 
 // A memory bounds what the messages of all clients take while they are being read. The
-// network of an address gets a quarter of it, so that no client takes all. What is in them
-// counts by account.go.
+// network of an address gets a quarter of it, so that no client takes all. Some clients of a few
+// networks may still hold all of it for a while, because their messages wait for their turn or
+// for other memory. So each network has a modest part beside that. What is in them counts
+// by account.go.
 type memory struct {
 	limit, share int64
 
@@ -25,6 +27,9 @@ const (
 	leastShare = 2 * frame.MaxMessage
 	// addressShare is what an address gets: 1/4.
 	addressShare = 4
+	// modestShare is what a network gets when others have used up all: enough for ordinary
+	// messages, and for what they grow from.
+	modestShare = 256 << 10
 )
 
 func newMemory(limit int64) *memory {
@@ -49,8 +54,8 @@ func (s memoryShare) Charge(n int) bool {
 	m := s.memory
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	size := int64(n)
-	if m.taken+size > m.limit || m.shares[s.addr]+size > m.share {
+	size, all := int64(n), m.shares[s.addr]+int64(n)
+	if all > modestShare && (m.taken+size > m.limit || all > m.share) {
 		return false
 	}
 	m.taken += size

@@ -29,6 +29,12 @@ func TestMemory(t *testing.T) {
 			t.Fatalf("%d bytes were given out of %d", m.taken, m.limit)
 		}
 	}
+	for b.Charge(64 << 10) { // the rest
+	}
+	modest := m.of(netip.MustParseAddr("198.51.100.1"))
+	if !modest.Charge(modestShare) || modest.Charge(1) {
+		t.Error("when others hold all, a network cannot send ordinary messages, or more than these")
+	}
 	a.Release(frame.MaxMessage)
 	a.Release(frame.MaxMessage)
 	b.Release(frame.MaxMessage)

@@ -1,10 +1,13 @@
 package wire
 
 import (
+	"context"
 	"net/netip"
 	"time"
 
+	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/pause"
+	"github.com/livetree/livetree/internal/wire/frame"
 	"github.com/livetree/livetree/internal/wire/message"
 )
 
@@ -81,22 +84,35 @@ const (
 	mostPause  = time.Second
 )
 
+// turnWait is how long a request waits for its turn. What it came in is in memory meanwhile.
+const turnWait = 30 * time.Second
+
 // awaitTurn waits until a request may be served. Nothing more is read from the client
 // meanwhile, so it notices by its own writes. It is not noticed then that the client has gone.
-func (s *session) awaitTurn(q *message.Request) {
+// It reports false if the request is not served: the session has ended, or ends because the wait
+// took too long. An SDK comes back then, later each time, and asks again; an answer that
+// refuses would be the end of a listen, or of a write.
+func (s *session) awaitTurn(q *message.Request) bool {
 	asker := s.pace.asker(q)
 	wait := s.pace.rate.Take(asker)
 	if wait <= 0 {
-		return
+		return true
 	}
 	s.waits.Store(true)
 	defer s.waits.Store(false)
+	ctx, cancel := context.WithTimeout(s.ctx, turnWait)
+	defer cancel()
 	for again := leastPause; wait > 0; again = min(2*again, mostPause) {
-		if pause.For(s.ctx, wait) != nil {
-			return // the session has ended, and takes nothing
+		if pause.For(ctx, wait) != nil {
+			if s.ctx.Err() == nil {
+				s.stop()
+				s.close(frame.CodePolicy, outbox.Behind, "too many requests, try again later")
+			}
+			return false
 		}
 		if wait = s.pace.rate.Take(asker); wait > 0 {
 			wait = max(wait, again)
 		}
 	}
+	return true
 }

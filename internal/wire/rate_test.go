@@ -121,18 +121,25 @@ func TestRequestsWait(t *testing.T) {
 	})
 }
 
-// TestManyWait: clients that wait for the same room look less and less often.
+// TestManyWait: clients that wait for the same room look less and less often, and not for ever:
+// what they sent is in memory meanwhile.
 func TestManyWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
 		rate := newFakeRate()
 		rate.left, rate.wait = 0, func() time.Duration { looks++; return time.Millisecond }
-		s := &session{pace: newPace(rate, netip.Addr{})}
-		s.ctx, s.cancel = context.WithTimeout(t.Context(), time.Minute)
+		k := &talk{}
+		s := &session{pace: newPace(rate, netip.Addr{}), transport: k}
+		s.taken.L = &s.mu
+		s.ctx, s.cancel = context.WithCancel(t.Context())
 		defer s.cancel()
-		if s.awaitTurn(&message.Request{}); looks > 70 {
-			t.Errorf("a client has looked %d times in a minute", looks)
+		began := time.Now()
+		if s.awaitTurn(&message.Request{}) || k.closed == "" || time.Since(began) != turnWait {
+			t.Errorf("a client has waited for %v, and was closed by %q", time.Since(began), k.closed)
+		}
+		if looks > 40 {
+			t.Errorf("a client has looked %d times in half a minute", looks)
 		}
 	})
 }

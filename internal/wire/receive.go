@@ -25,8 +25,9 @@ func (s *session) receive(text []byte) error {
 	case m.Control == message.Ping:
 		s.pong()
 	case m.Control == message.NoControl:
-		s.awaitTurn(&m.Request)
-		s.serve(&m.Request)
+		if s.awaitTurn(&m.Request) {
+			s.serve(&m.Request)
+		}
 	}
 	return nil
 }
@@ -61,6 +62,9 @@ func (s *session) serve(q *message.Request) {
 	}
 	if !s.admit() || !s.ask(a) {
 		return // the client will ask again, elsewhere
+	}
+	if q.Err == nil {
+		q.Err = s.afterOld(q.Action)
 	}
 	if q.Err != nil {
 		s.audience.Reply(q.ID, nil, q.Err)

@@ -48,6 +48,7 @@ type session struct {
 	// leaving is what the client leaves to be written when it goes.
 	leaving *engine.Leaving
 	leaves  bool   // it has left something; of receive
+	old     *old   // that must be over before anything is written; nil if it is; of receive
 	effort  effort // of receive
 	// allowsOwner says that what only --dev accepts may log in.
 	allowsOwner bool
@@ -124,7 +125,7 @@ func (f *Front) join(s *session, db *engine.Database) bool {
 		a.Close()
 		return false
 	}
-	s.db, s.audience, s.leaving = db, a, db.NewLeaving()
+	s.db, s.audience, s.leaving = db, a, db.NewLeavingOf(connectionOf(s.id))
 	s.joined.Store(true)
 	s.mu.Unlock()
 	return true

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/livetree/livetree/internal/audience"
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/state"
@@ -158,7 +159,7 @@ func appendPush(dst []byte, l *audience.Listen, e *watch.Event) []byte {
 func (s *socket) print(batch *outbox.Batch, say *saying) outbox.Reason {
 	claim := s.session.front.opts.Memory.Reads.Claim(s.session.budgetClient(), true)
 	defer claim.Release()
-	p, err := gather(say, claim)
+	p, err := s.gather(say, claim)
 	s.session.ledger.printed(say, p.bytes, err)
 	switch {
 	case errors.Is(err, state.ErrUnwanted):
@@ -175,15 +176,28 @@ func (s *socket) print(batch *outbox.Batch, say *saying) outbox.Reason {
 		p.text = nil // both need not be held while the client takes them
 		return s.long(batch, frames)
 	}
-	if !claim.Await(streamBytes, readWait, s.session.ctx.Done()) {
-		_ = p.again.Close()
-		return s.refuse(batch, say, errBusy)
-	}
 	if reason := outbox.Why(batch.Flush()); reason != outbox.GoesOn {
 		_ = p.again.Close()
 		return reason
 	}
 	return s.stream(&p, say)
+}
+
+// gather is gather for the client: if there is no memory to send what turns out to be long, it
+// waits for some with nothing in hand, and begins again.
+func (s *socket) gather(say *saying, claim *budget.Claim) (printing, error) {
+	streams := func() bool { return claim.Grow(streamBytes) }
+	p, err := gather(say, claim, streams)
+	if !errors.Is(err, errBusy) {
+		return p, err
+	}
+	if claim.Await(streamBytes, readWait, s.session.ctx.Done()) {
+		say.content = p.again
+		if p, err = gather(say, claim, streams); !errors.Is(err, errBusy) {
+			return p, err
+		}
+	}
+	return printing{bytes: p.bytes}, errors.Join(err, p.again.Close())
 }
 
 // long sends frames that may be more than a client takes at once.
