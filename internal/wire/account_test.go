@@ -180,7 +180,7 @@ func TestHeldAnswers(t *testing.T) {
 				budget = full
 			}
 			claim := budget.Claim(k.session.budgetClient(), true)
-			p, err := gather(&say, claim)
+			p, err := gather(&say, claim, maxContent)
 			if err != nil {
 				t.Fatalf("%s: %v", request, err)
 			}

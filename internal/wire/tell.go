@@ -158,7 +158,7 @@ func appendPush(dst []byte, l *audience.Listen, e *watch.Event) []byte {
 func (s *socket) print(batch *outbox.Batch, say *saying) outbox.Reason {
 	claim := s.session.front.opts.Memory.Reads.Claim(s.session.budgetClient(), true)
 	defer claim.Release()
-	p, err := gather(say, claim)
+	p, err := gather(say, claim, s.session.front.opts.MaxContent)
 	s.session.ledger.printed(say, p.bytes, err)
 	switch {
 	case errors.Is(err, state.ErrUnwanted):
