@@ -72,21 +72,21 @@ func (a *Audience) Listen(id int64, req ListenRequest) {
 		}
 		l := &Listen{Path: key.path, Cookie: req.Cookie, key: key, bytes: bytes + req.CookieBytes}
 		if err := a.keep(l); err != nil {
-			return a.failed(err)
+			return a.failed(err, "")
 		}
 		who := a.Who()
 		a.hold()
 		defer a.letGo()
-		w, _, err := a.set.Open(watch.Request{
+		w, trace, err := a.set.Open(watch.Request{
 			Path: key.path, Form: tree.Export, Query: req.Query, Whole: true, Scan: true, Known: req.Known,
 			Client: a.client(who), Memory: a.opts.Memory,
 			Who: lasting(who), Wake: func() { a.wake(l) }, Done: a.opts.Done, Lasts: true,
 		})
 		if err != nil {
 			a.forget(l)
-			return a.failed(err)
+			return a.failed(err, trace)
 		}
-		answer := &Answer{Unindexed: w.Unindexed(), position: w.Position()}
+		answer := &Answer{Unindexed: w.Unindexed(), Trace: trace, position: w.Position()}
 		a.open(l, w, who)
 		return answer
 	})

@@ -21,6 +21,8 @@ type Answer struct {
 	ID     int64
 	Err    error
 	Commit engine.Commit
+	// Trace shows the rules that were tried, for an identity that debugs.
+	Trace string
 	// Unindexed says that a listen lacks its index.
 	Unindexed bool
 	// Content is what a Get has found. It must be closed.

@@ -35,8 +35,8 @@ const requestBytes = 256
 
 // failed returns the answer to what was refused, behind all that it may have been judged
 // on.
-func (a *Audience) failed(err error) *Answer {
-	return &Answer{Err: err, position: a.db.Published().Position}
+func (a *Audience) failed(err error, trace string) *Answer {
+	return &Answer{Err: err, Trace: trace, position: a.db.Published().Position}
 }
 
 // Reply queues an answer that the front has made itself.
@@ -50,14 +50,15 @@ func (a *Audience) Get(id int64, p tree.Path, q *query.Query) {
 		v := a.db.View()
 		defer v.Close()
 		v.Until(a.opts.Done)
-		if _, err := v.AllowRead(a.Who(), p, q); err != nil {
-			return a.failed(err)
+		trace, err := v.AllowRead(a.Who(), p, q)
+		if err != nil {
+			return a.failed(err, trace)
 		}
 		found, err := v.Read(p, q, tree.Export)
 		if err != nil {
-			return a.failed(err)
+			return a.failed(err, trace)
 		}
-		return &Answer{Content: found, position: v.Position}
+		return &Answer{Content: found, Trace: trace, position: v.Position}
 	})
 }
 
@@ -128,15 +129,18 @@ func (a *Audience) logOut(who auth.Identity, why error) {
 	}()
 }
 
-// verify logs the client out if its credential was taken away. It is asked before each
-// request, and has something to do when the settings have changed.
+// verify logs the client out if its credential was taken away, or if its time is over: the
+// timer for that stands still while the machine sleeps. It is asked before each request.
 func (a *Audience) verify() {
 	settings := a.db.Published().Settings
 	a.mu.Lock()
 	who, known := a.who, a.verified == settings
 	a.verified = settings
 	a.mu.Unlock()
-	if !known && !a.db.Holds(lasting(who)) && a.db.Standing() == nil {
+	switch {
+	case !who.Expires.IsZero() && !a.opts.Now().Before(who.Expires):
+		a.logOut(who, auth.ErrExpired)
+	case !known && !a.db.Holds(lasting(who)) && a.db.Standing() == nil:
 		a.logOut(who, ErrRevoked)
 	}
 }

@@ -1,13 +1,16 @@
 package audience_test
 
 import (
+	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/livetree/livetree/internal/audience"
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/sdkhash"
@@ -191,6 +194,89 @@ func TestLogout(t *testing.T) {
 			t.Error("the client is still somebody")
 		}
 	})
+}
+
+// TestLogoutAfterASleep: a machine that slept has timers that are late. The time of an
+// identity is over all the same, for requests and for listens.
+func TestLogoutAfterASleep(t *testing.T) {
+	f := enginetest.Open(t, store.Options{})
+	f.Rule(`{"rules":{"a":{".read":"auth != null",".write":"auth != null"}}}`)
+	for name, notice := range map[string]func(*audience.Audience){
+		"a read": func(a *audience.Audience) { a.Get(2, enginetest.Path(t, "/a"), nil) },
+		"a write": func(a *audience.Audience) {
+			a.Write(2, engine.Request{Write: tree.Put(enginetest.Path(t, "/a"), tree.Node{})})
+		},
+		"a look": func(a *audience.Audience) { a.Check() },
+	} {
+		var slept atomic.Int64
+		woken := make(chan struct{}, 100)
+		a := audience.New(f.Database, audience.Options{
+			Wake: func() { woken <- struct{}{} }, Now: func() time.Time { return time.Now().Add(time.Duration(slept.Load())) },
+		})
+		ann := enginetest.User(t, `{"uid":"ann"}`)
+		ann.Expires = time.Now().Add(time.Hour)
+		a.Identify(ann)
+		a.Listen(1, audience.ListenRequest{Path: enginetest.Path(t, "/a"), Known: &watch.Known{}})
+		slept.Store(int64(2 * time.Hour))
+		notice(a)
+		var logout, refused error
+		over := false
+		for deadline := time.After(10 * time.Second); !over || name != "a look" && refused == nil; {
+			item, ok := a.Next()
+			switch {
+			case ok && item.Logout != nil:
+				logout = item.Logout
+			case ok && item.Answer != nil && item.Answer.ID == 2:
+				refused = item.Answer.Err
+			case ok && item.Event != nil:
+				over = item.Event.Kind == watch.Cancel
+			case ok:
+			default:
+				select {
+				case <-woken:
+				case <-deadline:
+					t.Fatalf("%s: over is %t, the answer %v, ten seconds later", name, over, refused)
+				}
+			}
+		}
+		if !errors.Is(logout, auth.ErrExpired) || name != "a look" && fault.KindOf(refused) != fault.Denied {
+			t.Errorf("%s: the client is told %v, and answered %v", name, logout, refused)
+		}
+		a.Close()
+	}
+}
+
+// TestWriteOfWhoHasGone: a write that was on its way when the client was closed is not made
+// later, when what it has left was written.
+func TestWriteOfWhoHasGone(t *testing.T) {
+	f := enginetest.Open(t, store.Options{})
+	f.Rule(open)
+	var looks atomic.Int32
+	closed, goOn := make(chan struct{}), make(chan struct{})
+	a := audience.New(f.Database, audience.Options{Wake: func() {}, Now: func() time.Time {
+		if looks.Add(1) == 2 { // the first is of Identify, this one of the write
+			close(closed)
+			<-goOn
+		}
+		return time.Now()
+	}})
+	ann := enginetest.User(t, `{"uid":"ann"}`)
+	ann.Expires = time.Now().Add(time.Hour)
+	a.Identify(ann)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		a.Write(1, engine.Request{Write: tree.Put(enginetest.Path(t, "/online"), tree.LeafNode(tree.BooleanLeaf(true)))})
+	}()
+	<-closed
+	a.Close()
+	f.Put("/online", `false`) // as onDisconnect does
+	close(goOn)
+	<-done
+	f.Put("/other", `1`) // behind all that was submitted
+	if got := f.Export("/online"); got != `false` {
+		t.Errorf("after the end of the client there is %s, want false", got)
+	}
 }
 
 // TestRulesChange: a listen that the rules take away ends before anything else is told of

@@ -49,6 +49,10 @@ func (a *Audience) Write(id int64, req engine.Request) {
 	for a.pipeline.flying >= maxFlying && !a.ended.Load() {
 		a.room.Wait()
 	}
+	if a.ended.Load() {
+		a.mu.Unlock()
+		return // what the client has left may be written by now, and this would undo it
+	}
 	w := &write{id: id, request: req, bytes: bytes, begun: a.opts.Now()}
 	w.request.Who = a.who
 	a.pipeline.add(w)
@@ -107,7 +111,7 @@ func (p *pipeline) finish(w *write, c engine.Commit, err error) {
 	if w.answer != nil {
 		return // it was late
 	}
-	w.answer = &Answer{ID: w.id, Err: err, Commit: c, position: c.Position, bytes: w.bytes}
+	w.answer = &Answer{ID: w.id, Err: err, Commit: c, Trace: c.Trace, position: c.Position, bytes: w.bytes}
 	if c.Position == 0 {
 		w.answer.position = p.audience.db.Published().Position
 	}

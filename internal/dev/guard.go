@@ -46,7 +46,7 @@ func (g *Guard) Check(r *http.Request) error {
 		return errHost
 	}
 	for _, origin := range origins(r.Header) {
-		if !g.isOrigin(origin) {
+		if !g.allows(r, origin) {
 			return errOrigin
 		}
 	}
@@ -91,7 +91,7 @@ func (g *Guard) CheckScript(r *http.Request) error {
 	case header.Get("Origin") != "", header.Get("Sec-Fetch-Site") != "":
 		return nil // Check has seen it
 	case header.Get("Referer") != "":
-		if !g.isOrigin(referrer(header)) {
+		if !g.allows(r, referrer(header)) {
 			return errOrigin
 		}
 	case strings.Contains(header.Get("User-Agent"), "Mozilla"):
@@ -116,14 +116,19 @@ func (g *Guard) isHost(host string) bool {
 	return g.Hosts.Include(name)
 }
 
-// isOrigin reports whether a page of an origin may use the server.
-func (g *Guard) isOrigin(origin string) bool {
+// allows reports whether a page of an origin may make a request. One of the server itself
+// may, by whatever name it is called: the page by which long polling notices that it is left.
+// That the name is none of a stranger was seen before.
+func (g *Guard) allows(r *http.Request, origin string) bool {
 	if slices.ContainsFunc(g.Origins, func(allowed string) bool { return strings.EqualFold(allowed, origin) }) {
 		return true
 	}
 	u, err := url.Parse(origin)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Path != "" {
 		return false
+	}
+	if r.Host != "" && strings.EqualFold(u.Host, r.Host) {
+		return true
 	}
 	name := strings.ToLower(u.Hostname())
 	ip := net.ParseIP(name)

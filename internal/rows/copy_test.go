@@ -1,12 +1,9 @@
 package rows_test
 
 import (
-	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/rows"
@@ -76,48 +73,5 @@ func TestCopyIntoItself(t *testing.T) {
 	}
 	if got, want := f.Export("/"), `{"a":{"b":{"x":1},"x":1}}`; got != want {
 		t.Errorf("the copy inside is %s, want %s", got, want)
-	}
-}
-
-// TestMovesAreAtomic: a node that is moved to and fro by some while others write to it is
-// always at one place, and no write is lost.
-func TestMovesAreAtomic(t *testing.T) {
-	t.Parallel()
-	for name, limits := range map[string]*engine.Limits{"usual": nil, "tiny": enginetest.TinyLimits()} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := enginetest.Open(t, store.Options{})
-			f.Reopen(engine.Options{Clock: f.Clock, Limits: limits, Deadline: enginetest.Unhurried})
-			f.Put("/l", `{"n":0,"text":"`+strings.Repeat("x", 100)+`"}`)
-			var all sync.WaitGroup
-			for range 2 {
-				all.Go(func() {
-					for i := range 40 {
-						from, to := "/l", "/r"
-						if i%2 == 1 {
-							from, to = to, from
-						}
-						_, err := rows.Copy(t.Context(), f.Database, rows.CopyRequest{From: from, To: to, Move: true}, 1<<20)
-						switch fault.KindOf(err) {
-						case fault.NotFound, fault.Conflict, fault.Unavailable:
-						default:
-							if err != nil {
-								t.Errorf("move %s to %s: %v", from, to, err)
-							}
-						}
-					}
-				})
-			}
-			all.Go(func() {
-				for i := range 200 {
-					f.Patch("/", fmt.Sprintf(`{"other":%d}`, i))
-					if n := node(t, f, tree.Path{}); n.Child("l").IsNull() == n.Child("r").IsNull() {
-						t.Errorf("the node is at two places, or at none: %s", f.Export("/"))
-						return
-					}
-				}
-			})
-			all.Wait()
-		})
 	}
 }

@@ -2,8 +2,8 @@
 //
 // A client that listens again sends the hash of what it still has; when the
 // server's is the same, nothing is sent. A transaction sends the hash of what it
-// was computed from, and is refused when that has changed. Of and Matches are for
-// a node in memory, a Writer is for one that a store prints.
+// was computed from, and is refused when that has changed. Of is for a node in
+// memory, a Writer is for one that a store prints.
 //
 // The hash of a leaf is the SHA-1, in base64, of a text such as
 //

@@ -5,6 +5,9 @@ import "github.com/livetree/livetree/internal/tree"
 // JSBits is jsBits.
 var JSBits = jsBits
 
+// Sums returns the hashes of n in both forms of numbers.
+func Sums(n tree.Node) (right, js string) { return pairOf(n).sums() }
+
 // AllMerges is Merges that does not mind how much they are. It reports whether n has
 // something that is in no range.
 func (c Compound) AllMerges(n tree.Node) (merges []Merge, hidden bool) {

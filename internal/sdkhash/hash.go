@@ -16,15 +16,6 @@ func Of(n tree.Node) string {
 	return right
 }
 
-// Matches reports whether hash is that of n, in either form of numbers.
-func Matches(n tree.Node, hash string) bool {
-	if n.IsNull() || len(hash) != hashBytes {
-		return n.IsNull() && hash == ""
-	}
-	right, js := pairOf(n).sums()
-	return hash == right || hash == js
-}
-
 func pairOf(n tree.Node) *pair {
 	h := hashers.Get().(*hasher)
 	defer h.free()

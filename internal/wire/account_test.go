@@ -180,7 +180,7 @@ func TestHeldAnswers(t *testing.T) {
 				budget = full
 			}
 			claim := budget.Claim(k.session.budgetClient(), true)
-			p, err := gather(&say, claim, func() bool { claim.Release(); return true })
+			p, err := gather(&say, claim, maxContent, func() bool { claim.Release(); return true })
 			if err != nil {
 				t.Fatalf("%s: %v", request, err)
 			}

@@ -23,7 +23,7 @@ const (
 	heldCopies = 2
 	// maxHeld is how much is held of what can be printed only once.
 	maxHeld = 16 << 20
-	// maxContent is the most that a client is sent in one message.
+	// maxContent is the most that a client is sent in one message, by default.
 	maxContent = 256 << 20
 )
 
@@ -43,7 +43,8 @@ var errLong = errors.New("the content is too long")
 // A gathering holds the text of a message up to a limit, and counts the rest.
 type gathering struct {
 	text    []byte
-	most    int // of text
+	most    int   // of text
+	longest int64 // that is sent
 	claim   *budget.Claim
 	bytes   int64
 	counter frame.Counter
@@ -56,7 +57,7 @@ type gathering struct {
 // Write implements io.Writer.
 func (g *gathering) Write(p []byte) (int, error) {
 	g.bytes += int64(len(p))
-	if g.bytes > maxContent {
+	if g.bytes > g.longest {
 		return 0, errLong
 	}
 	if _, err := g.counter.Write(p); err != nil {
@@ -101,8 +102,8 @@ type printing struct {
 // gather prints a message for the first time. What is held of it is claimed. Its error is
 // errTooBig if the message is too long to be sent, and errBusy if it has to be printed again and
 // streams reports that there is no memory for that. Then again is still to be printed.
-func gather(say *saying, claim *budget.Claim, streams func() bool) (p printing, err error) {
-	g := &gathering{most: maxHeld, claim: claim, streams: streams}
+func gather(say *saying, claim *budget.Claim, longest int64, streams func() bool) (p printing, err error) {
+	g := &gathering{most: maxHeld, longest: longest, claim: claim, streams: streams}
 	if r, ok := say.content.(repeatable); ok {
 		if p.again, err = r.Again(); err != nil {
 			return printing{}, errors.Join(err, say.content.Close())

@@ -58,7 +58,7 @@ func TestLongWithoutMemory(t *testing.T) {
 			other.Grow(4 << 20)
 			hog := reads.Claim(budget.Client{Network: addressAt(2)}, true)
 			hog.Grow(200 << 10) // of what is modest
-			s := &socket{session: &session{}}
+			s := &socket{session: &session{front: &Front{opts: Options{MaxContent: maxContent}}}}
 			s.session.ctx = context.Background()
 			content, read, open := newLong(bytes)
 			if freed {

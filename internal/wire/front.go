@@ -47,6 +47,8 @@ type Options struct {
 	Postponed *catalog.Postponed
 	// MaxBody is the most bytes of data in one write.
 	MaxBody int64
+	// MaxContent is the most bytes that a client is sent in one message, 256 MiB by default.
+	MaxContent int64
 	// MaxMessages is what the messages of all clients may take in memory at a time.
 	MaxMessages int64
 	// Memory is what clients may take in memory for what they write and read, and what they
@@ -64,6 +66,7 @@ const messageShare = 4
 // A Front is all sessions of a server.
 type Front struct {
 	opts    Options
+	began   time.Time
 	sdks    sdkCounts
 	deeds   deedCounts
 	memory  *memory
@@ -82,12 +85,15 @@ func New(opts Options) *Front {
 	if opts.Patience == nil {
 		opts.Patience = context.Background()
 	}
+	if opts.MaxContent == 0 {
+		opts.MaxContent = maxContent
+	}
 	m := newMemory(opts.MaxMessages)
 	if opts.Memory == nil {
 		opts.Memory = budget.NewMemory(messageShare * m.limit)
 	}
 	f := &Front{
-		opts: opts, sessions: map[string]*session{}, memory: m,
+		opts: opts, began: opts.Now(), sessions: map[string]*session{}, memory: m,
 		lines: poll.New(poll.Options{
 			Patience: opts.Clients.Patience,
 			Budget:   func(r *http.Request) frame.Budget { return m.of(networkOf(r)) },

@@ -43,8 +43,8 @@ func cookie(l *audience.Listen) *listen { return l.Cookie.(*listen) }
 
 // next returns what the client is told next; false if there is nothing now.
 func (s *session) next() (saying, bool) {
-	if text := s.ready(); text != nil {
-		return saying{text: text}, true
+	if say, ok := s.ready(); ok {
+		return say, true
 	}
 	for s.joined.Load() {
 		item, ok := s.audience.Next()
@@ -54,7 +54,7 @@ func (s *session) next() (saying, bool) {
 		case item.Logout != nil:
 			return saying{text: message.AppendRevoked(nil, item.Logout)}, true
 		case item.Answer != nil:
-			return s.reply(item.Answer), true
+			return s.afterTrace(item.Answer.Trace, s.reply(item.Answer)), true
 		case item.Event != nil:
 			return s.push(item.Listen, item.Event), true
 		}
@@ -62,19 +62,20 @@ func (s *session) next() (saying, bool) {
 	return saying{}, false
 }
 
-// ready returns a message that does not come from the audience; nil if there is none.
-func (s *session) ready() []byte {
+// ready returns what the client is told before all that the audience has; false if there is
+// nothing.
+func (s *session) ready() (saying, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if text := s.queued; text != nil {
+	if say := s.queued; say != nil {
 		s.queued = nil
-		return text
+		return *say, true
 	}
 	if s.pongs > 0 {
 		s.pongs--
-		return message.AppendPong(nil)
+		return saying{text: message.AppendPong(nil)}, true
 	}
-	return nil
+	return saying{}, false
 }
 
 // push returns what an event is to the client.
@@ -161,7 +162,7 @@ func (s *session) reply(a *audience.Answer) saying {
 	case was.action == message.Listen:
 		return saying{text: message.AppendOK(nil, a.ID, message.Listened)}
 	}
-	return s.afterTrace(a.Commit.Trace, message.AppendOK(nil, a.ID, message.NoData))
+	return saying{text: message.AppendOK(nil, a.ID, message.NoData)}
 }
 
 // grants reports whether a client that was not refused this is no stranger: it has logged
@@ -186,20 +187,20 @@ func (s *session) refuse(a *audience.Answer, err error) saying {
 	case kind == fault.Internal && !errors.Is(err, s.ctx.Err()), kind == fault.Corrupt:
 		s.front.opts.Logger.Error("a request of an SDK failed", "session", s.logID(), "error", err)
 	}
-	return s.afterTrace(a.Commit.Trace, message.AppendFailure(nil, a.ID, err))
+	return saying{text: message.AppendFailure(nil, a.ID, err)}
 }
 
 // logID returns what the log shows of the id, which is a secret: its beginning.
 func (s *session) logID() string { return s.id[:8] }
 
-// afterTrace returns a message, after the trace of rules if there is one: it is for the
+// afterTrace returns an answer, after the trace of rules if there is one: it is for the
 // log of a client whose token asks for it.
-func (s *session) afterTrace(trace string, text []byte) saying {
+func (s *session) afterTrace(trace string, answer saying) saying {
 	if trace == "" {
-		return saying{text: text}
+		return answer
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.queued = text
+	s.queued = &answer
 	return saying{text: message.AppendDebug(nil, trace)}
 }

@@ -244,6 +244,46 @@ func TestPollingUnderDev(t *testing.T) {
 	}
 }
 
+// TestLeavingUnderDev: the page that reports its end is the server's own, and is heard by
+// whatever name the server is called.
+func TestLeavingUnderDev(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(o *wire.Options, _ *outbox.Options) { o.Dev = dev.Guard{On: true, Names: []string{"devbox.test"}} })
+	other, _ := s.dial("/.ws?v=5&ns=default")
+	ask(t, other, "q", `{"p":"/gone","h":""}`)
+	for _, test := range []struct {
+		method, header, value string
+		want                  int
+	}{
+		{http.MethodPost, "Origin", "http://devbox.test:9000", 200}, // a beacon
+		{http.MethodGet, "Referer", "http://devbox.test:9000/.lp?dframe=t", 200},
+		{http.MethodPost, "Origin", "http://attacker.example", 403},
+		{http.MethodGet, "Referer", "http://attacker.example/", 403},
+	} {
+		p, _ := s.poll("")
+		p.Send(request(1, "o", `{"p":"/gone/`+test.method+`","d":"`+test.value+`"}`))
+		p.Expect(reply(1, `""`))
+		r, _ := http.NewRequestWithContext(t.Context(), test.method, s.http.URL+"/.lp?disconn=t&ns=default&id="+p.ID+"&pw="+p.Password, nil)
+		r.Host = "devbox.test:9000"
+		r.Header.Set("User-Agent", "Mozilla/5.0 (X11) Chrome/140")
+		r.Header.Set(test.header, test.value)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer.Body.Close(); answer.StatusCode != test.want {
+			t.Errorf("%s with %s %s: %d, want %d", test.method, test.header, test.value, answer.StatusCode, test.want)
+		}
+		if test.want == 200 {
+			other.Expect(push("gone/"+test.method, `"`+test.value+`"`))
+			p.Expect("")
+		} else {
+			p.Send(`{"t":"c","d":{"t":"p","d":{}}}`)
+			p.Expect(`{"t":"c","d":{"t":"o","d":{}}}`)
+		}
+	}
+}
+
 // TestPollersShareByNetwork: who polls takes no memory from those of other networks.
 func TestPollersShareByNetwork(t *testing.T) {
 	t.Parallel()
@@ -267,18 +307,4 @@ func TestPollersShareByNetwork(t *testing.T) {
 	if fill("2001:db8::1", s.startFrom("192.0.2.1")) {
 		t.Error("a network is refused what another one has taken")
 	}
-}
-
-// TestPollingIsNotSilence: a client that only polls is not taken for one that has gone.
-func TestPollingIsNotSilence(t *testing.T) {
-	t.Parallel()
-	began := time.Now()
-	s := serve(t, func(opts *wire.Options, limits *outbox.Options) {
-		opts.Now = func() time.Time { return began.Add(1000 * time.Since(began)) } // each second is a quarter of an hour
-		limits.KeepAlive = 60 * time.Millisecond
-	})
-	p, _ := s.poll("")
-	time.Sleep(time.Second) //nolint:forbidigo // the keep-alives go by the real clock
-	p.Send(request(1, "s", `{"c":{}}`))
-	p.Expect(reply(1, `""`))
 }

@@ -14,7 +14,7 @@ func (say *saying) message() ([]byte, error) {
 		text := appendPush(nil, say.listen, say.event)
 		return message.AppendPushTail(text, cookie(say.listen).Tagged), nil
 	case say.content != nil:
-		p, err := gather(&saying{content: onceOnly{say.content}, head: say.head, tail: say.tail}, (*budget.Budget)(nil).Claim(budget.Client{}, false), nil)
+		p, err := gather(&saying{content: onceOnly{say.content}, head: say.head, tail: say.tail}, (*budget.Budget)(nil).Claim(budget.Client{}, false), maxContent, nil)
 		return p.text, err
 	}
 	return say.text, nil

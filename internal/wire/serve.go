@@ -53,8 +53,9 @@ func (f *Front) serveSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	s.logVisit(w, r, RouteSocket, at.name)
 	s.session.begin(s, hostOf(r))
+	way := s.newWay() // before the connection is read from: it lifts the deadlines
 	s.client.Go(s.read)
-	s.client.Begin(f.opts.Clients.NewConn(s.conn, outbox.ConnOptions{Heard: true}))
+	s.client.Begin(way)
 }
 
 // open takes the connection over. It reports false if there is no websocket; the client

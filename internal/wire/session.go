@@ -70,8 +70,8 @@ type session struct {
 	requests *budget.Claim
 	kept     keeping
 
-	queued []byte // a message that comes next; of next
-	met    bool   // the client is no stranger; of next
+	queued *saying // what comes next; nil for nothing
+	met    bool    // the client is no stranger; of next
 }
 
 // An asked is a request that was not answered.
@@ -148,7 +148,7 @@ func (f *Front) found(s *session) bool {
 func (s *session) begin(t transport, host string) {
 	s.mu.Lock()
 	s.transport = t
-	s.queued = message.AppendHello(nil, s.front.opts.Now().UnixMilli(), host, s.id)
+	s.queued = &saying{text: message.AppendHello(nil, s.front.opts.Now().UnixMilli(), host, s.id)}
 	s.mu.Unlock()
 	s.front.add(s)
 	s.ledger.begun()
@@ -195,6 +195,10 @@ func (s *session) release() {
 func (s *session) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.queued != nil && s.queued.content != nil {
+		_ = s.queued.content.Close()
+	}
+	s.queued = nil
 	for _, a := range s.asked {
 		a.claim.Release()
 	}
@@ -203,13 +207,13 @@ func (s *session) forget() {
 }
 
 // stop has the session take no further requests, and reports whether all that it took
-// were answered.
+// were answered, as far as the client was told.
 func (s *session) stop() (settled bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stopped = true
 	s.taken.Broadcast()
-	return len(s.asked) == 0
+	return len(s.asked) == 0 && s.queued == nil
 }
 
 // check looks whether what the client may do has changed with the time.

@@ -40,7 +40,8 @@ type socket struct {
 	// others.
 	polls  *socket
 	taking *taking
-	// busy is the time, in milliseconds, at which something was last read or written.
+	// busy is when something was last read or written: how long after the front began, so that a
+	// clock that is set does not count.
 	busy  *atomic.Int64
 	begun time.Time // when a message began to come whose end has not come; of the reader
 
@@ -197,7 +198,10 @@ func (l listening) await(owed int) error {
 }
 
 // touch notes that the connection is alive.
-func (s *socket) touch() { s.busy.Store(s.now().UnixMilli()) }
+func (s *socket) touch() { s.busy.Store(int64(s.elapsed())) }
+
+// elapsed returns how long ago the front began.
+func (s *socket) elapsed() time.Duration { return s.now().Sub(s.session.front.began) }
 
 // isSilent reports whether nothing was read or written for too long.
 // Polls come and go without a word; their line knows when they have stopped. A client that is
@@ -206,7 +210,7 @@ func (s *socket) isSilent() bool {
 	if s.session.waits.Load() || s.line != nil && s.line.ByPoll() {
 		return false
 	}
-	return s.now().UnixMilli()-s.busy.Load() > silence.Milliseconds()
+	return s.elapsed()-time.Duration(s.busy.Load()) > silence
 }
 
 // maxPongBytes bounds the answers to pings that wait. SDKs send none.

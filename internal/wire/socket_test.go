@@ -40,6 +40,25 @@ type server struct {
 // serve starts a server with an open database.
 func serve(t testing.TB, change func(*wire.Options, *outbox.Options)) *server {
 	t.Helper()
+	s := newServer(t, change)
+	s.http = httptest.NewServer(s.handler())
+	t.Cleanup(func() {
+		s.close()
+		s.http.Close()
+	})
+	return s
+}
+
+// handler returns what answers requests.
+func (s *server) handler() http.Handler {
+	return s.front.Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "not of this front", http.StatusTeapot)
+	}))
+}
+
+// newServer returns a server with an open database, which nobody can reach yet.
+func newServer(t testing.TB, change func(*wire.Options, *outbox.Options)) *server {
+	t.Helper()
 	s, err := store.Open("data", store.Options{FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
@@ -61,13 +80,9 @@ func serve(t testing.TB, change func(*wire.Options, *outbox.Options)) *server {
 		change(&opts, &limits)
 	}
 	opts.Clients = outbox.New(limits)
-	front := wire.New(opts)
-	next := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "not of this front", http.StatusTeapot) })
-	srv := &server{t: t, front: front, clients: opts.Clients, db: &enginetest.Fixture{T: t, Store: s, Database: db}}
-	srv.http = httptest.NewServer(front.Handler(next))
+	srv := &server{t: t, front: wire.New(opts), clients: opts.Clients, db: &enginetest.Fixture{T: t, Store: s, Database: db}}
 	t.Cleanup(func() {
 		srv.close()
-		srv.http.Close()
 		c.Close()
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -303,6 +318,23 @@ func TestSocketEnds(t *testing.T) {
 		{"binary", func(c *wiretest.Client) {
 			c.SendFrames(wiretest.Frame{Op: wiretest.OpBinary, Masked: true, Payload: []byte(`{}`)})
 		}, 1003},
+		{"an empty frame", func(c *wiretest.Client) { c.SendFrames(wiretest.Text("")) }, 1003},
+		{"too many segments", func(c *wiretest.Client) { c.SendFrames(wiretest.Text("1101")) }, 1009},
+		{"less than no segments", func(c *wiretest.Client) { c.SendFrames(wiretest.Text("-1")) }, 1009},
+		{"a long segment", func(c *wiretest.Client) {
+			c.SendFrames(wiretest.Text("2"), wiretest.Text(strings.Repeat(" ", 64<<10+1)))
+		}, 1009},
+		{"a long frame", func(c *wiretest.Client) {
+			c.Write([]byte{0x81, 0xff, 0, 0, 0, 0, 1, 0, 0, 1, 1, 2, 3, 4}) // 16 MiB and a byte are announced
+		}, 1009},
+		{"no mask", func(c *wiretest.Client) {
+			c.SendFrames(wiretest.Frame{Op: wiretest.OpText, Payload: []byte(`{}`)})
+		}, 1002},
+		{"a reserved bit", func(c *wiretest.Client) { c.Write([]byte{0xc1, 0x82, 0, 0, 0, 0, '{', '}'}) }, 1002},
+		{"a fragment of nothing", func(c *wiretest.Client) {
+			c.SendFrames(wiretest.Frame{Op: wiretest.OpContinuation, Masked: true, Payload: []byte(`{}`)})
+		}, 1002},
+		{"not UTF-8", func(c *wiretest.Client) { c.SendFrames(wiretest.Text("{\"\xff\":1}")) }, 1007},
 	} {
 		c, _ := s.dial("")
 		test.send(c)
@@ -312,6 +344,16 @@ func TestSocketEnds(t *testing.T) {
 	c, _ := s.dial("")
 	c.Ping("hey")
 	ask(t, c, "s", `{"c":{}}`)
+	// Just as much as there may be.
+	message := request(2, "s", `{"c":{}}`)
+	c.SendAs(message, wiretest.Text("2"), wiretest.Text(message), wiretest.Text(strings.Repeat(" ", 64<<10)))
+	c.Expect(reply(2, `""`))
+	segments := []wiretest.Frame{wiretest.Text("1100"), wiretest.Text(request(3, "s", `{"c":{}}`))}
+	for len(segments) < 1101 {
+		segments = append(segments, wiretest.Text(" "))
+	}
+	c.SendAs(request(3, "s", `{"c":{}}`), segments...)
+	c.Expect(reply(3, `""`))
 }
 
 func TestSocketComesBack(t *testing.T) {

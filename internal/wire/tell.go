@@ -186,14 +186,14 @@ func (s *socket) print(batch *outbox.Batch, say *saying) outbox.Reason {
 // gather is gather for the client: if there is no memory to send what turns out to be long, it
 // waits for some with nothing in hand, and begins again.
 func (s *socket) gather(say *saying, claim *budget.Claim) (printing, error) {
-	streams := func() bool { return claim.Grow(streamBytes) }
-	p, err := gather(say, claim, streams)
+	longest, streams := s.session.front.opts.MaxContent, func() bool { return claim.Grow(streamBytes) }
+	p, err := gather(say, claim, longest, streams)
 	if !errors.Is(err, errBusy) {
 		return p, err
 	}
 	if claim.Await(streamBytes, readWait, s.session.ctx.Done()) {
 		say.content = p.again
-		if p, err = gather(say, claim, streams); !errors.Is(err, errBusy) {
+		if p, err = gather(say, claim, longest, streams); !errors.Is(err, errBusy) {
 			return p, err
 		}
 	}

@@ -1,7 +1,11 @@
 package poll
 
-// maxQueued is how many bytes are kept for a client before a Send has to wait.
-const maxQueued = 256 << 10
+const (
+	// maxQueued is how many bytes are kept for a client before a Send has to wait.
+	maxQueued = 256 << 10
+	// maxKept is how many bytes are kept for a client that has no poll when its line has ended.
+	maxKept = 16 << 10
+)
 
 // down is what goes to the client. The line's lock guards it.
 type down struct {

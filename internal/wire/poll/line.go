@@ -231,8 +231,8 @@ func (l *Line) Gone() bool {
 	return err != nil || socket != nil && socket.Gone()
 }
 
-// Close implements outbox.Way. What was sent is still told to the next polls, and that
-// this is the end.
+// Close implements outbox.Way. What was sent is still told to the next polls, unless it is
+// much and there is no poll, and that this is the end.
 func (l *Line) Close() { l.end(false, Socket.Close) }
 
 // Cut implements outbox.Way.
@@ -257,6 +257,9 @@ func (l *Line) leave() {
 func (l *Line) end(lost bool, endSocket func(Socket)) {
 	l.mu.Lock()
 	l.finish(io.EOF)
+	// A client that does not poll, and begins one line after the other, would otherwise have what
+	// is kept for all of them.
+	lost = lost || l.polls == 0 && l.down.bytes > maxKept
 	if lost && !l.down.isEmpty() {
 		l.broken = true
 		l.down.parts, l.down.bytes = nil, 0

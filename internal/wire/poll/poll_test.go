@@ -268,6 +268,10 @@ func TestEndByTheServer(t *testing.T) {
 		{"at once", func(l *poll.Line) { l.Close() }, []string{"pLPCommand('close');", "pLPCommand('close');"}},
 		{"after something was said", func(l *poll.Line) { _ = l.Send(frame.Append(nil, []byte(note("a")))); l.Close() },
 			[]string{"pRTLPCB(1,[" + note("a") + "]);", "pLPCommand('close',1);", "pLPCommand('close',1);"}},
+		{"after much was said", func(l *poll.Line) {
+			_ = l.Send(frame.Append(nil, []byte(note(strings.Repeat("x", 17<<10)))))
+			l.Close()
+		}, []string{"pLPCommand('close');"}},
 		{"with a close frame", func(l *poll.Line) { _ = l.Send(frame.AppendClose(nil, 1001, "")); l.Close() }, []string{"pLPCommand('close');"}},
 		{"cut", func(l *poll.Line) { _ = l.Send(frame.Append(nil, []byte(note("a")))); l.Cut() }, []string{"pLPCommand('close');"}},
 		{"inside a message", func(l *poll.Line) {

@@ -33,8 +33,12 @@ type up struct {
 	waited time.Duration     // for the rest of the message, 0 if none is owed
 }
 
-// earlyBytes is what a segment takes beside its text that has come too early.
-const earlyBytes = 128
+// earlyBytes is what a segment takes beside its text that has come too early, readyBytes what a
+// message does that waits to be taken.
+const (
+	earlyBytes = 128
+	readyBytes = 64
+)
 
 // add takes a segment, and makes messages of those whose turn has come.
 func (u *up) add(s segment) error {
@@ -93,7 +97,7 @@ func (u *up) join(s segment) error {
 	u.text = nil
 	u.ready = append(u.ready, message)
 	u.whole++
-	return u.charge(len(message))
+	return u.charge(readyBytes + len(message))
 }
 
 // owed returns how many bytes are held of what cannot be used until more comes.
@@ -125,8 +129,10 @@ func decode(text []byte) ([]byte, error) {
 
 // take returns the next message; nil if there is none. The one before is given up.
 func (u *up) take() []byte {
-	u.release(len(u.taken))
-	u.taken = nil
+	if u.taken != nil {
+		u.release(readyBytes + len(u.taken))
+		u.taken = nil
+	}
 	if len(u.ready) == 0 {
 		return nil
 	}
