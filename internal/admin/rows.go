@@ -14,7 +14,7 @@ const maxRowsBody = 1 << 20
 // newRows returns what answers for the rows of databases.
 func newRows(opts Options) *rowshttp.Handlers {
 	return rowshttp.New(rowshttp.Options{
-		Now: opts.Now, Logger: opts.Logger, MaxCopy: opts.MaxCopy, Writes: opts.Writes,
+		Now: opts.Now, Logger: opts.Logger, MaxCopy: opts.MaxCopy, Writes: opts.Writes, Denials: &opts.Engine.Denials,
 	})
 }
 
@@ -24,6 +24,7 @@ func (h *Handler) rowRoutes() []route {
 	return []route{
 		{pattern: "POST " + below + "/watch", access: byDatabase, streams: true, maxBody: maxRowsBody, handle: h.onDatabase(h.rows.Watch)},
 		{pattern: "GET " + below + "/changes", access: byDatabase, streams: true, handle: h.onDatabase(h.rows.Changes)},
+		{pattern: "GET " + below + "/denials", access: byDatabase, streams: true, handle: h.onDatabase(h.rows.Denials)},
 		{pattern: "POST " + below + "/find", access: byDatabase, streams: true, handle: h.forSession(h.rows.Find)},
 		{pattern: "POST " + below + "/copy", access: byDatabase, handle: h.forSession(h.rows.Copy)},
 		{pattern: "POST " + below + "/exports", access: byDatabase, handle: h.onDatabase(h.export)},

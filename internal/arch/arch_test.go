@@ -33,6 +33,7 @@ var livetree = layout{
 		"internal/query",
 		"internal/rules/expr",
 		"internal/rules",
+		"internal/denials",
 		"internal/auth",
 		"internal/leave",
 		"internal/hosts",

@@ -1,7 +1,7 @@
 // Package rowshttp serves package rows over HTTP, to whom its caller has let in: it asks for no
 // credential. Handlers are mounted on the admin listener.
 //
-// Watch, Changes and Find answer with Server-Sent Events, on the goroutine of the request. Each
+// Watch, Changes, Denials and Find answer with Server-Sent Events, on the goroutine of the request. Each
 // write to a client has a deadline, so that one that does not read ends its stream, and holds
 // nothing of the store for longer. The caller bounds how many there are, and ends them by the
 // context of the request.
@@ -14,9 +14,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"time"
 
 	"github.com/livetree/livetree/internal/budget"
+	"github.com/livetree/livetree/internal/denials"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/fault"
@@ -50,6 +52,8 @@ type Options struct {
 	// that copies share with all that is written; nil has no bounds.
 	MaxCopy int64
 	Writes  *budget.Budget
+	// Denials lists what rules deny; nil for nothing.
+	Denials *denials.Board
 }
 
 // Handlers answer requests about the rows of a database.
@@ -62,6 +66,9 @@ type Handlers struct {
 
 // New returns handlers.
 func New(opts Options) *Handlers {
+	if opts.Denials == nil {
+		opts.Denials = &denials.Board{}
+	}
 	return &Handlers{
 		opts: opts, finds: rows.NewFinds(rows.DefaultFindBound()), exports: exports{all: map[string]export{}},
 		copies: shares.New(copyShares),
@@ -154,6 +161,36 @@ func (h *Handlers) Changes(w http.ResponseWriter, r *http.Request, db *engine.Da
 	changes := rows.NewChanges(db, under, query.Get("since"), rows.DefaultChangeBound())
 	s := h.newStream(w)
 	s.run(r, changes.ID, func() ([]rows.Event, bool, error) { return changes.Next(h.opts.Now(), r.Context().Done()) })
+}
+
+// Denials answers GET /v1/databases/{db}/denials with the stream of requests that rules deny.
+// They are noted while somebody looks.
+func (h *Handlers) Denials(w http.ResponseWriter, r *http.Request, db *engine.Database) {
+	since := uint64(0)
+	if text := r.URL.Query().Get("since"); text != "" {
+		var err error
+		if since, err = strconv.ParseUint(text, 10, 64); err != nil {
+			h.fail(w, fault.Wrap(fault.Invalid, err, "since is not the id of a denial"))
+			return
+		}
+	}
+	look := h.opts.Denials.Look(db.Epoch(), since)
+	defer look.Close()
+	id := func() string { return strconv.FormatUint(look.Told(), 10) }
+	h.newStream(w).run(r, id, func() ([]rows.Event, bool, error) {
+		if err := db.Standing(); err != nil {
+			return nil, false, err
+		}
+		entries, skipped := look.Next()
+		var events []rows.Event
+		for _, e := range entries {
+			events = append(events, rows.Event{Name: "denial", ID: strconv.FormatUint(e.Number, 10), Data: e})
+		}
+		if skipped > 0 {
+			events = append(events, rows.Event{Name: "skipped", Data: map[string]uint64{"requests": skipped}})
+		}
+		return events, false, nil
+	})
 }
 
 // Find answers POST /v1/databases/{db}/find with the stream of hits. There is one search at a

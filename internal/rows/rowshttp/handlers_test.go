@@ -45,6 +45,7 @@ func newStand(t *testing.T) *stand {
 	}
 	mux.HandleFunc("POST /watch", with(s.handlers.Watch))
 	mux.HandleFunc("GET /changes", with(s.handlers.Changes))
+	mux.HandleFunc("GET /denials", with(s.handlers.Denials))
 	me := shares.Who{Session: "me"}
 	mux.HandleFunc("POST /copy", func(w http.ResponseWriter, r *http.Request) { s.handlers.Copy(w, r, s.Database, me) })
 	mux.HandleFunc("POST /find", func(w http.ResponseWriter, r *http.Request) { s.handlers.Find(w, r, s.Database, me) })
@@ -143,6 +144,7 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/watch", `{"locations":[{"path":"/","more":1}]}`, 400},
 		{"POST", "/watch", strings.Repeat(" ", 2<<20), 413},
 		{"GET", "/changes?under=/a$", ``, 400},
+		{"GET", "/denials?since=x", ``, 400},
 		{"POST", "/find", `{"text":""}`, 400},
 		{"POST", "/copy", `{"from":"/a","to":"/b"}`, 409},
 		{"POST", "/copy", `{"from":"/a","to":"/c","etag":"x"}`, 412},
