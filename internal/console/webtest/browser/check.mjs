@@ -8,6 +8,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { tests as data } from './data.mjs';
+import { tests as rules } from './rules.mjs';
 import { screens, tests as others } from './screens.mjs';
 import { startBrowser, startServer } from './world.mjs';
 
@@ -23,7 +24,7 @@ after(async () => {
   await world.server?.stop();
 });
 
-for (const [name, run] of Object.entries({ ...data, ...others })) {
+for (const [name, run] of Object.entries({ ...data, ...rules, ...others })) {
   if (name.includes(only)) test(name, { timeout: 180_000 }, () => run(world));
 }
 
