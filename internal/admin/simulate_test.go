@@ -111,6 +111,21 @@ func TestSimulationIsWhatHappens(t *testing.T) {
 	}
 }
 
+// TestCasesHaveWhatIncrementsRead: the sum that an increment comes to rests on the data.
+func TestCasesHaveWhatIncrementsRead(t *testing.T) {
+	t.Parallel()
+	s := newShops(t, nil)
+	if w := s.do("PUT", "/v1/databases/shop/data/.json", credential, `{"n":2,"m":5}`); w.Code != 200 {
+		t.Fatalf("PUT = %d %s", w.Code, w.Body)
+	}
+	document := `{"rules":{"n":{".write":"newData.val() < 3"}}}`
+	got := s.simulate(admin.SimulationRequest{Rules: &document, Operation: "put", Path: "/n", Data: `{".sv":{"increment":1}}`})
+	if got.Allowed || !strings.Contains(got.Case, "data\n{\"n\":2}\n") {
+		t.Errorf("it is allowed %v, with the case\n%s", got.Allowed, got.Case)
+	}
+	s.tryCase(document, got.Case)
+}
+
 // tryCase expects the case of a simulation to pass, by the same rules and with nothing but what is
 // in it.
 func (s *stand) tryCase(document, text string) {
