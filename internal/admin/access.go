@@ -9,6 +9,7 @@ import (
 	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/session"
+	"github.com/livetree/livetree/internal/shares"
 )
 
 // A caller is who makes a request that was let in.
@@ -32,6 +33,18 @@ func (c caller) id() string {
 	}
 	return c.session.ID
 }
+
+// group names what the caller has in common with all who have shown the same credential: the
+// database of its secret, nothing for the operator.
+func (c caller) group() string {
+	if c.session == nil {
+		return ""
+	}
+	return c.session.Database
+}
+
+// who says by whom bounded things are shared.
+func (c caller) who() shares.Who { return shares.Who{Session: c.id(), Group: c.group()} }
 
 // String names the caller for people.
 func (c caller) String() string {
@@ -130,7 +143,7 @@ func (to route) refuses(who caller, r *http.Request) string {
 func (g *gate) admit(w http.ResponseWriter, r *http.Request, who caller, streams bool, next http.HandlerFunc) {
 	ctx := context.WithValue(r.Context(), callerKey{}, who)
 	if streams {
-		noteStream(ctx)
+		noteStream(ctx, who.group())
 	}
 	if who.session == nil {
 		next(w, r.WithContext(ctx))

@@ -33,6 +33,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/console"
 	"github.com/livetree/livetree/internal/engine"
@@ -73,8 +74,10 @@ type Options struct {
 	// server there.
 	Console http.Handler
 	Label   console.Label
-	// MaxCopy is the largest node that is copied, in bytes of its text.
+	// MaxCopy is the largest node that is copied, in bytes of its text, and Writes the memory
+	// that copies share with all that is written.
 	MaxCopy int64
+	Writes  *budget.Budget
 	// Audit is told what is done, Settings are shown, and DataURLs returns where the
 	// data is served.
 	Audit    *Audit
@@ -164,7 +167,7 @@ func New(opts Options) *Handler {
 	h.gate = gate{&h.opts}
 	h.door = &door{opts: &h.opts, fail: h.failWith, note: h.note, brake: session.NewBrake(), ended: h.rows.EndSession}
 	h.history = newHistory(opts.Now, h.opts.count)
-	h.rules = &ruleDesk{catalog: opts.Catalog, fail: h.failWith}
+	h.rules = newRuleDesk(opts.Catalog, h.failWith)
 	h.registry.MustRegister(newCollector(opts))
 	opts.Requests.register(h.registry)
 	h.mountPublic()

@@ -9,7 +9,9 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,15 +39,21 @@ type Audited struct {
 	By       string        `json:"by,omitempty"`      // where there is no session
 }
 
-// An Audit is the list of what was done, in a file. The nil Audit keeps nothing.
+// An Audit is the list of what was done, in two files: what the operator did, and what was done
+// by those who hold the secret of a database. However much these do, it pushes nothing of the
+// operator's out of the list. The nil Audit keeps nothing.
 type Audit struct {
-	file     string
-	maxBytes int64
-	mu       sync.Mutex // held while the file is used
+	operator, others string // the files
+	maxBytes         int64
+	mu               sync.Mutex // held while the files are used
 }
 
-// NewAudit returns the list in a file, which is made when there is something to write.
-func NewAudit(file string) *Audit { return &Audit{file: file, maxBytes: maxAuditBytes} }
+// NewAudit returns the list in a file, and in another one beside it, which are made when there
+// is something to write.
+func NewAudit(file string) *Audit {
+	end := filepath.Ext(file)
+	return &Audit{operator: file, others: strings.TrimSuffix(file, end) + "-databases" + end, maxBytes: maxAuditBytes}
+}
 
 // Add writes an entry down.
 func (a *Audit) Add(entry Audited) (err error) {
@@ -57,14 +65,18 @@ func (a *Audit) Add(entry Audited) (err error) {
 	if err != nil {
 		return err
 	}
+	file := a.others
+	if entry.Scope == session.Operator {
+		file = a.operator
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if info, err := os.Stat(a.file); err == nil && info.Size()+int64(len(line)) > a.maxBytes {
-		if err := os.Rename(a.file, a.file+".1"); err != nil {
+	if info, err := os.Stat(file); err == nil && info.Size()+int64(len(line)) > a.maxBytes {
+		if err := os.Rename(file, file+".1"); err != nil {
 			return err
 		}
 	}
-	f, err := os.OpenFile(a.file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -75,21 +87,40 @@ func (a *Audit) Add(entry Audited) (err error) {
 
 func short(text string) string { return text[:min(len(text), maxAuditText)] }
 
-// Newest returns the newest entries, the newest first.
+// Newest returns the newest entries, the newest first. At least half of them are the operator's,
+// if there are so many.
 func (a *Audit) Newest() ([]Audited, error) {
-	list := []Audited{}
 	if a == nil {
-		return list, nil
+		return []Audited{}, nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, file := range []string{a.file + ".1", a.file} {
-		var err error
-		if list, err = readAudit(file, list); err != nil {
+	list, err := newestOf(a.operator)
+	if err != nil {
+		return nil, err
+	}
+	others, err := newestOf(a.others)
+	if err != nil {
+		return nil, err
+	}
+	others = newest(others, max(maxAudited/2, maxAudited-len(list)))
+	list = append(newest(list, maxAudited-len(others)), others...)
+	slices.SortStableFunc(list, func(a, b Audited) int { return a.Time.Compare(b.Time) })
+	slices.Reverse(list)
+	return list, nil
+}
+
+// newest returns the last n entries of a list.
+func newest(list []Audited, n int) []Audited { return list[max(0, len(list)-n):] }
+
+// newestOf returns the newest entries of a file and of the one that was put aside before it.
+func newestOf(file string) (list []Audited, err error) {
+	list = []Audited{}
+	for _, name := range []string{file + ".1", file} {
+		if list, err = readAudit(name, list); err != nil {
 			return nil, err
 		}
 	}
-	slices.Reverse(list)
 	return list, nil
 }
 

@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/livetree/livetree/internal/admin"
+	"github.com/livetree/livetree/internal/session"
 )
 
 func TestWhatIsDoneIsAudited(t *testing.T) {
@@ -16,6 +18,7 @@ func TestWhatIsDoneIsAudited(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "audit.jsonl")
 	s := newShops(t, func(o *admin.Options) { o.Audit = admin.NewAudit(file) })
 	signed := s.signIn(`{"credential":"` + credential + `"}`)
+	s.advance(time.Second)
 	shop := signInShop(s)
 	for _, request := range [][3]string{
 		{"POST", "/v1/databases/shop/secrets", `{"value":"another-secret-of-the-shop"}`},
@@ -23,6 +26,7 @@ func TestWhatIsDoneIsAudited(t *testing.T) {
 		{"POST", "/v1/databases/shop/tokens", `{"uid":"ann"}`},
 		{"DELETE", "/v1/databases/shop/secrets/" + admin.SecretID(shopSecret), ""},
 	} {
+		s.advance(time.Second)
 		if w := s.do(request[0], request[1], signed.Session, request[2]); w.Code >= 300 {
 			t.Fatalf("%s %s = %d %s", request[0], request[1], w.Code, w.Body)
 		}
@@ -58,7 +62,7 @@ func TestAuditIsBounded(t *testing.T) {
 	audit := admin.NewAudit(file)
 	audit.SetMaxBytes(50_000)
 	for i := range 2000 {
-		if err := audit.Add(admin.Audited{Action: "counted", Subject: fmt.Sprint(i) + strings.Repeat("x", i%300)}); err != nil {
+		if err := audit.Add(admin.Audited{Action: "counted", Scope: session.Operator, Subject: fmt.Sprint(i) + strings.Repeat("x", i%300)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -74,6 +78,46 @@ func TestAuditIsBounded(t *testing.T) {
 	list, err := audit.Newest()
 	if err != nil || len(list) == 0 || len(list) > 500 || !strings.HasPrefix(list[0].Subject, "1999x") {
 		t.Errorf("the newest of %d entries is %+v, %v", len(list), list[0], err)
+	}
+}
+
+// TestOthersDoNotWashTheAuditList: what holders of a database's secret do pushes out nothing of
+// the operator's, on disk or in what is shown.
+func TestOthersDoNotWashTheAuditList(t *testing.T) {
+	t.Parallel()
+	audit := admin.NewAudit(filepath.Join(t.TempDir(), "audit.jsonl"))
+	audit.SetMaxBytes(20_000)
+	at := time.Unix(1_700_000_000, 0).UTC()
+	add := func(scope session.Scope, action string) {
+		at = at.Add(time.Second)
+		if err := audit.Add(admin.Audited{Time: at, Action: action, Scope: scope}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(session.Operator, "dropped a database")
+	for range 1000 {
+		add(session.Database, "signed in")
+	}
+	add("", "set the rules") // with the secret, on the port of the data
+	list, err := audit.Newest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if last := list[len(list)-1]; last.Action != "dropped a database" || list[0].Action != "set the rules" || len(list) > 500 {
+		t.Errorf("of %d entries the newest is %+v and the oldest %+v", len(list), list[0], last)
+	}
+	for range 400 {
+		add(session.Operator, "looked at a secret")
+	}
+	if list, err = audit.Newest(); err != nil || list[0].Action != "looked at a secret" {
+		t.Fatalf("the newest is %+v, %v", list[0], err)
+	}
+	count := map[session.Scope]int{}
+	for _, e := range list {
+		count[e.Scope]++
+	}
+	if count[session.Operator] < 200 || count[session.Database] < 90 {
+		t.Errorf("of the operator's and others' entries there are %v", count)
 	}
 }
 

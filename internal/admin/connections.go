@@ -19,8 +19,12 @@ const (
 )
 
 // connections are those of a listener. When there are too many, the one goes that has
-// been idle for longest; when none is idle the oldest stream, and then the oldest of
+// been idle for longest; when none is idle a stream, and then the oldest of
 // all. So a new one is always let in.
+//
+// Of too many streams, the holders of databases' secrets have half. If they have more, the one
+// with the most loses its oldest; else the operator's oldest goes. So none of them can have the
+// operator's streams cut by opening more.
 type connections struct {
 	net.Listener
 
@@ -37,6 +41,7 @@ type connection struct {
 	// Guarded by the lock of connections.
 	idleSince uint64 // the turn when its last request ended; 0 while it has one
 	streams   bool   // its request has an answer that goes on
+	owner     string // of that: the database of who asks, empty for the operator
 }
 
 // Accept implements net.Listener.
@@ -75,21 +80,36 @@ func (c *connections) dispensable() *connection {
 	if idle != nil {
 		return idle
 	}
-	if stream := c.oldestStream(); stream != nil {
+	if stream := c.dispensableStream(); stream != nil {
 		return stream
 	}
 	return c.open[0]
 }
 
-// oldestStream returns the stream that was opened first, nil if there is none. The lock
+// dispensableStream returns the stream that goes for another, nil if there is none. The lock
 // is held.
-func (c *connections) oldestStream() *connection {
+func (c *connections) dispensableStream() *connection {
+	counts, others, most := map[string]int{}, 0, ""
 	for _, n := range c.open {
-		if n.streams {
-			return n
+		if !n.streams {
+			continue
+		}
+		counts[n.owner]++
+		if n.owner == "" {
+			continue
+		}
+		if others++; counts[n.owner] > counts[most] || most == "" {
+			most = n.owner
 		}
 	}
-	return nil
+	if others <= maxStreams/2 && counts[""] > 0 {
+		most = ""
+	}
+	i := slices.IndexFunc(c.open, func(n *connection) bool { return n.streams && n.owner == most })
+	if i < 0 {
+		return nil
+	}
+	return c.open[i]
 }
 
 // Close implements net.Conn.
@@ -141,16 +161,17 @@ func below(conn net.Conn) *connection {
 type connKey struct{}
 
 // noteStream says that the answer to the request of a context goes on for as long as its
-// client likes. If there are too many such, the oldest goes.
-func noteStream(ctx context.Context) {
+// client likes, who is the operator, or holds the secret of a database. If there are too many
+// such, one goes.
+func noteStream(ctx context.Context, owner string) {
 	if n, ok := ctx.Value(connKey{}).(*connection); ok {
-		n.of.stream(n)
+		n.of.stream(n, owner)
 	}
 }
 
-func (c *connections) stream(n *connection) {
+func (c *connections) stream(n *connection, owner string) {
 	c.mu.Lock()
-	n.streams = true
+	n.streams, n.owner = true, owner
 	streams := 0
 	for _, other := range c.open {
 		if other.streams {
@@ -159,7 +180,7 @@ func (c *connections) stream(n *connection) {
 	}
 	var goes *connection
 	if streams > maxStreams {
-		goes = c.oldestStream()
+		goes = c.dispensableStream()
 	}
 	c.mu.Unlock()
 	goes.cut()

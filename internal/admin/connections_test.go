@@ -31,7 +31,7 @@ func bounded(t *testing.T) *Listener {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", livez)
 	mux.HandleFunc("GET /stream", func(w http.ResponseWriter, r *http.Request) {
-		noteStream(r.Context())
+		noteStream(r.Context(), r.URL.Query().Get("of"))
 		w.WriteHeader(http.StatusOK)
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
@@ -74,7 +74,7 @@ func (p *peer) get(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if path != "/stream" {
+	if !strings.HasPrefix(path, "/stream") {
 		_, _ = io.Copy(io.Discard, response.Body)
 	}
 	return response.Status, nil
@@ -90,6 +90,9 @@ func (p *peer) want(path string) {
 // wantCut waits until the connection is closed by the server.
 func (p *peer) wantCut(why string) {
 	p.t.Helper()
+	if err := p.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		p.t.Fatal(err)
+	}
 	if _, err := io.Copy(io.Discard, p.Reader); err != nil && !strings.Contains(err.Error(), "reset") {
 		p.t.Errorf("%s: %v, want the connection cut", why, err)
 	}
@@ -133,6 +136,36 @@ func TestStreamsGo(t *testing.T) {
 	dial(t, l).want("/livez")
 	streams[1].wantCut("the oldest stream of a listener that is full")
 	streams[2].wantOpen()
+}
+
+// TestOthersDoNotCutTheOperatorsStreams: who holds the secret of a database, and opens very many
+// streams, loses their own.
+func TestOthersDoNotCutTheOperatorsStreams(t *testing.T) {
+	l := bounded(t)
+	open := func(owner string, n int) (list []*peer) {
+		for range n {
+			p := dial(t, l)
+			p.want("/stream?of=" + owner)
+			list = append(list, p)
+		}
+		return list
+	}
+	operator := open("", 3)
+	blog := open("blog", 2)
+	shop := open("shop", maxStreams)
+	shop[0].wantCut("the oldest stream of who has the most")
+	for _, p := range append(operator, blog...) {
+		p.wantOpen()
+	}
+	// The operator may have half, whatever others have.
+	more := open("", maxStreams/2-3)
+	blog[0].wantOpen()
+	more[0].wantOpen()
+	operator[0].wantOpen()
+	// And no more than that, while others have theirs.
+	open("", 1)
+	operator[0].wantCut("the operator's oldest, when others have no more than their half")
+	blog[1].wantOpen()
 }
 
 // wantOpen fails if a stream has ended.

@@ -1,5 +1,7 @@
 package admin
 
+import "github.com/livetree/livetree/internal/shares"
+
 // A Route is a route as tests see it.
 type Route struct {
 	Pattern string
@@ -42,3 +44,8 @@ func (h *Handler) Sample() { h.history.sample() }
 
 // SetMaxBytes shrinks the file of an audit list.
 func (a *Audit) SetMaxBytes(n int64) { a.maxBytes = n }
+
+// HoldCases has a database, or the operator, run cases until leave is called.
+func (h *Handler) HoldCases(database string) (leave func(), ok bool) {
+	return h.rules.suites.Enter(shares.Who{Session: "another", Group: database})
+}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/rows/rowshttp"
+	"github.com/livetree/livetree/internal/shares"
 )
 
 // maxRowsBody bounds the body of a request for rows: 200 locations with long paths.
@@ -12,7 +13,9 @@ const maxRowsBody = 1 << 20
 
 // newRows returns what answers for the rows of databases.
 func newRows(opts Options) *rowshttp.Handlers {
-	return rowshttp.New(rowshttp.Options{Now: opts.Now, Logger: opts.Logger, MaxCopy: opts.MaxCopy})
+	return rowshttp.New(rowshttp.Options{
+		Now: opts.Now, Logger: opts.Logger, MaxCopy: opts.MaxCopy, Writes: opts.Writes, Denials: &opts.Engine.Denials,
+	})
 }
 
 // rowRoutes are the routes to the rows of a database.
@@ -21,8 +24,9 @@ func (h *Handler) rowRoutes() []route {
 	return []route{
 		{pattern: "POST " + below + "/watch", access: byDatabase, streams: true, maxBody: maxRowsBody, handle: h.onDatabase(h.rows.Watch)},
 		{pattern: "GET " + below + "/changes", access: byDatabase, streams: true, handle: h.onDatabase(h.rows.Changes)},
+		{pattern: "GET " + below + "/denials", access: byDatabase, streams: true, handle: h.onDatabase(h.rows.Denials)},
 		{pattern: "POST " + below + "/find", access: byDatabase, streams: true, handle: h.forSession(h.rows.Find)},
-		{pattern: "POST " + below + "/copy", access: byDatabase, handle: h.onDatabase(h.rows.Copy)},
+		{pattern: "POST " + below + "/copy", access: byDatabase, handle: h.forSession(h.rows.Copy)},
 		{pattern: "POST " + below + "/exports", access: byDatabase, handle: h.onDatabase(h.export)},
 	}
 }
@@ -39,17 +43,17 @@ func (h *Handler) onDatabase(next func(http.ResponseWriter, *http.Request, *engi
 	}
 }
 
-// forSession is onDatabase for what is bounded for each session.
-func (h *Handler) forSession(next func(http.ResponseWriter, *http.Request, *engine.Database, string)) http.HandlerFunc {
+// forSession is onDatabase for what is bounded for each caller.
+func (h *Handler) forSession(next func(http.ResponseWriter, *http.Request, *engine.Database, shares.Who)) http.HandlerFunc {
 	return h.onDatabase(func(w http.ResponseWriter, r *http.Request, database *engine.Database) {
-		next(w, r, database, callerOf(r).id())
+		next(w, r, database, callerOf(r).who())
 	})
 }
 
 // export answers with the URL of a download, which ends with the session of the caller.
 func (h *Handler) export(w http.ResponseWriter, r *http.Request, database *engine.Database) {
 	who := callerOf(r)
-	h.rows.Export(w, r, database, who.id(), func(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) bool {
+	h.rows.Export(w, r, database, who.who(), func(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) bool {
 		if who.session != nil && !h.gate.stands(*who.session) {
 			return false
 		}

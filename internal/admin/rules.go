@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/livetree/livetree/internal/catalog"
@@ -14,6 +13,7 @@ import (
 	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/rules"
+	"github.com/livetree/livetree/internal/shares"
 	"github.com/livetree/livetree/internal/state"
 )
 
@@ -25,7 +25,14 @@ const maxRulesBody = 2 << 20
 type ruleDesk struct {
 	catalog *catalog.Catalog
 	fail    func(http.ResponseWriter, error)
-	suites  sync.Mutex // held while cases are run
+	suites  *shares.Shares // of those who have cases run
+}
+
+// suiteShares is how many suites of cases are run at a time: each takes a processor.
+var suiteShares = shares.Bound{Session: 1, Group: 1, All: 2}
+
+func newRuleDesk(c *catalog.Catalog, fail func(http.ResponseWriter, error)) *ruleDesk {
+	return &ruleDesk{catalog: c, fail: fail, suites: shares.New(suiteShares)}
 }
 
 // A Problem is something that is wrong with a document, or worth to be known of it.
@@ -177,8 +184,8 @@ type RuleOutcome struct {
 	Failed int    `json:"failed"`
 }
 
-// test runs cases against a document, as livetree rules test does. One runs at a
-// time: cases can take long.
+// test runs cases against a document, as livetree rules test does. Few run at a
+// time, and one for a database: cases can take long.
 func (d *ruleDesk) test(w http.ResponseWriter, r *http.Request) {
 	var request struct {
 		Rules string `json:"rules"`
@@ -188,11 +195,12 @@ func (d *ruleDesk) test(w http.ResponseWriter, r *http.Request) {
 		d.fail(w, err)
 		return
 	}
-	if !d.suites.TryLock() {
+	leave, ok := d.suites.Enter(callerOf(r).who())
+	if !ok {
 		exchange.Fail(w, http.StatusServiceUnavailable, "cases of rules are being run at the moment, try again")
 		return
 	}
-	defer d.suites.Unlock()
+	defer leave()
 	ctx, cancel := context.WithTimeout(r.Context(), suiteTime)
 	defer cancel()
 	result := RulesTest{Problems: []Problem{}, Results: []CaseResult{}, Coverage: []RuleOutcome{}}

@@ -146,3 +146,30 @@ func TestRulesAreTested(t *testing.T) {
 		t.Errorf("what is wrong: %+v", got.Problems)
 	}
 }
+
+// TestCasesOfOneKeepNobodyElse: while cases of a database run, its holders wait, and nobody else.
+func TestCasesOfOneKeepNobodyElse(t *testing.T) {
+	t.Parallel()
+	s := newShops(t, nil)
+	bank := s.signIn(`{"credential":"` + bankSecret + `","database":"bank"}`).Session
+	leave, ok := s.handler.HoldCases("shop")
+	if !ok {
+		t.Fatal("no cases can be run")
+	}
+	run := func(name, bearer string) int {
+		return s.do("POST", "/v1/databases/"+name+"/rules/test", bearer, `{"rules":"{\"rules\":{}}","cases":"read /\n----\ndenied"}`).Code
+	}
+	shop := signInShop(s)
+	if code := run("shop", shop); code != 503 {
+		t.Errorf("a second run of the shop is answered %d, want 503", code)
+	}
+	for who, code := range map[string]int{"the bank": run("bank", bank), "the operator": run("shop", signInOperator(s)), "the credential": run("shop", credential)} {
+		if code != 200 {
+			t.Errorf("a run of %s is answered %d", who, code)
+		}
+	}
+	leave()
+	if code := run("shop", shop); code != 200 {
+		t.Errorf("a run of the shop after the first is answered %d", code)
+	}
+}

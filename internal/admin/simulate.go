@@ -42,27 +42,14 @@ type SimulationRequest struct {
 type SimulationResult struct {
 	Allowed bool `json:"allowed"`
 	// By is the rule that decided, if one did: nothing is allowed that no rule allows.
-	By    *RulePlace `json:"by,omitempty"`
-	Trace []RuleStep `json:"trace"`
-	More  bool       `json:"more,omitempty"` // rules were asked that are not listed
+	By    *rules.Place `json:"by,omitempty"`
+	Trace []rules.Step `json:"trace"`
+	More  bool         `json:"more,omitempty"` // rules were asked that are not listed
 	// Index says what the query lacks.
 	Index string `json:"index,omitempty"`
-}
-
-// A RulePlace is where a rule is, and for which location it was asked.
-type RulePlace struct {
-	Path   string `json:"path"`
-	Kind   string `json:"kind"`
-	Line   int    `json:"line"`
-	Column int    `json:"column"`
-}
-
-// A RuleStep is a rule that was asked.
-type RuleStep struct {
-	RulePlace
-	Text    string `json:"text"`
-	Outcome string `json:"outcome"` // true, false or error
-	Error   string `json:"error,omitempty"`
+	// Case is the request as a case for livetree rules test, with what the rules read of the
+	// data. It is empty if that is too much.
+	Case string `json:"case,omitempty"`
 }
 
 // answerSimulation judges a request that nobody makes.
@@ -81,7 +68,7 @@ func (d *ruleDesk) answerSimulation(w http.ResponseWriter, r *http.Request) {
 }
 
 func (d *ruleDesk) simulate(r *http.Request, request SimulationRequest) (SimulationResult, error) {
-	result := SimulationResult{Trace: []RuleStep{}}
+	result := SimulationResult{Trace: []rules.Step{}}
 	database, err := d.catalog.Database(r.PathValue("name"))
 	if err != nil {
 		return result, err
@@ -92,7 +79,7 @@ func (d *ruleDesk) simulate(r *http.Request, request SimulationRequest) (Simulat
 	}
 	s.Observe = func(a rules.Asked) {
 		if result.More = len(result.Trace) == maxSteps; !result.More {
-			result.Trace = append(result.Trace, stepOf(a))
+			result.Trace = append(result.Trace, a.Step())
 		}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), simulationTime)
@@ -101,22 +88,32 @@ func (d *ruleDesk) simulate(r *http.Request, request SimulationRequest) (Simulat
 	if err != nil {
 		return result, err
 	}
-	result.Allowed, result.Index = verdict.Allowed, verdict.Index
-	if by := verdict.By; by.Line > 0 {
-		result.By = &RulePlace{by.Path.String(), by.Kind.String(), by.Line, by.Column}
-	}
+	result.Allowed, result.By, result.Index = verdict.Allowed, verdict.By.Place(), verdict.Index
+	result.Case = request.caseOf(s, verdict)
 	return result, nil
 }
 
-func stepOf(a rules.Asked) RuleStep {
-	step := RuleStep{RulePlace{a.Path.String(), a.Kind.String(), a.Line, a.Column}, a.Shown(), "false", a.Failure}
-	switch {
-	case a.Failure != "":
-		step.Outcome = "error"
-	case a.Result:
-		step.Outcome = "true"
+// maxCase bounds the text of a case.
+const maxCase = 256 << 10
+
+// caseOf returns the request as a case, or nothing if it would be long.
+func (q SimulationRequest) caseOf(s engine.Simulation, v engine.Verdict) string {
+	c := rules.Case{
+		Verb: q.Operation, Path: s.At, Auth: s.Who.Auth, NowMillis: v.Millis, Data: v.Read, Allowed: v.Allowed,
 	}
-	return step
+	if s.Query != nil {
+		c.Query = s.Query.Parameters()
+	}
+	body, ok := []byte(nil), v.IsRead
+	if ok && !s.Read {
+		body, ok = tree.AppendBody(nil, s.Write, maxCase)
+	}
+	c.Body = string(body)
+	text := c.String()
+	if !ok || len(text) > maxCase {
+		return ""
+	}
+	return text
 }
 
 // simulation reads what is asked.

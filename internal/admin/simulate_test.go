@@ -92,6 +92,7 @@ func TestSimulationIsWhatHappens(t *testing.T) {
 		before := s.do("GET", "/v1/databases/shop/data/.json?format=export", credential, "").Body.String()
 		request.Rules = &document
 		draft := s.simulate(request)
+		s.tryCase(document, draft.Case)
 		s.deploy(document)
 		request.Rules = nil
 		deployed := s.simulate(request)
@@ -107,6 +108,35 @@ func TestSimulationIsWhatHappens(t *testing.T) {
 	}
 	if counts[true] < 50 || counts[false] < 50 {
 		t.Errorf("of 500 requests %d are allowed and %d denied: too few to tell", counts[true], counts[false])
+	}
+}
+
+// TestCasesHaveWhatIncrementsRead: the sum that an increment comes to rests on the data.
+func TestCasesHaveWhatIncrementsRead(t *testing.T) {
+	t.Parallel()
+	s := newShops(t, nil)
+	if w := s.do("PUT", "/v1/databases/shop/data/.json", credential, `{"n":2,"m":5}`); w.Code != 200 {
+		t.Fatalf("PUT = %d %s", w.Code, w.Body)
+	}
+	document := `{"rules":{"n":{".write":"newData.val() < 3"}}}`
+	got := s.simulate(admin.SimulationRequest{Rules: &document, Operation: "put", Path: "/n", Data: `{".sv":{"increment":1}}`})
+	if got.Allowed || !strings.Contains(got.Case, "data\n{\"n\":2}\n") {
+		t.Errorf("it is allowed %v, with the case\n%s", got.Allowed, got.Case)
+	}
+	s.tryCase(document, got.Case)
+}
+
+// tryCase expects the case of a simulation to pass, by the same rules and with nothing but what is
+// in it.
+func (s *stand) tryCase(document, text string) {
+	s.t.Helper()
+	body, err := json.Marshal(map[string]string{"rules": document, "cases": text})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var got admin.RulesTest
+	if s.ask("POST", shopRules+"test", string(body), &got); got.Passed != 1 || got.Failed != 0 {
+		s.t.Fatalf("rules %s\ncase\n%s\ncomes to %+v", document, text, got)
 	}
 }
 

@@ -14,6 +14,9 @@ var (
 	namedTest = regexp.MustCompile("`(Test[A-Z][A-Za-z0-9]*)`")
 	namedFile = regexp.MustCompile("`([a-z0-9/]+_test\\.go)`")
 	testFunc  = regexp.MustCompile(`(?m)^func (Test[A-Z]\w*)\(`)
+	// namedPage is a test of the console's page in a document, pageTest one in its file.
+	namedPage = regexp.MustCompile("`page: ([^`]+)`")
+	pageTest  = regexp.MustCompile(`(?m)^(?:  async |test\()'([^']+)'`)
 )
 
 // TestNamedTestsExist: a promise of docs/reliability.md names what holds it. A test that
@@ -34,8 +37,8 @@ func TestNamedTestsExist(t *testing.T) {
 	if names < 50 {
 		t.Errorf("docs/reliability.md names %d tests and files: are they still found?", names)
 	}
-	if problems, _, _ := missingTests(root, "`TestThatIsNotThere` and `trust/gone_test.go`"); len(problems) != 2 {
-		t.Errorf("of a test and a file that are not there, %q is told", problems)
+	if problems, _, _ := missingTests(root, "`TestThatIsNotThere`, `trust/gone_test.go` and `page: safety 99`"); len(problems) != 3 {
+		t.Errorf("of tests and a file that are not there, %q is told", problems)
 	}
 }
 
@@ -49,17 +52,21 @@ func missingTests(root fs.FS, text string) (problems []string, names int, err er
 			return err
 		case d.IsDir() && (d.Name() == "node_modules" || len(d.Name()) > 1 && strings.HasPrefix(d.Name(), ".")):
 			return fs.SkipDir
-		case d.IsDir() || !strings.HasSuffix(name, "_test.go"):
+		case d.IsDir() || !strings.HasSuffix(name, "_test.go") && !strings.HasSuffix(name, ".mjs"):
 			return nil
 		}
 		there[path.Clean(name)] = true
 		source, err := fs.ReadFile(root, name)
-		for _, found := range testFunc.FindAllSubmatch(source, -1) {
+		pattern := testFunc
+		if strings.HasSuffix(name, ".mjs") {
+			pattern = pageTest
+		}
+		for _, found := range pattern.FindAllSubmatch(source, -1) {
 			there[string(found[1])] = true
 		}
 		return err
 	})
-	for _, pattern := range []*regexp.Regexp{namedTest, namedFile} {
+	for _, pattern := range []*regexp.Regexp{namedTest, namedFile, namedPage} {
 		for _, found := range pattern.FindAllStringSubmatch(text, -1) {
 			if names++; !there[found[1]] {
 				problems = append(problems, "docs/reliability.md names "+found[1]+", which is not there")

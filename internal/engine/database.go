@@ -164,7 +164,7 @@ func (d *Database) Name() string { return d.source.Name }
 // Epoch returns the epoch of the database's positions. No other database has the
 // same, be it in the same store or under the same name after this one was dropped:
 // their positions cannot be compared either.
-func (d *Database) Epoch() uint64 { return d.source.Store.Epoch() + uint64(d.source.ID) }
+func (d *Database) Epoch() uint64 { return d.source.Epoch() }
 
 // ETagOf returns the ETag that a location has when n is there.
 func (d *Database) ETagOf(n tree.Node) string { return d.source.ETagOf(n) }

@@ -27,7 +27,8 @@ func (w *writer) renewed(task *task) (Commit, error) {
 	if task.request.Push && p.keyed {
 		// This takes as long as the first time, but few rules look at a push key, and
 		// most of those deny every POST.
-		decision, err := w.settings.AllowWrite(w.db.source.Store.Live(w.db.source.ID), task.request.Who, commit.Change, commit.Key, state.Effort{Steps: lateTurnSteps})
+		decision, err := w.settings.AllowWrite(w.db.source.Store.Live(w.db.source.ID), task.request.Who, commit.Change, commit.Key,
+			state.Effort{Steps: lateTurnSteps, Witness: w.db.source.WitnessWrite(task.request.Write, true)})
 		commit.Trace = decision.Trace
 		if err != nil {
 			return Commit{Trace: commit.Trace}, err

@@ -368,6 +368,9 @@ func (w *writer) judge(t store.Tree, settings *state.Settings, req Request, e st
 		return j, err
 	}
 	began := w.db.source.Clock.Now()
+	if !req.Who.Admin && e.Observe == nil {
+		e.Witness = w.db.source.WitnessWrite(req.Write, req.Push)
+	}
 	decision, err := settings.AllowWrite(t, req.Who, j.Change, j.Key, e)
 	if !req.Who.Admin && e.Observe == nil {
 		w.db.source.Metrics.Judgements.Observe(w.db.source.Clock.Now().Sub(began))

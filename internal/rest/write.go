@@ -54,7 +54,7 @@ func (c *call) hides(w tree.Write) bool {
 	snapshot := c.snapshot()
 	defer snapshot.Close()
 	for _, p := range w.Increments() {
-		if _, err := snapshot.AllowRead(c.who, p, nil); err != nil {
+		if err := snapshot.MayRead(c.who, p); err != nil {
 			return true
 		}
 	}
@@ -136,7 +136,7 @@ func (c *call) condition() (string, error) {
 func (c *call) mismatch(sent string) (shown bool, err error) {
 	snapshot := c.snapshot()
 	defer snapshot.Close()
-	_, err = snapshot.AllowRead(c.who, c.path(), nil)
+	err = snapshot.MayRead(c.who, c.path())
 	switch {
 	case fault.KindOf(err) == fault.Denied:
 		return true, fault.New(fault.Precondition, "the ETag does not match")

@@ -134,18 +134,41 @@ func (c *Changes) tellSkipped(events []Event) []Event {
 
 // tell tells a commit, or skips it.
 func (c *Changes) tell(events []Event, change tree.Change) []Event {
-	if change.Settings {
+	paths := c.paths(change)
+	if paths == 0 {
 		return events
 	}
-	e := c.event(change)
-	if len(e.Set) == 0 {
-		return events
-	}
-	if c.told += len(e.Set); c.told > c.bound.Rate {
+	// What is skipped is not printed: that takes longer than all else.
+	if c.told += paths; c.told > c.bound.Rate {
 		c.skipped++
 		return events
 	}
+	e := c.event(change)
 	return append(events, Event{Name: "change", ID: e.At, Data: e})
+}
+
+// paths returns how many paths of a commit are told.
+func (c *Changes) paths(change tree.Change) (n int) {
+	switch {
+	case change.Settings:
+		return 0
+	case change.Truncated && change.At.Overlaps(c.under):
+		return 1
+	}
+	for _, a := range change.Assignments {
+		if c.concerns(a) {
+			n++
+		}
+	}
+	return min(n, c.bound.Paths)
+}
+
+// concerns reports whether an assignment is told.
+func (c *Changes) concerns(a tree.Assignment) bool {
+	if a.Void || !a.Path.Overlaps(c.under) {
+		return false
+	}
+	return !a.Priority || c.under.Contains(a.Path) // else it is of a node above
 }
 
 // event returns a commit as it is told.
@@ -160,11 +183,8 @@ func (c *Changes) event(change tree.Change) ChangeEvent {
 		return e
 	}
 	for _, a := range change.Assignments {
-		if a.Void || !a.Path.Overlaps(c.under) {
+		if !c.concerns(a) {
 			continue
-		}
-		if a.Priority && !c.under.Contains(a.Path) {
-			continue // of a node above
 		}
 		if len(e.Set) == c.bound.Paths {
 			e.More = true

@@ -3,6 +3,7 @@ package rows_test
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -128,5 +129,31 @@ func TestChangesSkip(t *testing.T) {
 	away := rows.NewChanges(f.Database, tree.Path{}, "5-1", b)
 	if got, want := next(t, away, now), `skipped {"commits":7}`; len(got) != 1 || got[0] != want {
 		t.Errorf("an id of another database is answered with %q, want %s", got, want)
+	}
+}
+
+// TestSkippedChangesAreNotPrinted: above the rate a commit costs no more than noticing it. What is
+// allocated then does not grow with the values.
+func TestSkippedChangesAreNotPrinted(t *testing.T) {
+	f := enginetest.Open(t, store.Options{})
+	b := rows.DefaultChangeBound()
+	b.Rate = 1
+	allocated := func(value string) uint64 {
+		c := rows.NewChanges(f.Database, tree.Path{}, "", b)
+		for range 50 {
+			f.Put("/a", value)
+			f.Put("/b", value)
+			f.Put("/a", "1")
+			f.Put("/b", "1")
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		next(t, c, time.Unix(100, 0))
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	// A value is decoded from the log in either case; printed it would take 40 KB twice more.
+	if small, large := allocated(`"x"`), allocated(`"`+strings.Repeat("x", 40_000)+`"`); large > small+100*40_000*2 {
+		t.Errorf("200 skipped commits take %d bytes with small values and %d with large ones", small, large)
 	}
 }

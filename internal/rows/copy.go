@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/state"
@@ -30,9 +31,10 @@ const copyTries = 8
 //
 // It fails with a fault.Conflict error if there is data at the destination, with a
 // fault.Precondition error if the node has another ETag, with a fault.NotFound error if there
-// is none, and with a fault.TooLarge error if its text takes more than maxBytes.
-func Copy(ctx context.Context, d *engine.Database, req CopyRequest, maxBytes int) (position uint64, err error) {
-	c := &copying{database: d, move: req.Move, etag: req.ETag, maxBytes: maxBytes}
+// is none, with a fault.TooLarge error if its text takes more than maxBytes, and with a
+// fault.Unavailable error if the claim, which is for the memory that it takes, cannot grow.
+func Copy(ctx context.Context, d *engine.Database, req CopyRequest, maxBytes int, claim *budget.Claim) (position uint64, err error) {
+	c := &copying{database: d, move: req.Move, etag: req.ETag, maxBytes: maxBytes, claim: claim}
 	if c.from, err = tree.ParsePath(req.From); err == nil {
 		c.to, err = tree.ParsePath(req.To)
 	}
@@ -62,6 +64,7 @@ type copying struct {
 	move     bool
 	etag     string
 	maxBytes int
+	claim    *budget.Claim
 }
 
 // read reads the node, and returns the write that copies it if nothing has changed by then.
@@ -115,14 +118,31 @@ func (c *copying) checkAbove(v *state.View) error {
 	return nil
 }
 
+// firstCopyBytes is how large a node is taken to be before it is read.
+const firstCopyBytes = 64 << 10
+
+// hold reads the node. The memory that it takes is claimed before: it is read with a bound, and
+// again with one that is four times as large if it is larger.
+func (c *copying) hold(v *state.View) (tree.Node, error) {
+	for limit := min(firstCopyBytes, c.maxBytes); ; limit = min(4*limit, c.maxBytes) {
+		if !c.claim.Grow(int64(limit)) {
+			return tree.Node{}, fault.New(fault.Unavailable, "the server has no memory for this copy at the moment, try again")
+		}
+		n, err := v.Tree().Node(c.from, limit)
+		if !errors.Is(err, store.ErrTooLarge) {
+			return n, state.Classify(err)
+		}
+		if limit == c.maxBytes {
+			return n, fault.Wrap(fault.TooLarge, err, "the node at %s takes more than %d bytes: export and import it", c.from, c.maxBytes)
+		}
+	}
+}
+
 // node reads the node, for the depth of its destination.
 func (c *copying) node(v *state.View) (tree.Node, error) {
-	n, err := v.Tree().Node(c.from, c.maxBytes)
-	if errors.Is(err, store.ErrTooLarge) {
-		return n, fault.Wrap(fault.TooLarge, err, "the node at %s takes more than %d bytes: export and import it", c.from, c.maxBytes)
-	}
+	n, err := c.hold(v)
 	if err != nil {
-		return n, state.Classify(err)
+		return n, err
 	}
 	if deepest := c.to.Depth() + depth(n); deepest > tree.MaxDepth {
 		return n, fault.New(fault.Invalid, "the copy at %s would be %d levels deep, at most %d are allowed", c.to, deepest, tree.MaxDepth)

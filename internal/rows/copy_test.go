@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/rows"
@@ -39,12 +40,12 @@ func TestCopy(t *testing.T) {
 			{rows.CopyRequest{From: "/b/c", To: "/b/d", Move: true}, 0},
 			{rows.CopyRequest{From: "/a/x", To: "/b/x", Move: true}, 0},
 		} {
-			position, err := rows.Copy(t.Context(), f.Database, c.req, 1<<20)
+			position, err := rows.Copy(t.Context(), f.Database, c.req, 1<<20, &budget.Claim{})
 			if c.kind == 0 && (err != nil || position == 0) || c.kind != 0 && fault.KindOf(err) != c.kind {
 				t.Errorf("Copy(%v) = %d, %v", c.req, position, err)
 			}
 		}
-		if _, err := rows.Copy(t.Context(), f.Database, rows.CopyRequest{From: "/a", To: "/z"}, 10); fault.KindOf(err) != fault.TooLarge {
+		if _, err := rows.Copy(t.Context(), f.Database, rows.CopyRequest{From: "/a", To: "/z"}, 10, &budget.Claim{}); fault.KindOf(err) != fault.TooLarge {
 			t.Errorf("a copy of too much is %v", err)
 		}
 		want := `{"a":{".priority":"p","y":{"0":1,"1":"é"}},"b":{"d":` + data + `,"x":{".priority":1,".value":9007199254740993}}}`
@@ -68,10 +69,38 @@ func TestCopyIntoItself(t *testing.T) {
 	t.Parallel()
 	f := enginetest.Open(t, store.Options{})
 	f.Put("/a", `{"x":1}`)
-	if _, err := rows.Copy(t.Context(), f.Database, rows.CopyRequest{From: "/a", To: "/a/b"}, 1<<20); err != nil {
+	if _, err := rows.Copy(t.Context(), f.Database, rows.CopyRequest{From: "/a", To: "/a/b"}, 1<<20, &budget.Claim{}); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := f.Export("/"), `{"a":{"b":{"x":1},"x":1}}`; got != want {
 		t.Errorf("the copy inside is %s, want %s", got, want)
+	}
+}
+
+// TestCopiesAreCharged: the memory that a copy takes is claimed before it is taken, and a copy
+// for which there is none is refused and takes nothing.
+func TestCopiesAreCharged(t *testing.T) {
+	t.Parallel()
+	f := enginetest.Open(t, store.Options{})
+	f.Put("/large", `"`+strings.Repeat("x", 300_000)+`"`)
+	f.Put("/small", `1`)
+	for _, test := range []struct {
+		from  string
+		limit int64
+		want  fault.Kind
+	}{
+		{"/small", 1 << 20, 0}, {"/large", 1 << 20, 0}, {"/large", 200_000, fault.Unavailable}, {"/small", 200_000, 0}, {"/small", 1000, fault.Unavailable},
+	} {
+		writes := budget.New(budget.Options{Limit: test.limit})
+		claim := writes.Claim(budget.Client{Admin: true}, false)
+		_, err := rows.Copy(t.Context(), f.Database, rows.CopyRequest{From: test.from, To: "/to"}, 1<<20, claim)
+		if (err != nil) != (test.want != 0) || err != nil && fault.KindOf(err) != test.want {
+			t.Errorf("a copy of %s with %d bytes to claim = %v", test.from, test.limit, err)
+		}
+		if taken := writes.Taken(); err == nil && taken < 1 || taken > test.limit {
+			t.Errorf("a copy of %s takes %d of %d", test.from, taken, test.limit)
+		}
+		claim.Release()
+		f.Put("/to", "null")
 	}
 }

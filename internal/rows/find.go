@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"errors"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/shares"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store/damage"
 	"github.com/livetree/livetree/internal/store/layout"
@@ -51,53 +51,41 @@ type FindBound struct {
 	Every, Slice time.Duration
 	// Text is how long the text may be, in bytes.
 	Text int
+	// Shares is how many run at a time.
+	Shares shares.Bound
 }
 
 // DefaultFindBound is that of all but some tests.
 func DefaultFindBound() FindBound {
-	return FindBound{Hits: 1000, Time: 30 * time.Second, Every: time.Second, Slice: 50 * time.Millisecond, Text: 1024}
+	return FindBound{
+		Hits: 1000, Time: 30 * time.Second, Every: time.Second, Slice: 50 * time.Millisecond, Text: 1024,
+		Shares: shares.Bound{Session: 1, Group: 4, All: 8},
+	}
 }
 
-// Finds let one search run at a time for whoever asks.
+// Finds let one search run at a time for a session, and few for all sessions of a database.
 type Finds struct {
-	bound FindBound
-
-	mu      sync.Mutex
-	running map[string]bool
+	bound  FindBound
+	shares *shares.Shares
 }
 
 // NewFinds returns searches of which none is running.
-func NewFinds(b FindBound) *Finds { return &Finds{bound: b, running: map[string]bool{}} }
-
-func (f *Finds) begin(who string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.running[who] {
-		return false
-	}
-	f.running[who] = true
-	return true
-}
-
-func (f *Finds) end(who string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.running, who)
-}
+func NewFinds(b FindBound) *Finds { return &Finds{bound: b, shares: shares.New(b.Shares)} }
 
 // Find searches the newest view of a database for somebody, and calls tell with what there is to
 // tell, until that fails. Nobody waits for it once done is closed. It fails with a
-// fault.Unavailable error while another search of the same runs. A search holds files of the
+// fault.Unavailable error while another search of the same session runs, or too many of the same group. A search holds files of the
 // store, but no view, and takes turns with scans.
-func (f *Finds) Find(d *engine.Database, req FindRequest, who string, done <-chan struct{}, tell func(Event) error) error {
+func (f *Finds) Find(d *engine.Database, req FindRequest, who shares.Who, done <-chan struct{}, tell func(Event) error) error {
 	s, err := f.newSearch(req)
 	if err != nil {
 		return err
 	}
-	if !f.begin(who) {
+	leave, ok := f.shares.Enter(who)
+	if !ok {
 		return fault.New(fault.Unavailable, "another search is running: end it, or wait for its end")
 	}
-	defer f.end(who)
+	defer leave()
 	v := d.View()
 	v.Until(done)
 	if err := v.Exists(); err != nil {

@@ -11,15 +11,18 @@ import (
 	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/rows"
+	"github.com/livetree/livetree/internal/shares"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 )
+
+var me = shares.Who{Session: "me"}
 
 // find returns the hits of a search, and whether it was complete.
 func find(t testing.TB, f *enginetest.Fixture, b rows.FindBound, req rows.FindRequest) (hits []string, complete bool) {
 	t.Helper()
 	ended := false
-	err := rows.NewFinds(b).Find(f.Database, req, "me", nil, func(e rows.Event) error {
+	err := rows.NewFinds(b).Find(f.Database, req, me, nil, func(e rows.Event) error {
 		switch data := e.Data.(type) {
 		case rows.HitEvent:
 			hits = append(hits, strings.TrimSpace(data.Path+" "+data.Value))
@@ -127,14 +130,14 @@ func TestFindEnds(t *testing.T) {
 	}
 	gone := errors.New("gone")
 	finds := rows.NewFinds(rows.DefaultFindBound())
-	err := finds.Find(f.Database, rows.FindRequest{Text: "hello"}, "me", nil, func(rows.Event) error { return gone })
+	err := finds.Find(f.Database, rows.FindRequest{Text: "hello"}, me, nil, func(rows.Event) error { return gone })
 	if !errors.Is(err, gone) {
 		t.Errorf("a search whose client has gone is %v", err)
 	}
 	progress := 0
 	b = rows.DefaultFindBound()
 	b.Every = time.Nanosecond
-	err = rows.NewFinds(b).Find(f.Database, rows.FindRequest{Text: "nowhere"}, "me", nil, func(e rows.Event) error {
+	err = rows.NewFinds(b).Find(f.Database, rows.FindRequest{Text: "nowhere"}, me, nil, func(e rows.Event) error {
 		if data, ok := e.Data.(rows.ProgressEvent); ok && data.Bytes > 0 {
 			progress++
 		}
@@ -151,11 +154,11 @@ func TestFindRunsOneByOne(t *testing.T) {
 	f := enginetest.Open(t, store.Options{})
 	f.Put("/a", `{"x":1,"y":2}`)
 	finds := rows.NewFinds(rows.DefaultFindBound())
-	err := finds.Find(f.Database, rows.FindRequest{Text: "x"}, "me", nil, func(rows.Event) error {
-		for who, want := range map[string]fault.Kind{"me": fault.Unavailable, "you": fault.Internal} {
+	err := finds.Find(f.Database, rows.FindRequest{Text: "x"}, me, nil, func(rows.Event) error {
+		for who, want := range map[shares.Who]fault.Kind{me: fault.Unavailable, {Session: "another"}: fault.Internal} {
 			err := finds.Find(f.Database, rows.FindRequest{Text: "x"}, who, nil, func(rows.Event) error { return nil })
-			if fault.KindOf(err) != want || who == "you" && err != nil {
-				return fmt.Errorf("another search of %s is %w", who, err)
+			if fault.KindOf(err) != want || who != me && err != nil {
+				return fmt.Errorf("another search of %v is %w", who, err)
 			}
 		}
 		return nil
@@ -164,8 +167,38 @@ func TestFindRunsOneByOne(t *testing.T) {
 		t.Error(err)
 	}
 	for _, req := range []rows.FindRequest{{}, {Text: strings.Repeat("x", 2000)}, {Text: "x", Under: "/a.b"}, {Text: "x", In: []string{"rows"}}} {
-		if err := finds.Find(f.Database, req, "me", nil, nil); fault.KindOf(err) != fault.Invalid {
+		if err := finds.Find(f.Database, req, me, nil, nil); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("Find(%.50v) = %v", req, err)
 		}
+	}
+}
+
+// TestSearchesAreShared: who signs in again and again has few searches of a database, and
+// leaves the operator one.
+func TestSearchesAreShared(t *testing.T) {
+	t.Parallel()
+	f := enginetest.Open(t, store.Options{})
+	f.Put("/", `{"x":1}`)
+	finds := rows.NewFinds(rows.DefaultFindBound())
+	running := 0
+	var begin func(who shares.Who) error
+	begin = func(who shares.Who) error {
+		return finds.Find(f.Database, rows.FindRequest{Text: "x", In: []string{"keys"}}, who, nil, func(e rows.Event) error {
+			if e.Name != "hit" {
+				return nil
+			}
+			running++
+			if who.Group == "" {
+				return nil
+			}
+			// While this one runs, another session of the same secret begins one.
+			if err := begin(shares.Who{Session: fmt.Sprint(running), Group: "shop"}); fault.KindOf(err) == fault.Unavailable {
+				return begin(shares.Who{Session: "operator"})
+			}
+			return nil
+		})
+	}
+	if err := begin(shares.Who{Session: "first", Group: "shop"}); err != nil || running != 4+1 {
+		t.Errorf("%d searches run at a time, want 4 and one of the operator: %v", running, err)
 	}
 }

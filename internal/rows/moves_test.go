@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/fault"
@@ -99,7 +100,7 @@ func (m *moves) move(rng *mathrand.Rand, tries int) {
 		from := rng.IntN(len(places))
 		to := (from + 1 + rng.IntN(len(places)-1)) % len(places)
 		req := rows.CopyRequest{From: places[from], To: places[to], Move: true}
-		_, err := rows.Copy(m.t.Context(), m.f.Database, req, 1<<20)
+		_, err := rows.Copy(m.t.Context(), m.f.Database, req, 1<<20, &budget.Claim{})
 		switch kind := fault.KindOf(err); {
 		case err == nil:
 			m.moved.Add(1)

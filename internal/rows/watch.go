@@ -8,6 +8,7 @@ import (
 
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/hub"
 	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
@@ -94,9 +95,10 @@ type Watcher struct {
 	bound    WatchBound
 	places   []*place
 	paths    []tree.Path
-	position uint64      // of the last look
-	told     uint64      // of the last look of which everything was told
-	before   *state.View // of the last look; nil if the client was away
+	at       hub.Register[*place] // finds the places that a change concerns
+	position uint64               // of the last look
+	told     uint64               // of the last look of which everything was told
+	before   *state.View          // of the last look; nil if the client was away
 }
 
 // A place is a path that is watched, with what is known of it.
@@ -147,7 +149,9 @@ func (w *Watcher) add(l Location) error {
 	i := slices.Index(w.paths, path)
 	if i < 0 {
 		i = len(w.places)
-		w.places, w.paths = append(w.places, &place{path: path, notes: map[string]struct{}{}}), append(w.paths, path)
+		p := &place{path: path, notes: map[string]struct{}{}}
+		w.places, w.paths = append(w.places, p), append(w.paths, path)
+		w.at.Add(path, p)
 	}
 	w.places[i].within = append(w.places[i].within, within)
 	return nil
@@ -266,16 +270,18 @@ func (w *Watcher) note(c tree.Change) {
 	switch {
 	case c.Settings:
 	case c.Truncated:
-		for _, p := range w.places {
-			p.note(tree.Assignment{Path: c.At}, w.bound.Rows)
-		}
+		w.assigned(tree.Assignment{Path: c.At})
 	default:
 		for _, a := range c.Assignments {
-			for _, p := range w.places {
-				p.note(a, w.bound.Rows)
-			}
+			w.assigned(a)
 		}
 	}
+}
+
+// assigned notes an assignment at the places at, above and below it: what it costs does not
+// grow with the places that it does not concern.
+func (w *Watcher) assigned(a tree.Assignment) {
+	w.at.Concerned(a.Path, func(p *place) { p.note(a, w.bound.Rows) })
 }
 
 // note notes an assignment, unless that would make more notes than most.
@@ -345,14 +351,16 @@ func (p *place) watches(key string) bool {
 }
 
 // count tells how many children came and went outside the rows that are watched, and
-// forgets their notes. If the client was away that is not known, and the place is reset.
+// forgets their notes. If the client was away that is not known, and the place is reset, as it
+// is if there is no time to find out.
 func (t *telling) count(p *place) error {
 	e := CountEvent{At: t.at, Path: p.path.String()}
 	for key := range p.notes {
 		if p.watches(key) {
 			continue
 		}
-		if t.before == nil {
+		// To look for each child takes time, and there may be very many.
+		if t.isLate = t.isLate || isLate(t.late); t.before == nil || t.isLate {
 			p.giveUp()
 			return nil
 		}

@@ -87,6 +87,26 @@ func TestWatchTells(t *testing.T) {
 	})
 }
 
+// TestWatchGivesUpCounting: to find out which of very many children came and went takes too long, and
+// what is watched is reset.
+func TestWatchGivesUpCounting(t *testing.T) {
+	t.Parallel()
+	f := enginetest.Open(t, store.Options{})
+	f.Put("/a", `{"x":0}`)
+	b := rows.DefaultWatchBound()
+	b.Time = time.Nanosecond
+	w := newWatcher(t, f, b, "", rows.Location{Path: "/a", From: "x", To: "x"})
+	defer w.Close()
+	var members []string
+	for i := range 100 {
+		members = append(members, fmt.Sprintf(`"k%d":1`, i))
+	}
+	f.Patch("/a", "{"+strings.Join(members, ",")+"}")
+	if got, want := told(t, w), `reset {"path":"/a"}`; got != want {
+		t.Errorf("without time to count, the watch is told\n%s, want\n%s", got, want)
+	}
+}
+
 // TestWatchGathers: a row that is written many times is told once, and too many rows reset.
 func TestWatchGathers(t *testing.T) {
 	t.Parallel()

@@ -158,6 +158,7 @@ func (a *adminSide) serve(ctx context.Context, parts adminParts) error {
 
 		DefaultDatabase: parts.DefaultDatabase,
 		MaxCopy:         parts.MaxBody,
+		Writes:          a.memory.Writes,
 
 		Store:    parts.store,
 		Catalog:  parts.founder.Catalog,

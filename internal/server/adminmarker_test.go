@@ -1,6 +1,8 @@
 package server
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -28,8 +30,9 @@ func TestNoCredentialIsTold(t *testing.T) {
 	signedIn, code := m.signIn(secret)
 	hidden := []string{signedIn, signedIn[strings.LastIndexByte(signedIn, '.')+1:], code, marker, token, token[strings.LastIndexByte(token, '.')+1:], m.token}
 
+	denied := m.denials()
 	recorded := m.record(func() { m.tellCredentials(secret, token, marker) })
-	places := map[string]string{"the recording": recorded}
+	places := map[string]string{"the recording": recorded, "the denials": denied()}
 	for _, path := range []string{
 		"/metrics", "/v1/audit", "/v1/config", "/v1/history", "/v1/databases/default/rules/history", "/v1/status", "/v1/databases", "/v1/databases/default", "/v1/databases/default/secrets", "/readyz",
 		"/debug/pprof/", "/debug/pprof/goroutine?debug=2", "/debug/pprof/goroutine?debug=1", "/debug/pprof/heap?debug=1",
@@ -49,8 +52,34 @@ func TestNoCredentialIsTold(t *testing.T) {
 			}
 		}
 	}
-	if !strings.Contains(places["/metrics"], `livetree_auth_failed_total{reason="signature"}`) || !strings.Contains(recorded, `"path":"/a"`) {
+	if !strings.Contains(places["/metrics"], `livetree_auth_failed_total{reason="signature"}`) || !strings.Contains(recorded, `"path":"/a"`) ||
+		!strings.Contains(places["the denials"], `\"uid\":\"ann\"`) {
 		t.Error("the requests were not counted and recorded: this test saw nothing")
+	}
+}
+
+// denials looks at what rules deny until the function is called that it returns, which returns all
+// of it.
+func (m *managed) denials() func() string {
+	m.t.Helper()
+	ctx, leave := context.WithCancel(m.t.Context())
+	r, err := http.NewRequestWithContext(ctx, "GET", m.url+"/v1/databases/default/denials", nil)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+m.token)
+	answer, err := m.client.Do(r)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		m.t.Fatalf("GET denials = %v, %v", answer, err)
+	}
+	return func() string {
+		defer leave()
+		defer answer.Body.Close() //nolint:errcheck // it was only read
+		var text strings.Builder
+		for lines := bufio.NewScanner(answer.Body); lines.Scan() && strings.Count(text.String(), "event: denial") < 2; {
+			text.WriteString(lines.Text() + "\n")
+		}
+		return text.String()
 	}
 }
 

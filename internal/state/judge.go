@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/denials"
 	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/rules"
 	"github.com/livetree/livetree/internal/store"
@@ -17,6 +18,16 @@ type Effort struct {
 	Done  <-chan struct{} // if not nil, closed when the client has gone
 	// Observe, if set, is told of every rule that is asked: it is only simulated.
 	Observe func(rules.Asked)
+	// Witness, if not nil, is told of the rules, too, and that a write is denied.
+	Witness *denials.Witness
+}
+
+// observer returns what is told of the rules that are asked.
+func (e *Effort) observer() func(rules.Asked) {
+	if e.Observe != nil {
+		return e.Observe
+	}
+	return e.Witness.Observe()
 }
 
 // A metered is a tree that rules are charged for reading.
@@ -40,9 +51,12 @@ func (s *Settings) AllowWrite(t store.Tree, who auth.Identity, c tree.Change, dr
 	if who.Admin {
 		return rules.Decision{}, nil
 	}
-	request := rules.Request{Auth: who.Auth, NowMillis: c.Millis, Drawn: drawn, Trace: who.Debug || e.Observe != nil, MaxSteps: e.Steps, Done: e.Done, Observe: e.Observe}
+	request := rules.Request{Auth: who.Auth, NowMillis: c.Millis, Drawn: drawn, Trace: who.Debug || e.Observe != nil, MaxSteps: e.Steps, Done: e.Done, Observe: e.observer()}
 	d, err := s.Ruleset().Write(request, meter(t), c.Write)
-	return d, refusal(d, err)
+	if err = refusal(d, err); errors.Is(err, ErrDenied) {
+		e.Witness.Denied(who.Auth, c.Millis, d.Rule)
+	}
+	return d, err
 }
 
 // AllowRead judges a read that a write needs.
@@ -70,18 +84,32 @@ func refusal(d rules.Decision, err error) error {
 // not nil: nil, or a fault.Denied error. For an identity that debugs it returns
 // the trace of the rules that were tried.
 func (v *View) AllowRead(who auth.Identity, p tree.Path, q *query.Query) (trace string, err error) {
-	d, err := v.judge(who, p, q, true, 0)
+	d, err := v.judge(who, p, q, reading{once: true, witness: v.source.witnessRead(p, q)})
 	return d.Trace, err
+}
+
+// MayRead is AllowRead where nobody asks to read: for what an answer would tell beside. That
+// it is denied is no denial of a request.
+func (v *View) MayRead(who auth.Identity, p tree.Path) error {
+	_, err := v.judge(who, p, nil, reading{once: true})
+	return err
 }
 
 // JudgeRead judges a read that is to be judged again when something changes that
 // the decision depended on. It may take a number of steps where others wait for it, 0
 // for as many as a request may.
 func (v *View) JudgeRead(who auth.Identity, p tree.Path, q *query.Query, steps int) (rules.Decision, error) {
-	return v.judge(who, p, q, false, steps)
+	return v.judge(who, p, q, reading{steps: steps, witness: v.source.witnessRead(p, q)})
 }
 
-func (v *View) judge(who auth.Identity, p tree.Path, q *query.Query, once bool, steps int) (rules.Decision, error) {
+// A reading is how a read is judged.
+type reading struct {
+	once    bool // the decision is used at once
+	steps   int
+	witness *denials.Witness
+}
+
+func (v *View) judge(who auth.Identity, p tree.Path, q *query.Query, how reading) (rules.Decision, error) {
 	if err := v.Exists(); err != nil {
 		return rules.Decision{}, err
 	}
@@ -89,7 +117,8 @@ func (v *View) judge(who auth.Identity, p tree.Path, q *query.Query, once bool, 
 		return rules.Decision{}, nil
 	}
 	request := rules.Request{
-		Auth: who.Auth, NowMillis: v.source.Clock.Millis(), Trace: who.Debug, Once: once, MaxSteps: steps, Done: v.done,
+		Auth: who.Auth, NowMillis: v.source.Clock.Millis(), Trace: who.Debug, Once: how.once, MaxSteps: how.steps, Done: v.done,
+		Observe: how.witness.Observe(),
 	}
 	var seen rules.Query
 	if q != nil {
@@ -101,6 +130,9 @@ func (v *View) judge(who auth.Identity, p tree.Path, q *query.Query, once bool, 
 	err = refusal(d, err)
 	metrics.Judgements.Observe(clock.Now().Sub(began))
 	metrics.CountJudgement(d, err, &metrics.DeniedReads)
+	if errors.Is(err, ErrDenied) {
+		how.witness.Denied(who.Auth, request.NowMillis, d.Rule)
+	}
 	return d, Classify(err)
 }
 
@@ -113,10 +145,12 @@ func (v *View) MayWrite(who auth.Identity, p tree.Path, below bool) error {
 	}
 	clock, metrics := v.source.Clock, v.source.Metrics
 	began := clock.Now()
-	request := rules.Request{Auth: who.Auth, NowMillis: clock.Millis(), Once: true}
+	witness := v.source.witnessEarly(p)
+	request := rules.Request{Auth: who.Auth, NowMillis: clock.Millis(), Once: true, Observe: witness.Observe()}
 	may, err := v.Settings.Ruleset().MayWrite(request, v.Tree(), p, below)
 	if err == nil && !may {
 		err = ErrDenied
+		witness.Denied(who.Auth, request.NowMillis, rules.DecidingRule{})
 	}
 	metrics.Judgements.Observe(clock.Now().Sub(began))
 	metrics.CountJudgement(rules.Decision{}, err, &metrics.DeniedWrites)

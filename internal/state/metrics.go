@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 
+	"github.com/livetree/livetree/internal/denials"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/rules"
 	"github.com/livetree/livetree/internal/store"
@@ -21,6 +22,8 @@ type Metrics struct {
 	// DeniedReads and DeniedWrites are what rules refused, OverBudget how often a
 	// rule was given up because it did too much.
 	DeniedReads, DeniedWrites, OverBudget atomic.Uint64
+	// Denials lists what rules refuse, while somebody looks.
+	Denials denials.Board
 
 	// Overflows is how often a watch was too far behind, Resyncs how often one was
 	// told anew what is there.

@@ -39,3 +39,6 @@ type Published struct {
 func (s *Source) Holds(who auth.Identity, p *Published) bool {
 	return s.Verifier.Holds(who, p.Settings.Credentials(s.Name))
 }
+
+// Epoch returns the epoch of the database's positions, which no other database has.
+func (s *Source) Epoch() uint64 { return s.Store.Epoch() + uint64(s.ID) }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/outbox"
+	"github.com/livetree/livetree/internal/shares"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -18,10 +20,12 @@ import (
 const (
 	// exportTime is within which time a download must begin.
 	exportTime = time.Minute
-	// maxExports is how many downloads may wait to begin, and sessionExports how many of
-	// one session.
-	maxExports     = 64
+	// sessionExports is how many downloads of one session may wait to begin, groupExports how
+	// many of all sessions of a database, or of the operator, and otherExports of all but the
+	// operator's.
 	sessionExports = 8
+	groupExports   = 16
+	otherExports   = 48
 	// downloadBytes is how much of a download is gathered before it is sent.
 	downloadBytes = 64 << 10
 )
@@ -34,7 +38,7 @@ type export struct {
 	database *engine.Database
 	path     tree.Path
 	gzip     bool
-	session  string
+	who      shares.Who
 	admit    Admit
 	until    time.Time
 }
@@ -53,21 +57,29 @@ type exports struct {
 func (x *exports) add(e export, now time.Time) (token string, ok bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	same := 0
+	var ofSession, ofGroup, ofOthers int
 	for token, waiting := range x.all {
-		switch {
-		case now.After(waiting.until):
+		if now.After(waiting.until) {
 			delete(x.all, token)
-		case waiting.session == e.session:
-			same++
+			continue
 		}
+		ofSession += one(waiting.who == e.who)
+		ofGroup += one(waiting.who.Group == e.who.Group)
+		ofOthers += one(waiting.who.Group != "")
 	}
-	if len(x.all) >= maxExports || same >= sessionExports {
+	if ofSession >= sessionExports || ofGroup >= groupExports || e.who.Group != "" && ofOthers >= otherExports {
 		return "", false
 	}
 	token = rand.Text()
 	x.all[token] = e
 	return token, true
+}
+
+func one(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // take returns a download, once.
@@ -83,7 +95,7 @@ func (x *exports) endSession(session string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for token, e := range x.all {
-		if e.session == session {
+		if e.who.Session == session {
 			delete(x.all, token)
 		}
 	}
@@ -91,7 +103,7 @@ func (x *exports) endSession(session string) {
 
 // Export answers POST /v1/databases/{db}/exports with the URL of a download, which is good once
 // and for a minute, while the session stands. A browser loads it without a credential.
-func (h *Handlers) Export(w http.ResponseWriter, r *http.Request, db *engine.Database, session string, admit Admit) {
+func (h *Handlers) Export(w http.ResponseWriter, r *http.Request, db *engine.Database, who shares.Who, admit Admit) {
 	var req struct {
 		Path string `json:"path"`
 		Gzip bool   `json:"gzip"`
@@ -108,7 +120,7 @@ func (h *Handlers) Export(w http.ResponseWriter, r *http.Request, db *engine.Dat
 		return
 	}
 	now := h.opts.Now()
-	token, ok := h.exports.add(export{db, path.Clone(), req.Gzip, session, admit, now.Add(exportTime)}, now)
+	token, ok := h.exports.add(export{db, path.Clone(), req.Gzip, who, admit, now.Add(exportTime)}, now)
 	if !ok {
 		h.fail(w, fault.New(fault.Unavailable, "too many downloads wait to begin, try again"))
 		return
@@ -184,12 +196,14 @@ func (e export) print(printTo func(io.Writer) error, out *download) error {
 }
 
 // A download gathers text and sends it in pieces. It has a turn while it is printed, and gives
-// it up while its client takes a piece.
+// it up while its client takes a piece. A client must take it at a certain rate: a download holds
+// files of the store.
 type download struct {
 	*stream
 	begin func() error
 	end   func()
 	buf   []byte
+	rate  outbox.Rate
 }
 
 func (d *download) Write(p []byte) (int, error) {
@@ -204,8 +218,13 @@ func (d *download) Write(p []byte) (int, error) {
 
 func (d *download) flush() error {
 	d.end()
+	if err := d.rate.Check(); err != nil {
+		return err
+	}
 	d.stream.begun = true // the type is not that of events
+	began := d.stream.now()
 	err := d.stream.write(d.buf)
+	d.rate.Count(len(d.buf), d.stream.now().Sub(began))
 	d.buf = d.buf[:0]
 	return err
 }

@@ -1,7 +1,7 @@
 // Package rowshttp serves package rows over HTTP, to whom its caller has let in: it asks for no
 // credential. Handlers are mounted on the admin listener.
 //
-// Watch, Changes and Find answer with Server-Sent Events, on the goroutine of the request. Each
+// Watch, Changes, Denials and Find answer with Server-Sent Events, on the goroutine of the request. Each
 // write to a client has a deadline, so that one that does not read ends its stream, and holds
 // nothing of the store for longer. The caller bounds how many there are, and ends them by the
 // context of the request.
@@ -13,13 +13,17 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"sync"
+	"net/netip"
+	"strconv"
 	"time"
 
+	"github.com/livetree/livetree/internal/budget"
+	"github.com/livetree/livetree/internal/denials"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/rows"
+	"github.com/livetree/livetree/internal/shares"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -37,12 +41,19 @@ const (
 	writeTime = 10 * time.Second
 )
 
+// copyShares is how many nodes are copied at a time: each is in memory meanwhile.
+var copyShares = shares.Bound{Session: 1, Group: 2, All: 4}
+
 // Options configure Handlers. Now and Logger must be set.
 type Options struct {
 	Now    func() time.Time
 	Logger *slog.Logger
-	// MaxCopy is the largest node that is copied, in bytes of its text.
+	// MaxCopy is the largest node that is copied, in bytes of its text. Writes is the memory
+	// that copies share with all that is written; nil has no bounds.
 	MaxCopy int64
+	Writes  *budget.Budget
+	// Denials lists what rules deny; nil for nothing.
+	Denials *denials.Board
 }
 
 // Handlers answer requests about the rows of a database.
@@ -50,12 +61,18 @@ type Handlers struct {
 	opts    Options
 	finds   *rows.Finds
 	exports exports
-	copying sync.Mutex // held while a node is copied, which is in memory meanwhile
+	copies  *shares.Shares
 }
 
 // New returns handlers.
 func New(opts Options) *Handlers {
-	return &Handlers{opts: opts, finds: rows.NewFinds(rows.DefaultFindBound()), exports: exports{all: map[string]export{}}}
+	if opts.Denials == nil {
+		opts.Denials = &denials.Board{}
+	}
+	return &Handlers{
+		opts: opts, finds: rows.NewFinds(rows.DefaultFindBound()), exports: exports{all: map[string]export{}},
+		copies: shares.New(copyShares),
+	}
 }
 
 // EndSession forgets what a session has asked for and not taken.
@@ -146,35 +163,74 @@ func (h *Handlers) Changes(w http.ResponseWriter, r *http.Request, db *engine.Da
 	s.run(r, changes.ID, func() ([]rows.Event, bool, error) { return changes.Next(h.opts.Now(), r.Context().Done()) })
 }
 
+// Denials answers GET /v1/databases/{db}/denials with the stream of requests that rules deny.
+// They are noted while somebody looks.
+func (h *Handlers) Denials(w http.ResponseWriter, r *http.Request, db *engine.Database) {
+	since := uint64(0)
+	if text := r.URL.Query().Get("since"); text != "" {
+		var err error
+		if since, err = strconv.ParseUint(text, 10, 64); err != nil {
+			h.fail(w, fault.Wrap(fault.Invalid, err, "since is not the id of a denial"))
+			return
+		}
+	}
+	look := h.opts.Denials.Look(db.Epoch(), since)
+	defer look.Close()
+	id := func() string { return strconv.FormatUint(look.Told(), 10) }
+	h.newStream(w).run(r, id, func() ([]rows.Event, bool, error) {
+		if err := db.Standing(); err != nil {
+			return nil, false, err
+		}
+		entries, skipped := look.Next()
+		var events []rows.Event
+		for _, e := range entries {
+			events = append(events, rows.Event{Name: "denial", ID: strconv.FormatUint(e.Number, 10), Data: e})
+		}
+		if skipped > 0 {
+			events = append(events, rows.Event{Name: "skipped", Data: map[string]uint64{"requests": skipped}})
+		}
+		return events, false, nil
+	})
+}
+
 // Find answers POST /v1/databases/{db}/find with the stream of hits. There is one search at a
 // time for a session.
-func (h *Handlers) Find(w http.ResponseWriter, r *http.Request, db *engine.Database, session string) {
+func (h *Handlers) Find(w http.ResponseWriter, r *http.Request, db *engine.Database, who shares.Who) {
 	var req rows.FindRequest
 	if err := body(w, r, &req); err != nil {
 		h.fail(w, err)
 		return
 	}
 	s := h.newStream(w)
-	err := h.finds.Find(db, req, session, r.Context().Done(), func(e rows.Event) error { return s.send(e) })
+	err := h.finds.Find(db, req, who, r.Context().Done(), func(e rows.Event) error { return s.send(e) })
 	if err != nil && !s.begun {
 		h.fail(w, err)
 	}
 }
 
-// Copy answers POST /v1/databases/{db}/copy.
-func (h *Handlers) Copy(w http.ResponseWriter, r *http.Request, db *engine.Database) {
+// Copy answers POST /v1/databases/{db}/copy. A session copies one node at a time.
+func (h *Handlers) Copy(w http.ResponseWriter, r *http.Request, db *engine.Database, who shares.Who) {
 	var req rows.CopyRequest
 	err := body(w, r, &req)
 	var position uint64
-	if err == nil && !h.copying.TryLock() {
-		err = fault.New(fault.Unavailable, "another node is being copied, try again")
-	} else if err == nil {
-		position, err = rows.Copy(r.Context(), db, req, int(h.opts.MaxCopy))
-		h.copying.Unlock()
+	if err == nil {
+		position, err = h.copy(r, db, req, who)
 	}
 	if err != nil {
 		h.fail(w, err)
 		return
 	}
 	answer(w, http.StatusOK, map[string]string{"at": rows.ID(db.Epoch(), position)})
+}
+
+func (h *Handlers) copy(r *http.Request, db *engine.Database, req rows.CopyRequest, who shares.Who) (position uint64, err error) {
+	leave, ok := h.copies.Enter(who)
+	if !ok {
+		return 0, fault.New(fault.Unavailable, "another node is being copied, try again")
+	}
+	defer leave()
+	remote, _ := netip.ParseAddrPort(r.RemoteAddr) // the zero one is an address, too
+	claim := h.opts.Writes.Claim(budget.Client{Network: remote.Addr(), Database: db.Name(), Admin: true}, false)
+	defer claim.Release()
+	return rows.Copy(r.Context(), db, req, int(h.opts.MaxCopy), claim)
 }

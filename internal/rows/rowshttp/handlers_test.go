@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -18,6 +19,7 @@ import (
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/rows/rowshttp"
+	"github.com/livetree/livetree/internal/shares"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -43,9 +45,11 @@ func newStand(t *testing.T) *stand {
 	}
 	mux.HandleFunc("POST /watch", with(s.handlers.Watch))
 	mux.HandleFunc("GET /changes", with(s.handlers.Changes))
-	mux.HandleFunc("POST /copy", with(s.handlers.Copy))
-	mux.HandleFunc("POST /find", func(w http.ResponseWriter, r *http.Request) { s.handlers.Find(w, r, s.Database, "me") })
-	mux.HandleFunc("POST /exports", func(w http.ResponseWriter, r *http.Request) { s.handlers.Export(w, r, s.Database, "me", admitAll) })
+	mux.HandleFunc("GET /denials", with(s.handlers.Denials))
+	me := shares.Who{Session: "me"}
+	mux.HandleFunc("POST /copy", func(w http.ResponseWriter, r *http.Request) { s.handlers.Copy(w, r, s.Database, me) })
+	mux.HandleFunc("POST /find", func(w http.ResponseWriter, r *http.Request) { s.handlers.Find(w, r, s.Database, me) })
+	mux.HandleFunc("POST /exports", func(w http.ResponseWriter, r *http.Request) { s.handlers.Export(w, r, s.Database, me, admitAll) })
 	mux.HandleFunc("GET "+rowshttp.ExportsPath+"{token}", func(w http.ResponseWriter, r *http.Request) { s.handlers.Download(w, r) })
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
@@ -140,6 +144,7 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/watch", `{"locations":[{"path":"/","more":1}]}`, 400},
 		{"POST", "/watch", strings.Repeat(" ", 2<<20), 413},
 		{"GET", "/changes?under=/a$", ``, 400},
+		{"GET", "/denials?since=x", ``, 400},
 		{"POST", "/find", `{"text":""}`, 400},
 		{"POST", "/copy", `{"from":"/a","to":"/b"}`, 409},
 		{"POST", "/copy", `{"from":"/a","to":"/c","etag":"x"}`, 412},
@@ -213,4 +218,79 @@ func TestExports(t *testing.T) {
 func admitAll(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) bool {
 	next(w, r)
 	return true
+}
+
+// A slowClient takes each piece within the time that it has, and so a large download in hours.
+type slowClient struct {
+	http.ResponseWriter
+	stand *stand
+	took  int
+}
+
+func (c *slowClient) Write(p []byte) (int, error) {
+	c.stand.ahead.Add(9)
+	c.took += len(p)
+	return len(p), nil
+}
+
+// Flush implements http.Flusher.
+func (c *slowClient) Flush() {}
+
+// TestSlowDownloads: who takes a download at less than a certain rate does not get all of it.
+func TestSlowDownloads(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	var members []string
+	for i := range 40 {
+		members = append(members, fmt.Sprintf(`"k%d":"%s"`, i, strings.Repeat("x", 60_000)))
+	}
+	s.Put("/", "{"+strings.Join(members, ",")+"}")
+	var made struct{ URL string }
+	if err := json.Unmarshal([]byte(s.text(s.do(t.Context(), "POST", "/exports", `{"path":"/"}`))), &made); err != nil {
+		t.Fatal(err)
+	}
+	client := &slowClient{ResponseWriter: httptest.NewRecorder(), stand: s}
+	r := httptest.NewRequest("GET", made.URL, nil)
+	r.SetPathValue("token", strings.TrimPrefix(made.URL, rowshttp.ExportsPath))
+	func() {
+		defer func() {
+			if cause := recover(); cause != http.ErrAbortHandler { //nolint:errorlint // it is what was panicked with
+				t.Errorf("a slow download ends with %v, want it cut", cause)
+			}
+		}()
+		s.handlers.Download(client, r)
+	}()
+	if client.took < 100_000 || client.took > 1_000_000 {
+		t.Errorf("a slow client was sent %d bytes of 2.4 million", client.took)
+	}
+}
+
+// TestExportsAreShared: downloads of a database's sessions leave the operator some.
+func TestExportsAreShared(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	ask := func(who shares.Who) int {
+		w := httptest.NewRecorder()
+		s.handlers.Export(w, httptest.NewRequest("POST", "/", strings.NewReader(`{"path":"/"}`)), s.Database, who, admitAll)
+		return w.Code
+	}
+	got := map[string]int{}
+	for i := range 100 {
+		if ask(shares.Who{Session: fmt.Sprint(i), Group: "shop"}) == http.StatusCreated {
+			got["shop"]++
+		}
+	}
+	for i := range 100 {
+		for _, group := range []string{"shop", "bank", "blog", "news"} {
+			if ask(shares.Who{Session: fmt.Sprint(i), Group: group}) == http.StatusCreated {
+				got[group]++
+			}
+		}
+	}
+	if got["shop"] != 16 || got["shop"]+got["bank"]+got["blog"]+got["news"] != 48 {
+		t.Errorf("downloads of databases: %v, want at most 16 each and 48 in all", got)
+	}
+	if code := ask(shares.Who{Session: "operator"}); code != http.StatusCreated {
+		t.Errorf("the operator's download is answered %d", code)
+	}
 }

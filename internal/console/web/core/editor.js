@@ -7,7 +7,7 @@
  * from the text. Where the browser has no highlights, the text is plain.
  */
 
-import { h, fill } from './dom.js';
+import { h, fill, set } from './dom.js';
 import { onEnd } from './signal.js';
 
 /** @typedef {{name: string, start: number, end: number}} Token a part of a line */
@@ -66,6 +66,7 @@ export class Editor {
     for (const [i, text] of texts.entries()) {
       const line = this.lines.children[i];
       if (line && line.textContent !== text) line.textContent = text;
+      if (line?.hasAttribute('data-note')) this.note(new Map());
     }
     if (this.gutter.childElementCount !== texts.length) fill(this.gutter, ...texts.map((_, i) => h('div', null, String(i + 1))));
     this.plan();
@@ -112,6 +113,18 @@ export class Editor {
     const bad = new Set(problems.map((problem) => problem.line));
     for (const [i, line] of [...this.gutter.children].entries()) line.toggleAttribute('data-problem', bad.has(i + 1));
     this.plan();
+  }
+
+  /**
+   * Writes notes after lines, by their number from 1, until the text changes. They are drawn
+   * by the style sheet: the text of a line stays its whole content.
+   * @param {Map<number, {text: string, reach: string}>} notes
+   */
+  note(notes) {
+    for (const [i, line] of [...this.lines.children].entries()) {
+      set(line, 'data-note', notes.get(i + 1)?.text);
+      set(line, 'data-reach', notes.get(i + 1)?.reach);
+    }
   }
 
   /**

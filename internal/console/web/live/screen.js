@@ -4,15 +4,15 @@
  */
 
 import { fill, h } from '../core/dom.js';
+import { Follower } from '../core/follow.js';
 import { marked } from '../core/marks.js';
-import { onEnd, signal } from '../core/signal.js';
+import { signal } from '../core/signal.js';
 import { bytes, clock, count, cut } from '../lib/format.js';
 import { address, encodeKey, join, pasted, split } from '../lib/route.js';
 
 /** @typedef {import('../app.js').App} App */
 
 const maxEntries = 1000;
-const hiddenMillis = 5000;
 
 /**
  * @param {App} app
@@ -22,7 +22,7 @@ const hiddenMillis = 5000;
 export function show(app, main, route) {
   const screen = new Live(app, route);
   main.append(screen.element);
-  screen.connect();
+  screen.stream.start();
 }
 
 class Live {
@@ -34,27 +34,15 @@ class Live {
     this.app = app;
     this.route = route;
     this.paused = signal(false);
-    this.state = signal('connecting');
     this.seen = signal(0);
-    this.since = '';
-    this.retry = 0;
-    /** @type {AbortController | null} */
-    this.stream = null;
-    /** @type {ReturnType<typeof setTimeout> | undefined} */
-    this.timer = undefined;
+    this.stream = new Follower((since, signal, take, opened) => {
+      const params = new URLSearchParams({ under: join(route.path), ...(since ? { since } : {}) });
+      return app.api.events(`/v1/databases/${encodeKey(route.database)}/changes?${params}`, { signal }, take, opened);
+    }, (event) => this.take(event));
     this.log = h('div', { role: 'log', 'aria-label': 'Changes', class: 'changes', tabIndex: 0, data: { kind: 'all' } });
     this.box = h('div', { class: 'changes-scroll' }, this.log, h('p', { class: 'hint empty', hidden: () => this.seen.value > 0 }, 'Nothing has changed yet. Commits show here as they happen.'));
     this.element = h('div', { class: 'live-screen' }, this.bar(), this.box);
-    const visible = () => this.visibility();
-    document.addEventListener('visibilitychange', visible);
-    onEnd(() => {
-      document.removeEventListener('visibilitychange', visible);
-      this.halt();
-      this.over = true;
-    });
   }
-
-  over = false;
 
   bar() {
     const path = h('input', { 'aria-label': 'Path', class: 'code', value: join(this.route.path), autocomplete: 'off', spellcheck: 'false' });
@@ -63,55 +51,21 @@ class Live {
       event.preventDefault();
       this.app.go(address({ screen: 'live', database: this.route.database, path: pasted(path.value, this.route).path }));
     };
-    const words = /** @type {Record<string, string>} */ ({ live: 'live', connecting: 'connecting', lost: 'not connected', paused: 'asleep' });
+    const words = /** @type {Record<string, string>} */ ({ live: 'live', connecting: 'connecting', lost: 'not connected', asleep: 'asleep' });
     return h('div', { class: 'bar' }, h('h1', { class: 'sr-only' }, 'Live'), h('form', { 'aria-label': 'Go to path', class: 'path-form', on: { submit: go } }, path), kind,
-      h('span', { class: 'live', data: { state: () => (this.paused.value ? 'paused' : this.state.value) } }, h('span', { class: 'dot', 'aria-hidden': 'true' }), () => (this.paused.value ? 'paused' : (words[this.state.value] ?? ''))),
+      h('span', { class: 'live', data: { state: () => (this.paused.value ? 'paused' : this.stream.state.value) } }, h('span', { class: 'dot', 'aria-hidden': 'true' }), () => (this.paused.value ? 'paused' : (words[this.stream.state.value] ?? ''))),
       h('button', { type: 'button', on: { click: () => this.pause() } }, () => (this.paused.value ? 'Resume' : 'Pause')),
       h('button', { type: 'button', on: { click: () => (fill(this.log), (this.seen.value = 0)) } }, 'Clear'));
   }
 
   pause() {
     this.paused.value = !this.paused.peek();
-    if (this.paused.peek()) this.halt();
-    else this.connect();
-  }
-
-  halt() {
-    clearTimeout(this.timer);
-    this.stream?.abort();
-    this.stream = null;
-  }
-
-  visibility() {
-    clearTimeout(this.timer);
-    if (document.hidden) this.timer = setTimeout(() => (this.halt(), (this.state.value = 'paused')), hiddenMillis);
-    else if (!this.stream && !this.paused.peek()) this.connect();
-  }
-
-  async connect() {
-    this.halt();
-    if (this.over) return;
-    const stream = (this.stream = new AbortController());
-    const params = new URLSearchParams({ under: join(this.route.path), ...(this.since ? { since: this.since } : {}) });
-    try {
-      await this.app.api.events(`/v1/databases/${encodeKey(this.route.database)}/changes?${params}`, { signal: stream.signal }, (event) => this.take(event), () => {
-        this.retry = 0;
-        this.state.value = 'live';
-      });
-    } catch {
-      // Tried again below.
-    }
-    if (stream.signal.aborted || this.over) return;
-    this.stream = null;
-    this.state.value = 'lost';
-    this.retry = Math.min(10_000, this.retry ? this.retry * 2 : 500);
-    this.timer = setTimeout(() => this.connect(), this.retry);
+    if (this.paused.peek()) this.stream.stop();
+    else this.stream.start();
   }
 
   /** @param {{type: string, data: string, id: string}} event */
   take(event) {
-    if (event.id) this.since = event.id;
-    if (!event.data || event.data === 'null') return;
     const data = JSON.parse(event.data);
     const bottom = this.box.scrollHeight - this.box.scrollTop - this.box.clientHeight < 40;
     if (event.type === 'change') for (const one of data.set ?? []) this.log.append(this.entry(data, one));

@@ -1,6 +1,6 @@
 /**
  * The screen Rules: the document, its problems while one types, the review, earlier
- * versions, and simulations of the text in the editor.
+ * versions; simulations of the text in the editor, cases, and requests that are denied.
  */
 
 import { complain } from '../core/dialog.js';
@@ -10,7 +10,9 @@ import { onEnd, signal } from '../core/signal.js';
 import { bytes, moment } from '../lib/format.js';
 import { encodeKey } from '../lib/route.js';
 import { check, deployed, review } from './deploy.js';
-import { simulateForm } from './simulate.js';
+import { Cases } from './cases.js';
+import { Denials } from './denials.js';
+import { Simulator } from './simulate.js';
 import { colour, names } from './words.js';
 
 /** @typedef {import('../app.js').App} App */
@@ -51,10 +53,17 @@ class Rules {
     this.editor = new Editor({ label: 'Rules document', words: colour, names, changed: () => this.changed() });
     this.problems = h('ul', { 'aria-label': 'Problems', class: 'problems' });
     this.history = h('ul', { 'aria-label': 'History', class: 'versions' });
+    const rules = () => this.editor.text;
+    const go = (/** @type {number} */ line, /** @type {number} */ column) => this.editor.go(line, column);
+    this.cases = new Cases(app, database, { rules, go, note: (notes) => this.editor.note(notes) });
+    this.simulator = new Simulator(app, database, { rules, go, keep: (text) => this.cases.add(text) });
+    this.denials = new Denials(app, database, { go, simulate: (request) => this.simulate(request) });
     this.element = h('div', { class: 'rules-screen' },
       h('div', { class: 'rules-left' }, this.head(), this.editor.element, this.problems),
       h('div', { class: 'rules-right' },
-        h('section', { class: 'card' }, h('h2', null, 'Simulate'), simulateForm(app, database, () => this.editor.text, (line, column) => this.editor.go(line, column))),
+        this.simulation = h('section', { class: 'card' }, h('h2', null, 'Simulate'), this.simulator.element),
+        h('section', { class: 'card' }, this.denials.element),
+        h('section', { class: 'card' }, h('h2', null, 'Cases'), this.cases.element),
         h('section', { class: 'card' }, h('h2', null, 'History'), this.history)));
   }
 
@@ -78,7 +87,14 @@ class Rules {
     this.base.value = now.text;
     this.fill(sessionStorage.getItem(this.draft) ?? now.text);
     this.versions();
+    this.denials.stream.start();
     await this.check();
+  }
+
+  /** @param {import('./simulate.js').Request} request */
+  simulate(request) {
+    this.simulation.scrollIntoView({ block: 'start' });
+    this.simulator.simulate(request);
   }
 
   /** @param {string} text */

@@ -8,6 +8,8 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { tests as data } from './data.mjs';
+import { tests as rules } from './rules.mjs';
+import { tests as safety } from './safety.mjs';
 import { screens, tests as others } from './screens.mjs';
 import { startBrowser, startServer } from './world.mjs';
 
@@ -23,7 +25,7 @@ after(async () => {
   await world.server?.stop();
 });
 
-for (const [name, run] of Object.entries({ ...data, ...others })) {
+for (const [name, run] of Object.entries({ ...data, ...rules, ...safety, ...others })) {
   if (name.includes(only)) test(name, { timeout: 180_000 }, () => run(world));
 }
 
