@@ -250,4 +250,20 @@ export const tests = {
     await row(page, '/deep/a/b/d').waitFor({ state: 'detached' });
     await page.context().close();
   },
+
+  async 'the server is killed under an open tree, which goes on'({ server, browser }) {
+    await server.rest('PUT', '/killed', '{"a":1,"b":2}');
+    const page = await browser.open(server, '/console/db/default/data/killed');
+    await page.waitForSelector('.live[data-state=live]');
+    const back = server.restart('SIGKILL', 1500);
+    await page.getByText('The server does not answer').waitFor();
+    assert.equal(await row(page, '/killed/a').locator('[data-part=value]').textContent(), '1');
+    await back;
+    await server.rest('PUT', '/killed/c', '3');
+    await row(page, '/killed/c').waitFor();
+    await page.waitForSelector('.live[data-state=live]');
+    await page.reload();
+    await row(page, '/killed/c').waitFor();
+    await page.context().close();
+  },
 };
