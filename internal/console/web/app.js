@@ -97,8 +97,8 @@ export class App {
 
   /** Shows the shell and the screen of the address. */
   async enter() {
-    this.editing.value = sessionStorage.getItem('livetree.editing') === 'true';
-    const { label } = this.keeper.current ?? {};
+    const { label, dev } = this.keeper.current ?? {};
+    this.editing.value = (sessionStorage.getItem('livetree.editing') ?? String(Boolean(dev))) === 'true';
     this.status.value = { label };
     this.leave();
     forgive();

@@ -8,6 +8,7 @@ import { marked } from '../core/marks.js';
 import { onEnd, signal } from '../core/signal.js';
 import { bytes, clock, count, cut } from '../lib/format.js';
 import { address, encodeKey, join, pasted, split } from '../lib/route.js';
+import { takeTurn } from '../lib/turns.js';
 
 /** @typedef {import('../app.js').App} App */
 
@@ -92,20 +93,30 @@ class Live {
     this.halt();
     if (this.over) return;
     const stream = (this.stream = new AbortController());
-    const params = new URLSearchParams({ under: join(this.route.path), ...(this.since ? { since: this.since } : {}) });
+    let turned = false;
     try {
-      await this.app.api.events(`/v1/databases/${encodeKey(this.route.database)}/changes?${params}`, { signal: stream.signal }, (event) => this.take(event), () => {
-        this.retry = 0;
-        this.state.value = 'live';
-      });
+      turned = await takeTurn(stream.signal, (signal) => this.read(signal));
     } catch {
       // Tried again below.
     }
     if (stream.signal.aborted || this.over) return;
     this.stream = null;
+    if (turned) {
+      this.timer = setTimeout(() => this.connect(), 0);
+      return;
+    }
     this.state.value = 'lost';
     this.retry = Math.min(10_000, this.retry ? this.retry * 2 : 500);
     this.timer = setTimeout(() => this.connect(), this.retry);
+  }
+
+  /** @param {AbortSignal} signal */
+  read(signal) {
+    const params = new URLSearchParams({ under: join(this.route.path), ...(this.since ? { since: this.since } : {}) });
+    return this.app.api.events(`/v1/databases/${encodeKey(this.route.database)}/changes?${params}`, { signal }, (event) => this.take(event), () => {
+      this.retry = 0;
+      this.state.value = 'live';
+    });
   }
 
   /** @param {{type: string, data: string, id: string}} event */

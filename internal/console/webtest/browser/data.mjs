@@ -266,4 +266,20 @@ export const tests = {
     await row(page, '/killed/c').waitFor();
     await page.context().close();
   },
+
+  async 'eight tabs are open, and all of them work'({ server, browser }) {
+    await server.rest('PUT', '/tabs', '{"n":0}');
+    const first = await browser.open(server, '/console/db/default/data/tabs');
+    const pages = [first];
+    while (pages.length < 8) pages.push(await browser.sister(first, server, '/console/db/default/data/tabs'));
+    await server.rest('PUT', '/tabs/n', '8');
+    for (const page of pages) await row(page, '/tabs/n').locator('[data-part=value]').filter({ hasText: '8' }).waitFor();
+    const eighth = pages[7];
+    await select(eighth, '/tabs/n');
+    await eighth.keyboard.press('Enter');
+    await eighth.getByRole('form', { name: 'Edit value' }).getByLabel('Value').fill('9');
+    await eighth.keyboard.press('Enter');
+    for (const page of pages) await row(page, '/tabs/n').locator('[data-part=value]').filter({ hasText: '9' }).waitFor();
+    await first.context().close();
+  },
 };
