@@ -115,7 +115,7 @@ export class Chart {
   line(context, values, y, color) {
     context.strokeStyle = color;
     context.lineWidth = 1.5;
-    context.lineJoin = 'round';
+    context.lineJoin = context.lineCap = 'round';
     context.beginPath();
     let down = false;
     for (const [i, value] of values.entries()) {
@@ -123,6 +123,7 @@ export class Chart {
       else if (down) context.lineTo(this.x(i), y(value));
       else {
         context.moveTo(this.x(i), y(value));
+        context.lineTo(this.x(i), y(value)); // a value between holes is a dot
         down = true;
       }
     }

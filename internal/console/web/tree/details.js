@@ -89,7 +89,7 @@ class Facts {
   button() {
     const { app, view, desk, drawn } = this.screen;
     return h('button', {
-      type: 'button', class: 'quiet small', 'aria-label': 'Set priority', on: { click: () => this.screen.edit((edit, item) => edit.editPriority(desk, item)) },
+      type: 'button', class: 'quiet small', 'aria-label': 'Set priority', on: { click: () => ((this.screen.sheet.value = false), this.screen.edit((edit, item) => edit.editPriority(desk, item))) },
       disabled: () => (drawn.value, view.cursor.value, !app.editing.value || (view.current?.row.type ?? 'none') === 'none'),
     }, 'Set');
   }

@@ -49,6 +49,19 @@ function cover(desk, id, element) {
 }
 
 /**
+ * Puts keys that were pressed before a form was there into the field that has the focus.
+ * @param {string[]} keys
+ */
+export function type(keys) {
+  const field = document.activeElement;
+  if (!(field instanceof HTMLTextAreaElement || field instanceof HTMLInputElement) || !field.form) return;
+  const end = keys.indexOf('Enter');
+  field.setRangeText(keys.slice(0, end < 0 ? undefined : end).join(''), field.selectionStart ?? 0, field.selectionEnd ?? 0, 'end');
+  field.dispatchEvent(new Event('input', { bubbles: true }));
+  if (end >= 0) field.form.requestSubmit();
+}
+
+/**
  * Shows the row as written before the server has said so.
  * @param {Desk} desk
  * @param {RowItem} item

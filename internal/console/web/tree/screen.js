@@ -52,8 +52,6 @@ export async function show(app, main, route) {
   };
   const screen = new Screen(app, route, tree, feed, view, writer, drawn, toggle);
   main.append(screen.element);
-  // What is typed after the key that opens a form belongs in it, so the forms are at hand before.
-  if (app.editing.peek()) import('./edit.js').catch(() => {});
   await feed.start();
   view.refresh();
   drawn.value++;
@@ -83,6 +81,7 @@ class Screen {
     this.toggle = toggle;
     /** @type {import('./edit.js').Desk} */
     this.desk = { writer, view, drawn };
+    for (const sign of ['pointerenter', 'focusin']) view.element.addEventListener(sign, () => app.editing.peek() && import('./edit.js').catch(() => {}), { once: true });
     this.sheet = signal(false); // whether the details are open, on a phone
     this.path = h('input', { 'aria-label': 'Path', class: 'code path-box', spellcheck: 'false', autocomplete: 'off', value: join(route.path) });
     this.find = h('input', { type: 'search', 'aria-label': 'Find key', placeholder: 'Find key', class: 'find-box', autocomplete: 'off', spellcheck: 'false' });
@@ -169,13 +168,20 @@ class Screen {
    */
   async edit(act) {
     const item = this.view.current;
-    if (!this.app.editing.peek() || !item) return;
+    if (!this.app.editing.peek() || !item || this.typed) return;
+    const typed = (this.typed = /** @type {string[]} */ ([]));
     try {
-      await act(await import('./edit.js'), item);
+      const edit = await import('./edit.js').finally(() => (this.typed = null));
+      const done = act(edit, item);
+      if (typed.length > 0) edit.type(typed);
+      await done;
     } catch (error) {
       complain(error instanceof Error ? error.message : String(error));
     }
   }
+
+  /** What is typed while the forms are loaded: it belongs in the form that opens then. @type {string[] | null} */
+  typed = null;
 
   go() {
     const to = pasted(this.path.value, this.route);
@@ -258,7 +264,9 @@ class Screen {
   key(name, event) {
     const command = event.ctrlKey || event.metaKey;
     const item = this.view.current;
-    if (command && name === 'z') this.edit(() => undo(this.writer));
+    if (this.typed) {
+      if (!command && !event.repeat && (name.length === 1 || name === 'Enter')) this.typed.push(name);
+    } else if (command && name === 'z') this.edit(() => undo(this.writer));
     else if (command && name === 'c' && !getSelection()?.toString() && item) this.copyJSON(item.level > 1 ? [...item.place.path, item.row.key] : this.tree.path);
     else if (command) return false;
     else if (name === 'Enter' && item?.row.type === 'object') this.toggle(item.id, !item.open);
