@@ -79,10 +79,11 @@ type Options struct {
 	MaxCopy int64
 	Writes  *budget.Budget
 	// Audit is told what is done, Settings are shown, and DataURLs returns where the
-	// data is served.
+	// data is served. CAFile is what clients have to trust, if that is a file of ours.
 	Audit    *Audit
 	Settings []Setting
 	DataURLs func() []string
+	CAFile   string
 	// DefaultDatabase is that of a secret that is shown without one.
 	DefaultDatabase string
 	Actions

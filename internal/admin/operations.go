@@ -9,6 +9,7 @@ import (
 	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/pause"
+	"github.com/livetree/livetree/internal/session"
 )
 
 // Bounds of what can be asked of /v1/operations.
@@ -75,14 +76,17 @@ type Status struct {
 	SyncMillis float64 `json:"sync_ms_average"`
 	Goroutines uint64  `json:"goroutines"`
 	RSSBytes   uint64  `json:"rss_bytes"`
-	// DataURLs is where the data is served. Label names the server, Dev says that it is
-	// for trying out.
-	DataURLs []string       `json:"data_urls"`
-	Label    *console.Label `json:"label,omitempty"`
-	Dev      bool           `json:"dev"`
+	// DataURLs is where the data is served, and DefaultDatabase the database of a request
+	// that names none. CAFile is what clients on the server's machine have to trust,
+	// for operators alone. Label names the server, Dev says that it is for trying out.
+	DataURLs        []string       `json:"data_urls"`
+	DefaultDatabase string         `json:"default_database"`
+	CAFile          string         `json:"ca_file,omitempty"`
+	Label           *console.Label `json:"label,omitempty"`
+	Dev             bool           `json:"dev"`
 }
 
-func (h *Handler) status(w http.ResponseWriter, _ *http.Request) {
+func (h *Handler) status(w http.ResponseWriter, r *http.Request) {
 	stats, process, readiness := h.opts.Store.Stats(), readProcess(), h.Readiness()
 	s := Status{
 		Version:    h.opts.Version,
@@ -100,6 +104,11 @@ func (h *Handler) status(w http.ResponseWriter, _ *http.Request) {
 		DataURLs:   []string{},
 		Label:      h.door.label(),
 		Dev:        h.opts.Dev,
+
+		DefaultDatabase: h.opts.DefaultDatabase,
+	}
+	if callerOf(r).scope() == session.Operator {
+		s.CAFile = h.opts.CAFile
 	}
 	if h.opts.DataURLs != nil {
 		s.DataURLs = h.opts.DataURLs()

@@ -123,6 +123,15 @@ type adminParts struct {
 	front    *rest.Handler
 	budget   *hub.Budget // for what streams have not taken yet
 	scans    *scan.Pool
+	caFile   string // from the root on, or empty
+}
+
+// absolute returns the name of a file from the root on, for those who work elsewhere.
+func absolute(name string) string {
+	if whole, err := filepath.Abs(name); err == nil && name != "" {
+		return whole
+	}
+	return name
 }
 
 // serve lets the listener answer everything. The context ends when the server
@@ -175,6 +184,7 @@ func (a *adminSide) serve(ctx context.Context, parts adminParts) error {
 		Audit:    admin.NewAudit(filepath.Join(dir, auditFile)),
 		Settings: parts.Settings,
 		DataURLs: a.dataURLs,
+		CAFile:   parts.caFile,
 	})
 	return a.listener.Serve(a.handler, dir)
 }

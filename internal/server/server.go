@@ -296,7 +296,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 
 		closeStreams: c.clients.Close,
 	})
-	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, front, streamBudget, scans}); err != nil {
+	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, front, streamBudget, scans, absolute(caFile)}); err != nil {
 		return err
 	}
 	databases.RunLeft(ctx, c.Logger, c.postponed)

@@ -97,8 +97,8 @@ export class App {
 
   /** Shows the shell and the screen of the address. */
   async enter() {
-    this.editing.value = sessionStorage.getItem('livetree.editing') === 'true';
-    const { label } = this.keeper.current ?? {};
+    const { label, dev } = this.keeper.current ?? {};
+    this.editing.value = (sessionStorage.getItem('livetree.editing') ?? String(Boolean(dev))) === 'true';
     this.status.value = { label };
     this.leave();
     forgive();
@@ -107,8 +107,8 @@ export class App {
     this.main = elements.main;
     document.body.replaceChildren(...elements.all, messages);
     this.shown = true;
-    await this.show();
     this.refreshStatus();
+    await this.show();
   }
 
   leave() {
@@ -257,8 +257,8 @@ export class App {
    * @returns {import('./lib/snippet.js').Target}
    */
   target(database, path, params = []) {
-    const base = this.status.peek().data_urls?.[0] ?? 'https://127.0.0.1:9000';
-    return { base, database, named: database !== 'default', path, params };
+    const { data_urls: urls, ca_file: ca, default_database: first = 'default' } = this.status.peek();
+    return { base: urls?.[0] ?? 'https://127.0.0.1:9000', database, named: database !== first, path, params, ca };
   }
 }
 

@@ -64,8 +64,8 @@ export function shell(app) {
 let last = '';
 
 /** The database that was looked at last, for links on screens of the server. @param {App} app */
-function lastDatabase(app) {
-  return last || app.databases.value[0] || 'default';
+export function lastDatabase(app) {
+  return app.keeper.current?.database || last || app.databases.value[0] || 'default';
 }
 
 /**

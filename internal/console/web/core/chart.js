@@ -19,9 +19,11 @@ export class Chart {
   /**
    * @param {string} label
    * @param {(value: number) => string} format
+   * @param {number} [least] the top of the scale when all values are smaller
    */
-  constructor(label, format) {
+  constructor(label, format, least = 0) {
     this.format = format;
+    this.least = least;
     /** @type {Data} */
     this.data = { from: 0, step: 1, series: [] };
     this.latest = h('span', { class: 'chart-latest' });
@@ -78,25 +80,28 @@ export class Chart {
     this.canvas.width = width * ratio;
     this.canvas.height = height * ratio;
     context.scale(ratio, ratio);
-    const top = scale(Math.max(0, ...this.data.series.flatMap((one) => one.values.map((value) => value ?? 0))));
+    const top = scale(Math.max(this.least, ...this.data.series.flatMap((one) => one.values.map((value) => value ?? 0))));
     const y = (/** @type {number} */ value) => 8 + (1 - value / top) * (height - bottom - 8);
     const style = getComputedStyle(this.element);
     context.font = `11px ${style.fontFamily}`;
     context.fillStyle = getComputedStyle(this.legend).color;
     context.strokeStyle = style.borderTopColor;
     context.lineWidth = 1;
-    for (const part of [0, 0.5, 1]) {
+    const parts = [0, 0.5, 1];
+    const figures = labels(parts.map((part) => this.format(top * part)));
+    for (const [i, part] of parts.entries()) {
       const at = Math.round(y(top * part)) + 0.5;
       context.beginPath();
       context.moveTo(left, at);
       context.lineTo(width - 8, at);
       context.stroke();
       context.textAlign = 'right';
-      context.fillText(this.format(top * part), left - 6, at + 4);
+      context.fillText(figures[i] ?? '', left - 6, at + 4);
     }
-    for (const part of [0, 0.5, 1]) {
+    const times = labels(parts.map((part) => this.time((this.count - 1) * part)));
+    for (const [i, part] of parts.entries()) {
       context.textAlign = part === 0 ? 'left' : part === 1 ? 'right' : 'center';
-      context.fillText(this.time((this.count - 1) * part), this.x((this.count - 1) * part), height - 3);
+      context.fillText(times[i] ?? '', this.x((this.count - 1) * part), height - 3);
     }
     for (const [i, one] of this.data.series.entries()) this.line(context, one.values, y, getComputedStyle(this.legend.children[i] ?? this.element).color);
   }
@@ -110,7 +115,7 @@ export class Chart {
   line(context, values, y, color) {
     context.strokeStyle = color;
     context.lineWidth = 1.5;
-    context.lineJoin = 'round';
+    context.lineJoin = context.lineCap = 'round';
     context.beginPath();
     let down = false;
     for (const [i, value] of values.entries()) {
@@ -118,6 +123,7 @@ export class Chart {
       else if (down) context.lineTo(this.x(i), y(value));
       else {
         context.moveTo(this.x(i), y(value));
+        context.lineTo(this.x(i), y(value)); // a value between holes is a dot
         down = true;
       }
     }
@@ -127,8 +133,8 @@ export class Chart {
   /** @param {number} index */
   time(index) {
     const date = new Date(this.data.from + Math.round(index) * this.data.step);
-    const long = this.data.step * this.count > 2 * 86_400_000;
-    return long ? date.toLocaleDateString('en-CA') : date.toLocaleTimeString('en-GB').slice(0, 5);
+    const span = this.data.step * this.count;
+    return span > 2 * 86_400_000 ? date.toLocaleDateString('en-CA') : date.toLocaleTimeString('en-GB').slice(0, span < 600_000 ? 8 : 5);
   }
 
   /** @param {number} x */
@@ -152,11 +158,21 @@ export class Chart {
 }
 
 /**
- * The top of the scale: a round number that is not less than the greatest value.
+ * The top of the scale: a round number that is not less than the greatest value, and
+ * whose half is round, too.
  * @param {number} most
  */
 export function scale(most) {
   if (most <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(most));
-  return ([1, 2, 5, 10].find((part) => part * power >= most) ?? 10) * power;
+  return ([1, 2, 4, 6, 8, 10].find((part) => part * power >= most) ?? 10) * power;
+}
+
+/**
+ * The labels at the beginning, the middle and the end of an axis, without those that would say
+ * the same twice.
+ * @param {string[]} texts three
+ */
+export function labels([low = '', middle = '', high = '']) {
+  return [low, middle === low || middle === high ? '' : middle, high === low ? '' : high];
 }

@@ -5,6 +5,7 @@
  * page is hidden there is none: a browser has few connections to a server.
  */
 
+import { takeTurn } from '../lib/turns.js';
 import { onEnd, signal } from './signal.js';
 
 const hiddenMillis = 5000;
@@ -70,16 +71,22 @@ export class Follower {
       if (event.id) this.since = event.id;
       if (event.data && event.data !== 'null') this.take(event);
     };
+    const opened = () => {
+      this.wait = 0;
+      this.state.value = 'live';
+    };
+    let turned = false;
     try {
-      await this.read(this.since, stream.signal, take, () => {
-        this.wait = 0;
-        this.state.value = 'live';
-      });
+      turned = await takeTurn(stream.signal, (signal) => this.read(this.since, signal, take, opened));
     } catch {
       // Tried again below.
     }
     if (stream.signal.aborted || !this.wanted) return;
     this.stream = null;
+    if (turned) {
+      this.timer = setTimeout(() => this.connect(), 0);
+      return;
+    }
     this.state.value = 'lost';
     this.wait = Math.min(mostMillis, this.wait ? this.wait * 2 : firstMillis);
     this.timer = setTimeout(() => this.connect(), this.wait);

@@ -16,21 +16,25 @@ const refreshMillis = 10_000;
 const recordSeconds = 5;
 const spans = ['1h', '24h', '14d'];
 
-/** How a chart finds its series, and what its newest number is. @type {{label: string, match: RegExp, format: (value: number) => string, latest: 'sum' | 'first'}[]} */
+/**
+ * How a chart finds its series, what its newest number is, and the least top of its scale: half of it
+ * still has a label of its own.
+ * @type {{label: string, match: RegExp, format: (value: number) => string, latest: 'sum' | 'first', least: number}[]}
+ */
 const charts = [
-  { label: 'Requests', match: /^requests/, format: (value) => `${rounded(value)}/s`, latest: 'sum' },
-  { label: 'Latency', match: /^latency/, format: millis, latest: 'first' },
-  { label: 'Streams', match: /^(streams|clients)/, format: (value) => count(value), latest: 'sum' },
-  { label: 'Traffic', match: /^(bytes|traffic)/, format: (value) => `${bytes(value)}/s`, latest: 'sum' },
-  { label: 'Disk', match: /^(disk|store|wal)/, format: bytes, latest: 'first' },
-  { label: 'Memory', match: /^(memory|rss|heap)/, format: bytes, latest: 'first' },
-  { label: 'Commits', match: /^commits/, format: (value) => `${rounded(value)}/s`, latest: 'sum' },
-  { label: 'Sync time', match: /^sync/, format: millis, latest: 'first' },
+  { label: 'Requests', match: /^requests/, format: (value) => `${rounded(value)}/s`, latest: 'sum', least: 0.1 },
+  { label: 'Latency', match: /^latency/, format: millis, latest: 'first', least: 0.1 },
+  { label: 'Streams', match: /^(streams|clients)/, format: (value) => count(value), latest: 'sum', least: 2 },
+  { label: 'Traffic', match: /^(bytes|traffic)/, format: (value) => `${bytes(value)}/s`, latest: 'sum', least: 10 },
+  { label: 'Disk', match: /^(disk|store|wal)/, format: bytes, latest: 'first', least: 10 },
+  { label: 'Memory', match: /^(memory|rss|heap)/, format: bytes, latest: 'first', least: 10 },
+  { label: 'Commits', match: /^commits/, format: (value) => `${rounded(value)}/s`, latest: 'sum', least: 0.1 },
+  { label: 'Sync time', match: /^sync/, format: millis, latest: 'first', least: 0.1 },
 ];
 
 /** @param {number} value */
 function rounded(value) {
-  return value < 10 ? String(Math.round(value * 10) / 10) : count(value);
+  return value < 10 ? String(Number(value.toPrecision(2))) : count(value);
 }
 
 /**
@@ -50,7 +54,7 @@ class Health {
     this.app = app;
     this.span = signal('1h');
     this.stop = new AbortController();
-    this.charts = charts.map((one) => ({ ...one, chart: new Chart(one.label, one.format) }));
+    this.charts = charts.map((one) => ({ ...one, chart: new Chart(one.label, one.format, one.least) }));
     this.checks = h('ul', { class: 'checks', 'aria-label': 'Checks' });
     this.tables = h('div', { class: 'columns' });
     this.note = h('p', { class: 'hint', role: 'status' });

@@ -2,11 +2,14 @@
  * Queries: the form, the REST parameters, and the order of the result.
  */
 
-import { parse, print } from './json.js';
+import { parse } from './json.js';
 import { compare as compareKeys } from './keys.js';
 
 /** @typedef {import('./json.js').Json} Json */
-/** @typedef {Record<'Order by' | 'Start at' | 'End at' | 'Equal to' | 'Limit' | 'Count', string>} Fields */
+/** @typedef {Record<'Order by' | 'Start at' | 'End at' | 'Equal to' | 'Limit' | 'Count', string> & {'Start after'?: string, 'End before'?: string}} Fields */
+
+/** The bounds of the form and their parameters. Those that are not in every form are there if an address has them. */
+const bounds = /** @type {const} */ ([['Start at', 'startAt'], ['Start after', 'startAfter'], ['End at', 'endAt'], ['End before', 'endBefore'], ['Equal to', 'equalTo']]);
 
 /**
  * The REST parameters for what a form says.
@@ -16,11 +19,9 @@ import { compare as compareKeys } from './keys.js';
 export function toParams(fields) {
   /** @type {[string, string][]} */
   const params = [['orderBy', JSON.stringify(fields['Order by'].trim().replace(/^\/+|\/+$/g, '') || '$key')]];
-  for (const [label, name] of /** @type {const} */ ([['Start at', 'startAt'], ['End at', 'endAt'], ['Equal to', 'equalTo']])) {
-    const text = fields[label].trim();
-    if (text === '') continue;
-    const value = bound(text, label);
-    params.push([name, value]);
+  for (const [label, name] of bounds) {
+    const text = (fields[label] ?? '').trim();
+    if (text !== '') params.push([name, bound(text, label)]);
   }
   if (fields.Limit !== 'none') {
     const count = fields.Count.trim();
@@ -62,8 +63,29 @@ export function toFields(params) {
   const some = params.size > 0;
   return {
     'Order by': String(by), 'Start at': params.get('startAt') ?? '', 'End at': params.get('endAt') ?? '', 'Equal to': params.get('equalTo') ?? '',
+    ...(params.has('startAfter') ? { 'Start after': params.get('startAfter') ?? '' } : {}), ...(params.has('endBefore') ? { 'End before': params.get('endBefore') ?? '' } : {}),
     Limit: first ? 'first' : last ? 'last' : some ? 'none' : 'first', Count: first ?? last ?? '20',
   };
+}
+
+/**
+ * What was typed into the form and not run yet, and at which address.
+ * @typedef {{at: string, texts: Record<string, string>}} Draft
+ */
+
+/**
+ * What the form shows at first: the query of its address, or the draft that was typed at that
+ * address. An address without a query shows any draft, with its own path if it names one.
+ * @param {import('./route.js').Route} route
+ * @param {string} at the address
+ * @param {Draft | null} draft
+ * @returns {Fields & {Path: string}}
+ */
+export function firstTexts(route, at, draft) {
+  const own = { Path: '/' + route.path.join('/'), ...toFields(route.params) };
+  if (!draft || (draft.at !== at && route.params.size > 0)) return own;
+  const texts = { ...own, ...draft.texts };
+  return draft.at === at || route.path.length === 0 ? texts : { ...texts, Path: own.Path };
 }
 
 /** @typedef {{key: string, value: Json, priority: Json | null}} Child */
@@ -112,9 +134,18 @@ function sortedBy(child, orderBy) {
 
 /** @param {Json} json @param {string} key @returns {Json | null} */
 function childOf(json, key) {
+  return partOf(json, key)?.value ?? null;
+}
+
+/**
+ * The value and the priority of a child, if there is one.
+ * @param {Json} json
+ * @param {string} key
+ */
+export function partOf(json, key) {
   if (!('children' in json)) return null;
   const child = json.children.find(([name]) => name === key)?.[1];
-  return child ? unwrap(child).value : null;
+  return child && child.type !== 'null' ? unwrap(child) : null;
 }
 
 const ranks = { null: 0, boolean: 1, number: 2, string: 3, array: 4, object: 4 };
@@ -153,14 +184,4 @@ export function columns(rows) {
   const counts = new Map();
   for (const { value } of rows) if ('children' in value) for (const [key] of value.children) counts.set(key, (counts.get(key) ?? 0) + 1);
   return [...counts].sort((a, b) => b[1] - a[1] || compareKeys(a[0], b[0])).slice(0, 30).map(([key]) => key);
-}
-
-/**
- * The text of a cell.
- * @param {Child} row
- * @param {string} column
- */
-export function cell(row, column) {
-  const json = childOf(row.value, column);
-  return json ? print(json) : '';
 }

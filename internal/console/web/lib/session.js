@@ -67,7 +67,10 @@ export class SessionKeeper {
   askSisters() {
     if (this.current) return Promise.resolve(true);
     return new Promise((resolve) => {
-      const timer = setTimeout(() => resolve(false), patience);
+      const timer = setTimeout(() => {
+        this.waits = null; // one that answers later is heard as one that has signed in
+        resolve(false);
+      }, patience);
       this.waits = () => {
         clearTimeout(timer);
         resolve(true);

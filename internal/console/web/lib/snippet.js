@@ -1,7 +1,8 @@
 /**
  * Lines to paste elsewhere. Nothing that came from data can end a quote or begin a
  * command: URLs hold letters, digits and - _ ~ / . ? & = % only. The secret is named,
- * never shown.
+ * never shown. A server with a certificate authority of its own is trusted by that
+ * authority's file, which is on the server's machine.
  */
 
 import { restPath } from './route.js';
@@ -18,6 +19,7 @@ function encode(text) {
  * @property {boolean} named whether a request has to name the database
  * @property {string[]} path
  * @property {[string, string][]} params
+ * @property {string} [ca] the file of the server's own certificate authority
  */
 
 /**
@@ -37,8 +39,26 @@ function base(target) {
 
 /** @param {Target} target */
 export function curl(target) {
-  const url = restURL(target);
-  return `curl --globoff --get '${url}' --data-urlencode "auth=$LIVETREE_SECRET"`;
+  const trust = target.ca ? ` --cacert ${shellWord(target.ca)}` : '';
+  return `curl --globoff --get '${restURL(target)}' --data-urlencode "auth=$LIVETREE_SECRET"${trust}`;
+}
+
+/**
+ * One word for a shell, whatever is in it.
+ * @param {string} text
+ */
+function shellWord(text) {
+  return /^[A-Za-z0-9/._-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/**
+ * A line before a snippet that says how its program trusts the server.
+ * @param {string} sign of a comment
+ * @param {string} name of an environment variable
+ * @param {Target} target
+ */
+function trusting(sign, name, target) {
+  return target.ca ? [`${sign} ${name}=${quoted(target.ca)}`] : [];
 }
 
 /** @param {string} text */
@@ -49,6 +69,7 @@ function quoted(text) {
 /** @param {Target} target */
 export function javascript(target) {
   return [
+    ...trusting('//', 'NODE_EXTRA_CA_CERTS', target),
     `const url = new URL(${quoted(restURL(target))});`,
     'url.searchParams.set("auth", process.env.LIVETREE_SECRET);',
     'const value = await (await fetch(url)).json();',
@@ -58,6 +79,7 @@ export function javascript(target) {
 /** @param {Target} target */
 export function go(target) {
   return [
+    ...trusting('//', 'SSL_CERT_FILE', target),
     `u, _ := url.Parse(${quoted(restURL(target))})`,
     'q := u.Query()',
     'q.Set("auth", os.Getenv("LIVETREE_SECRET"))',
@@ -70,6 +92,6 @@ export function go(target) {
 export function python(target) {
   return [
     'import os, requests',
-    `value = requests.get(${quoted(restURL(target))}, params={"auth": os.environ["LIVETREE_SECRET"]}).json()`,
+    `value = requests.get(${quoted(restURL(target))}, params={"auth": os.environ["LIVETREE_SECRET"]}${target.ca ? `, verify=${quoted(target.ca)}` : ''}).json()`,
   ].join('\n');
 }

@@ -7,18 +7,18 @@ import { complain } from '../core/dialog.js';
 import { fill, h } from '../core/dom.js';
 import { form } from '../core/form.js';
 import { marked } from '../core/marks.js';
-import { onEnd } from '../core/signal.js';
-import { count, cut, millis, several } from '../lib/format.js';
-import { cell, children, columns, toFields, toParams } from '../lib/query.js';
+import { effect, onEnd, signal } from '../core/signal.js';
+import { millis } from '../lib/format.js';
+import { children, firstTexts, toFields, toParams } from '../lib/query.js';
 import { address, dataRoute, join, pasted, split } from '../lib/route.js';
 import { curl, go, javascript, python, restURL } from '../lib/snippet.js';
-import { print } from '../lib/json.js';
+import { ResultTable } from './table.js';
 
 /** @typedef {import('../app.js').App} App */
 /** @typedef {import('../lib/route.js').Route} Route */
 
 const maxText = 8_000_000; // a longer result is not shown
-const pageRows = 400;
+const maxLimit = 10_000; // "More" asks for no more rows than these
 
 /**
  * @param {App} app
@@ -41,24 +41,54 @@ class Query {
     this.database = route.database;
     this.stop = new AbortController();
     onEnd(() => this.stop.abort());
-    const fields = toFields(route.params);
+    this.draft = `livetree.draft.query.${route.database}`;
+    const first = firstTexts(route, location.pathname + location.search, this.kept());
+    const bound = (/** @type {'Start at' | 'Start after' | 'End at' | 'End before' | 'Equal to'} */ label) => ({ label, value: first[label], code: true });
     this.form = form({
       label: 'Query', submit: 'Run', class: 'query-form',
       fields: [
-        { label: 'Path', value: join(route.path), code: true },
-        { label: 'Order by', value: fields['Order by'], code: true, suggestions: ['$key', '$value', '$priority'] },
-        { label: 'Start at', value: fields['Start at'], code: true }, { label: 'End at', value: fields['End at'], code: true },
-        { label: 'Equal to', value: fields['Equal to'], code: true },
-        { label: 'Limit', kind: 'select', options: ['none', 'first', 'last'], value: fields.Limit }, { label: 'Count', kind: 'number', value: fields.Count },
+        { label: 'Path', value: first.Path, code: true },
+        { label: 'Order by', value: first['Order by'], code: true, suggestions: ['$key', '$value', '$priority'] },
+        bound('Start at'), ...(first['Start after'] ? [bound('Start after')] : []), bound('End at'), ...(first['End before'] ? [bound('End before')] : []), bound('Equal to'),
+        { label: 'Limit', kind: 'select', options: ['none', 'first', 'last'], value: first.Limit }, { label: 'Count', kind: 'number', value: first.Count },
       ],
       done: (texts) => this.submit(texts),
     });
+    this.form.element.addEventListener('input', () => sessionStorage.setItem(this.draft, JSON.stringify({ at: location.pathname + location.search, texts: this.form.texts() })));
+    this.table = new ResultTable(app, route.database, () => this.again());
     this.problem = h('div', { role: 'alert', class: 'query-problem' });
     this.plan = h('section', { 'aria-label': 'Plan', class: 'plan' });
-    this.result = h('div', { class: 'table-scroll', tabIndex: 0, role: 'group', 'aria-label': 'Rows' });
     this.snippets = h('div', { class: 'snippets' });
-    this.element = h('div', { class: 'screen query-screen' }, h('h1', { class: 'sr-only' }, 'Query'), h('div', { class: 'card' }, this.form.element), this.problem, this.plan, this.result, this.snippets);
-    if (route.params.size === 0) fill(this.result, h('p', { class: 'hint empty' }, 'Bounds are JSON: "ann", 42, true. Order by $key, $value, $priority or a child path such as owner/name.'));
+    this.element = h('div', { class: 'screen query-screen' }, h('h1', { class: 'sr-only' }, 'Query'), h('div', { class: 'card' }, this.form.element), this.problem, this.plan, this.table.element, this.snippets);
+    effect(() => this.copies(this.last.value, app.status.value)); // which says where the data is served
+    if (route.params.size === 0) this.table.say('Bounds are JSON: "ann", 42, true. Order by $key, $value, $priority or a child path such as owner/name.');
+  }
+
+  /** What was typed here before and not run. @returns {import('../lib/query.js').Draft | null} */
+  kept() {
+    try {
+      const found = JSON.parse(sessionStorage.getItem(this.draft) ?? 'null');
+      return found && typeof found.at === 'string' && found.texts && typeof found.texts === 'object' ? found : null;
+    } catch {
+      return null;
+    }
+  }
+
+  /** The query that was run last. @type {import('../core/signal.js').Signal<{path: string[], params: [string, string][]} | null>} */
+  last = signal(/** @type {any} */ (null));
+
+  /** Runs it again, after something was written. */
+  async again() {
+    const last = this.last.peek();
+    if (last) await this.run(last.path, last.params);
+  }
+
+  /** Asks for twice as many rows. */
+  more() {
+    const control = this.form.controls.Count;
+    if (!control) return;
+    control.value = String(Math.min(maxLimit, 2 * Number(control.value)));
+    this.form.element.requestSubmit();
   }
 
   /** @param {Record<string, string>} texts */
@@ -66,6 +96,7 @@ class Query {
     const params = toParams(/** @type {any} */ (texts));
     const typed = texts.Path ?? '/';
     const path = /^https?:|\.json|^\/console\//.test(typed) ? pasted(typed, { screen: 'query', database: this.database, path: [], params: new URLSearchParams() }).path : split(typed);
+    sessionStorage.removeItem(this.draft);
     this.app.go(address({ screen: 'query', database: this.database, path, params: new URLSearchParams(params) }), { quiet: true });
     await this.run(path, params);
   }
@@ -76,7 +107,7 @@ class Query {
    */
   async run(path, params) {
     fill(this.problem);
-    this.copies(path, params);
+    this.last.value = { path, params };
     const url = dataRoute(this.database, path);
     const search = new URLSearchParams(params);
     try {
@@ -88,14 +119,13 @@ class Query {
       const text = await this.read(`${url}?${search}&format=export`);
       this.showPlan(plan, performance.now() - began);
       if (text === null) return fill(this.problem, 'The result is larger than 8 MB. Set a limit, or tighter bounds.');
-      const order = toFields(new URLSearchParams(params))['Order by'];
-      this.table(path, children(text, order), 0);
+      this.show(path, params, text);
     } catch (error) {
       if (this.stop.signal.aborted) return;
       const message = error instanceof Error ? error.message : String(error);
       if (/index not defined/i.test(message)) return this.missing(path, params, { index: toFields(search)['Order by'], path: join(path) }, message);
       fill(this.problem, message);
-      fill(this.result);
+      this.table.say('');
     }
   }
 
@@ -130,7 +160,7 @@ class Query {
    * @param {string} [message]
    */
   missing(path, params, plan, message) {
-    fill(this.result);
+    this.table.say('');
     fill(this.problem, h('p', null, '⚠ ', marked(message ?? `Index not defined: ${plan.index} at ${plan.path}. Without it this query is refused.`)),
       h('button', { type: 'button', class: 'primary', on: { click: () => this.addIndex(path, params, plan) } }, 'Add index'));
   }
@@ -163,36 +193,27 @@ class Query {
 
   /**
    * @param {string[]} path
-   * @param {import('../lib/query.js').Child[]} rows
-   * @param {number} from
+   * @param {[string, string][]} params
+   * @param {string} text
    */
-  table(path, rows, from) {
-    const shown = rows.slice(from, from + pageRows);
-    const names = columns(shown);
-    const leaves = shown.some((row) => !('children' in row.value));
-    const priorities = shown.some((row) => row.priority);
-    const head = ['Key', ...(leaves ? ['Value'] : []), ...names, ...(priorities ? ['Priority'] : [])];
-    const body = shown.map((row) => h('tr', { data: { key: row.key } },
-      h('th', { scope: 'row' }, h('a', { to: address({ screen: 'data', database: this.database, path: [...path, row.key] }) }, marked(row.key, 'code'))),
-      leaves ? this.cell('children' in row.value ? '' : row.value.text) : null, ...names.map((name) => this.cell(cell(row, name))), priorities ? this.cell(row.priority ? print(row.priority) : '') : null));
-    fill(this.result, shown.length === 0 ? h('p', { class: 'hint empty', role: 'status' }, 'No data: the query selects no children.') : null,
-      h('table', { 'aria-label': 'Result', class: 'table' }, h('thead', null, h('tr', null, ...head.map((name) => h('th', { scope: 'col' }, marked(name))))), h('tbody', null, ...body)),
-      h('div', { class: 'table-foot' }, h('span', { class: 'hint' }, rows.length > pageRows ? `${count(from + 1)} to ${count(from + shown.length)} of ${several(rows.length, 'row')}` : several(rows.length, 'row')),
-        from > 0 ? h('button', { type: 'button', on: { click: () => this.table(path, rows, from - pageRows) } }, 'Previous') : null,
-        rows.length > from + pageRows ? h('button', { type: 'button', on: { click: () => this.table(path, rows, from + pageRows) } }, 'More') : null));
-  }
-
-  /** @param {string} text */
-  cell(text) {
-    const type = text.startsWith('"') ? 'string' : /^[tf]/.test(text) ? 'boolean' : /^[-0-9]/.test(text) ? 'number' : 'object';
-    return h('td', { data: { type }, class: 'code' }, marked(cut(text, 120)));
+  show(path, params, text) {
+    const { 'Order by': order, Limit, Count } = toFields(new URLSearchParams(params));
+    const rows = children(text, order);
+    const limit = params.filter(([name]) => name.startsWith('limitTo'));
+    this.table.show({
+      path, rows, order,
+      sort: (column) => address({ screen: 'query', database: this.database, path, params: new URLSearchParams([['orderBy', JSON.stringify(column)], ...limit]) }),
+      more: Limit !== 'none' && rows.length === Number(Count) && rows.length < maxLimit ? () => this.more() : null,
+    });
   }
 
   /**
-   * @param {string[]} path
-   * @param {[string, string][]} params
+   * @param {{path: string[], params: [string, string][]} | null} asked
+   * @param {any} status
    */
-  copies(path, params) {
+  copies(asked, status) {
+    if (!asked || !status.data_urls) return fill(this.snippets);
+    const { path, params } = asked;
     const target = this.app.target(this.database, path, params);
     const line = curl(target);
     /** @type {[string, string][]} */

@@ -3,6 +3,8 @@
 import { fill, h } from '../core/dom.js';
 import { marked } from '../core/marks.js';
 import { moment } from '../lib/format.js';
+import { encodeKey } from '../lib/route.js';
+import { lastDatabase } from '../shell.js';
 
 /**
  * @param {import('../app.js').App} app
@@ -14,9 +16,10 @@ export async function show(app, main) {
   const audit = h('div', { class: 'table-scroll', tabIndex: 0, role: 'group', 'aria-label': 'Audit list' });
   main.append(h('div', { class: 'screen' }, h('header', null, h('h1', null, 'Settings')), h('section', { class: 'card narrow' }, h('h2', null, 'This server'), facts),
     app.operator ? [h('h2', null, 'Settings and where they come from'), settings, h('h2', null, 'Audit list'), audit] : null));
-  const status = await app.api.json('/v1/status');
+  const database = lastDatabase(app);
+  const [status, dialect] = await Promise.all([app.api.json('/v1/status'), app.api.json(`/v1/databases/${encodeKey(database)}/data/.settings/dialect.json`).catch(() => null)]);
   const session = app.keeper.current;
-  fill(facts, ...[['Version', status.version], ['Address', (status.data_urls ?? []).join(', ')], ['Mode', (status.dev ?? session?.dev) ? 'development: open to this machine' : 'normal'], ['Signed in as', session?.scope === 'database' ? `database ${session.database}` : 'operator'], ['Session until', moment(session?.expires ?? '')]]
+  fill(facts, ...[['Version', status.version], ['Address', (status.data_urls ?? []).join(', ')], ['Certificate authority', status.ca_file], [`Dialect of ${database}`, dialect], ['Mode', (status.dev ?? session?.dev) ? 'development: open to this machine' : 'normal'], ['Signed in as', session?.scope === 'database' ? `database ${session.database}` : 'operator'], ['Session until', moment(session?.expires ?? '')]]
     .filter(([, text]) => text).flatMap(([name, text]) => [h('dt', null, name), h('dd', null, marked(String(text)))]));
   if (!app.operator) return;
   const [config, log] = await Promise.all([app.api.json('/v1/config').catch(failed), app.api.json('/v1/audit').catch(failed)]);

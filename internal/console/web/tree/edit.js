@@ -10,13 +10,14 @@ import { marked } from '../core/marks.js';
 import { effect } from '../core/signal.js';
 import { ApiError } from '../lib/api.js';
 import { cut, several } from '../lib/format.js';
-import { field, parse, pretty, typed } from '../lib/json.js';
+import { field, parse, typed } from '../lib/json.js';
 import { wrong } from '../lib/keys.js';
 import { join } from '../lib/route.js';
+import * as value from './value.js';
+import { maxSelected } from './view.js';
 
 /** @typedef {import('./model.js').RowItem} RowItem */
 /** @typedef {import('./model.js').Row} Row */
-/** @typedef {import('./write.js').State} State */
 
 /**
  * What the forms need of the screen.
@@ -24,11 +25,7 @@ import { join } from '../lib/route.js';
  * @property {import('./write.js').Writer} writer
  * @property {import('./view.js').TreeView} view
  * @property {import('../core/signal.js').Signal<number>} drawn counts how often rows have changed
- * @property {() => boolean} editing
  */
-
-const types = ['string', 'number', 'boolean', 'json'];
-const longText = 200; // a longer text is edited in a panel
 
 /** @param {RowItem} item */
 export function pathOf(item) {
@@ -36,54 +33,32 @@ export function pathOf(item) {
 }
 
 /**
- * Shows a form over a row or, if it is large, as a panel; returns what closes it.
+ * Shows a form over a row; returns what takes it away.
  * @param {Desk} desk
  * @param {string} id
  * @param {HTMLFormElement} element
- * @param {boolean} panel
  */
-function open(desk, id, element, panel) {
-  if (!panel) {
-    element.classList.add('in-row');
-    desk.view.cover(id, element);
-    focusFirst(element);
-    return () => {
-      desk.view.cover(id, null);
-      desk.view.focus();
-    };
-  }
-  const dialog = h('dialog', { class: 'wide panel', 'aria-label': element.getAttribute('aria-label') }, h('h2', null, element.getAttribute('aria-label')), element);
-  const close = () => {
-    dialog.remove();
+function cover(desk, id, element) {
+  element.classList.add('in-row');
+  desk.view.cover(id, element);
+  value.focusFirst(element);
+  return () => {
+    desk.view.cover(id, null);
     desk.view.focus();
   };
-  dialog.addEventListener('cancel', (event) => {
-    event.preventDefault();
-    close();
-  });
-  document.body.append(dialog);
-  dialog.showModal();
-  focusFirst(element);
-  return close;
-}
-
-/** @param {HTMLElement} element */
-function focusFirst(element) {
-  const first = element.querySelector('textarea, input');
-  if (first instanceof HTMLTextAreaElement || first instanceof HTMLInputElement) {
-    first.focus();
-    if (first.type !== 'file' && first.type !== 'radio') first.select();
-  }
 }
 
 /**
- * The JSON to write for a leaf that keeps its priority.
- * @param {string} json
- * @param {string | undefined} priority
+ * Puts keys that were pressed before a form was there into the field that has the focus.
+ * @param {string[]} keys
  */
-function withPriority(json, priority) {
-  if (priority === undefined || json === 'null' || json.startsWith('{') || json.startsWith('[')) return json;
-  return `{".value":${json},".priority":${priority}}`;
+export function type(keys) {
+  const field = document.activeElement;
+  if (!(field instanceof HTMLTextAreaElement || field instanceof HTMLInputElement) || !field.form) return;
+  const end = keys.indexOf('Enter');
+  field.setRangeText(keys.slice(0, end < 0 ? undefined : end).join(''), field.selectionStart ?? 0, field.selectionEnd ?? 0, 'end');
+  field.dispatchEvent(new Event('input', { bubbles: true }));
+  if (end >= 0) field.form.requestSubmit();
 }
 
 /**
@@ -115,44 +90,39 @@ function ahead(desk, item, json) {
  * @param {RowItem} item
  */
 export async function editValue(desk, item) {
-  const path = pathOf(item);
-  const shown = item.row.cut || item.row.type === 'object' ? null : (item.row.value ?? 'null');
-  const reading = desk.writer.read(path);
-  reading.catch(() => {});
-  let start = shown;
-  if (start === null) {
-    const state = await reading;
-    if (state.text === null) return complain(`${join(path)} is larger than 5 MB. Export it, change the file, and import it.`);
-    start = item.row.type === 'object' ? state.text : (await plainText(desk, path));
-  }
-  const first = start === 'null' ? { type: 'json', text: 'null' } : field(start);
-  const panel = first.type === 'json' || first.text.length > longText || first.text.includes('\n');
-  const made = form({
-    label: 'Edit value', submit: 'Save', class: panel ? 'edit-large' : 'edit-small', cancel: () => close(),
-    before: panel ? [marked(join(path), 'form-path')] : [],
-    fields: [{ label: 'Type', kind: 'select', options: types, value: first.type }, { label: 'Value', kind: 'area', value: first.text, code: true }],
-    done: async (texts) => {
-      const json = withPriority(typed(/** @type {any} */ (texts.Type), texts.Value ?? ''), item.row.priority);
-      await save(desk, item, json, await reading, close);
-    },
+  const object = item.row.type === 'object';
+  await value.editValue(desk.writer, {
+    path: pathOf(item), text: item.row.cut || object ? null : (item.row.value ?? 'null'), object, priority: item.row.priority,
+    cover: (element) => cover(desk, item.id, element), focus: () => desk.view.focus(),
+    follow: (note, start) => follow(desk, item, note, start), ahead: (json) => ahead(desk, item, json), written: () => (settled(item), desk.view.refresh()),
   });
-  const stop = follow(desk, item, made.note, start);
-  const shut = open(desk, item.id, made.element, panel);
-  if (panel) /** @type {HTMLTextAreaElement} */ (made.controls.Value).rows = 16;
-  else /** @type {HTMLTextAreaElement} */ (made.controls.Value).rows = 1;
-  function close() {
-    stop();
-    shut();
-  }
 }
 
 /**
- * The JSON text of a leaf without its priority.
+ * The form for the priority, which is written by itself.
  * @param {Desk} desk
- * @param {string[]} path
+ * @param {RowItem} item
  */
-function plainText(desk, path) {
-  return desk.writer.api.text(desk.writer.url(path));
+export function editPriority(desk, item) {
+  const path = pathOf(item);
+  const reading = desk.writer.etag(path);
+  reading.catch(() => {});
+  const made = form({
+    label: 'Set priority', submit: 'Save', cancel: () => close(), class: 'edit-small',
+    fields: [{ label: 'Priority', code: true, value: item.row.priority ?? '', hint: 'A number, or a text in double quotes. Empty for none.' }],
+    done: async (texts) => {
+      const json = value.priorityOf(texts.Priority ?? '');
+      try {
+        await desk.writer.prioritize(`the priority of ${join(path)}`, path, json, item.row.priority ?? 'null', await reading);
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.status !== 412) throw error;
+        throw new Error('The node was written by somebody else since you opened this. Close the form and look at it first.');
+      }
+      close();
+      say(`The priority of ${join(path)} was saved.`);
+    },
+  });
+  const close = cover(desk, item.id, made.element);
 }
 
 /**
@@ -173,60 +143,10 @@ function follow(desk, item, note, start) {
   });
 }
 
-/**
- * @param {Desk} desk
- * @param {RowItem} item
- * @param {string} json
- * @param {State} before
- * @param {() => void} close
- */
-async function save(desk, item, json, before, close) {
-  const path = pathOf(item);
-  const revert = ahead(desk, item, json);
-  try {
-    await desk.writer.put(`the edit of ${join(path)}`, path, json, before);
-    settled(item);
-    close();
-    say(`${join(path)} was saved.`);
-  } catch (error) {
-    revert();
-    if (!(error instanceof ApiError) || error.status !== 412) throw error;
-    await conflict(desk, item, json, close);
-  }
-}
-
 /** @param {RowItem} item */
 function settled(item) {
   const row = item.place.row(item.row.key);
   if (row) delete row.pending;
-}
-
-/**
- * Somebody wrote since the form was opened: shows both and asks.
- * @param {Desk} desk
- * @param {RowItem} item
- * @param {string} json
- * @param {() => void} close
- */
-async function conflict(desk, item, json, close) {
-  const theirs = await desk.writer.read(pathOf(item));
-  const answer = await ask({
-    label: 'Changed meanwhile', role: 'alertdialog', buttons: ['Take theirs', 'Keep mine'], wide: true,
-    body: [h('p', null, marked(join(pathOf(item)), 'code'), ' was written by somebody else since you opened it.'),
-      h('div', { class: 'both' }, half('Theirs, stored now', theirs.text), half('Mine, not saved', json))],
-  });
-  if (answer === 'Keep mine') await save(desk, item, json, theirs, close);
-  else if (answer === 'Take theirs') close();
-}
-
-/**
- * @param {string} title
- * @param {string | null} text
- */
-function half(title, text) {
-  const box = h('pre', { class: 'code', tabIndex: 0, 'aria-label': title });
-  box.append(marked(text === null ? '(larger than 5 MB)' : cut(pretty(text), 20_000)));
-  return h('div', null, h('h3', null, title), box);
 }
 
 /** @param {string} key */
@@ -242,7 +162,7 @@ function checkKey(key) {
 export function addChild(desk, item) {
   const made = form({
     label: 'Add child', submit: 'Add', cancel: () => close(), class: 'edit-small',
-    fields: [{ label: 'Key', code: true }, { label: 'Type', kind: 'select', options: types, value: 'string' }, { label: 'Value', kind: 'area', code: true }],
+    fields: [{ label: 'Key', code: true }, { label: 'Type', kind: 'select', options: value.types, value: 'string' }, { label: 'Value', kind: 'area', code: true }],
     done: async (texts) => {
       const key = texts.Key ?? '';
       checkKey(key);
@@ -260,7 +180,7 @@ export function addChild(desk, item) {
     },
   });
   /** @type {HTMLTextAreaElement} */ (made.controls.Value).rows = 1;
-  const close = open(desk, item.id, made.element, false);
+  const close = cover(desk, item.id, made.element);
 }
 
 /**
@@ -290,19 +210,20 @@ export function copyTo(desk, item, name) {
       say(move ? `${join(from)} is now ${join(to)}.` : `${join(from)} was copied to ${join(to)}.`);
     },
   });
-  const close = open(desk, item.id, made.element, false);
+  const close = cover(desk, item.id, made.element);
 }
 
 /**
- * Deletes rows. A leaf needs no question, an object does, and one that is large wants
- * its key typed.
+ * Deletes the selected rows. A leaf needs no question, an object does, and one that is
+ * large wants its key typed.
  * @param {Desk} desk
- * @param {RowItem[]} items
  */
-export async function remove(desk, items) {
+export async function remove(desk) {
+  const items = desk.view.selection();
+  if (!items) return complain(`At most ${several(maxSelected, 'row')} can be deleted at a time, and all of them have to be loaded. Select fewer, or delete the node that they are in.`);
   const [first] = items;
   if (!first) return;
-  const states = await Promise.all(items.map(async (item) => ({ path: pathOf(item), before: await desk.writer.read(pathOf(item)) })));
+  const states = await desk.writer.readAll(items.map(pathOf));
   const kept = states.every(({ before }) => before.text !== null);
   if ((items.length > 1 || first.row.type === 'object' || !kept) && !(await sure(items, kept))) return;
   const name = items.length > 1 ? several(items.length, 'node') : join(pathOf(first));
@@ -366,21 +287,5 @@ export function importFile(desk, item) {
       say(`${file.name} was imported into ${join(path)}.`);
     },
   });
-  const close = open(desk, item.id, made.element, true);
-}
-
-/** @param {Desk} desk */
-export async function undo(desk) {
-  if (!desk.editing()) return;
-  try {
-    const name = await desk.writer.undo();
-    if (name) say(`Undone: ${name}.`);
-  } catch (error) {
-    if (!(error instanceof ApiError) || error.status !== 412) return complain(error instanceof Error ? error.message : String(error));
-    const answer = await ask({
-      label: 'Changed meanwhile', role: 'alertdialog', buttons: ['Leave it', 'Undo anyway'], danger: true,
-      body: [h('p', null, 'Somebody else has written there since. Nothing was undone.')],
-    });
-    if (answer === 'Undo anyway') await desk.writer.undo(true).catch((/** @type {Error} */ problem) => complain(problem.message));
-  }
+  const close = value.panel(made.element, () => desk.view.focus());
 }

@@ -9,6 +9,7 @@
 
 import { onEnd, signal } from '../core/signal.js';
 import { dataRoute, encodeKey } from '../lib/route.js';
+import { takeTurn } from '../lib/turns.js';
 import { comparePositions, isRun } from './model.js';
 
 /** @typedef {import('./model.js').Place} Place */
@@ -251,15 +252,16 @@ export class Feed {
     if (floor && (!this.since || comparePositions(floor, this.since) < 0)) this.since = floor;
     const stream = new AbortController();
     this.stream = stream;
+    let over = false;
     try {
-      const body = JSON.stringify({ since: this.since || undefined, locations });
-      await this.api.events(`/v1/databases/${encodeKey(this.database)}/watch`, { method: 'POST', body, signal: stream.signal },
-        (event) => this.event(event), () => this.connected());
+      over = await takeTurn(stream.signal, (signal) => this.api.events(`/v1/databases/${encodeKey(this.database)}/watch`,
+        { method: 'POST', body: JSON.stringify({ since: this.since || undefined, locations }), signal }, (event) => this.event(event), () => this.connected()));
     } catch (error) {
       if (stream.signal.aborted) return;
     }
     if (this.stream !== stream || stream.signal.aborted || this.stopped) return;
     this.stream = null;
+    if (over) return this.later('watch', 0, () => this.watch());
     this.state.value = 'lost';
     this.retry = Math.min(10_000, this.retry ? this.retry * 2 : 500);
     this.later('watch', this.retry, () => this.watch());

@@ -10,15 +10,13 @@ import { address, encodeKey, join, pasted } from '../lib/route.js';
 import { details } from './details.js';
 import { Feed } from './feed.js';
 import { Tree, maxOpen } from './tree.js';
+import { undo, undoButton } from './undo.js';
 import { TreeView } from './view.js';
-import { Writer } from './write.js';
+import { writerOf } from './write.js';
 
 /** @typedef {import('../app.js').App} App */
 /** @typedef {import('../lib/route.js').Route} Route */
 /** @typedef {import('./model.js').RowItem} RowItem */
-
-/** Writes that can be taken back, by database: they outlive the screen. @type {Map<string, Writer>} */
-const writers = new Map();
 
 /**
  * @param {App} app
@@ -28,8 +26,7 @@ const writers = new Map();
 export async function show(app, main, route) {
   const tree = new Tree(route.path, () => Date.now());
   const drawn = signal(0);
-  const writer = writers.get(route.database) ?? new Writer(app.api, route.database);
-  writers.set(route.database, writer);
+  const writer = writerOf(app.api, route.database);
   const feed = new Feed(app.api, route.database, tree, () => redraw());
   const view = new TreeView(tree, {
     toggle: (id, open) => toggle(id, open),
@@ -69,7 +66,7 @@ class Screen {
    * @param {Tree} tree
    * @param {Feed} feed
    * @param {TreeView} view
-   * @param {Writer} writer
+   * @param {import('./write.js').Writer} writer
    * @param {import('../core/signal.js').Signal<number>} drawn
    * @param {(id: string, open: boolean) => void} toggle
    */
@@ -83,7 +80,8 @@ class Screen {
     this.drawn = drawn;
     this.toggle = toggle;
     /** @type {import('./edit.js').Desk} */
-    this.desk = { writer, view, drawn, editing: () => app.editing.peek() };
+    this.desk = { writer, view, drawn };
+    for (const sign of ['pointerenter', 'focusin']) view.element.addEventListener(sign, () => app.editing.peek() && import('./edit.js').catch(() => {}), { once: true });
     this.sheet = signal(false); // whether the details are open, on a phone
     this.path = h('input', { 'aria-label': 'Path', class: 'code path-box', spellcheck: 'false', autocomplete: 'off', value: join(route.path) });
     this.find = h('input', { type: 'search', 'aria-label': 'Find key', placeholder: 'Find key', class: 'find-box', autocomplete: 'off', spellcheck: 'false' });
@@ -101,7 +99,7 @@ class Screen {
       else if (event.key === 'Escape') this.view.focus();
     });
     this.path.addEventListener('keydown', (event) => event.key === 'Escape' && this.view.focus());
-    return h('div', { class: 'bar' }, form, this.find, h('button', { type: 'button', class: 'quiet', on: { click: () => this.search() } }, 'Search below'), this.live(), this.undoButton());
+    return h('div', { class: 'bar' }, form, this.find, h('button', { type: 'button', class: 'quiet', on: { click: () => this.search() } }, 'Search below'), this.live(), undoButton(this.app, this.writer));
   }
 
   crumbs() {
@@ -129,11 +127,6 @@ class Screen {
     this.paused.value = this.feed.paused;
   }
 
-  undoButton() {
-    const button = h('button', { type: 'button', class: 'quiet', title: 'Take the last change back (Ctrl+Z)', hidden: () => this.writer.past.value.length === 0, disabled: () => !this.app.editing.value, on: { click: () => this.edit((edit) => edit.undo(this.desk)) } }, 'Undo');
-    return button;
-  }
-
   banner() {
     return h('div', { class: 'banner', role: 'status', hidden: () => this.feed.state.value !== 'lost' }, () => (this.feed.state.value === 'lost' ? 'The server does not answer. What you see may be old; this page tries again by itself.' : ''));
   }
@@ -150,7 +143,7 @@ class Screen {
       ['Add child', 'Insert', (edit, item) => edit.addChild(this.desk, item), () => true],
       ['Rename', 'F2', (edit, item) => edit.copyTo(this.desk, item, 'Rename'), (item) => item.id !== '/'],
       ['Duplicate', '', (edit, item) => edit.copyTo(this.desk, item, 'Duplicate'), (item) => item.id !== '/'],
-      ['Delete', 'Delete', (edit) => edit.remove(this.desk, this.view.selection()), (item) => item.row.type !== 'none'],
+      ['Delete', 'Delete', (edit) => edit.remove(this.desk), (item) => item.row.type !== 'none'],
       ['Import', '', (edit, item) => edit.importFile(this.desk, item), () => true],
     ];
     const buttons = actions.map(([name, key, act, fits]) => h('button', {
@@ -175,13 +168,20 @@ class Screen {
    */
   async edit(act) {
     const item = this.view.current;
-    if (!this.app.editing.peek() || !item) return;
+    if (!this.app.editing.peek() || !item || this.typed) return;
+    const typed = (this.typed = /** @type {string[]} */ ([]));
     try {
-      await act(await import('./edit.js'), item);
+      const edit = await import('./edit.js').finally(() => (this.typed = null));
+      const done = act(edit, item);
+      if (typed.length > 0) edit.type(typed);
+      await done;
     } catch (error) {
       complain(error instanceof Error ? error.message : String(error));
     }
   }
+
+  /** What is typed while the forms are loaded: it belongs in the form that opens then. @type {string[] | null} */
+  typed = null;
 
   go() {
     const to = pasted(this.path.value, this.route);
@@ -264,13 +264,15 @@ class Screen {
   key(name, event) {
     const command = event.ctrlKey || event.metaKey;
     const item = this.view.current;
-    if (command && name === 'z') this.edit((edit) => edit.undo(this.desk));
+    if (this.typed) {
+      if (!command && !event.repeat && (name.length === 1 || name === 'Enter')) this.typed.push(name);
+    } else if (command && name === 'z') this.edit(() => undo(this.writer));
     else if (command && name === 'c' && !getSelection()?.toString() && item) this.copyJSON(item.level > 1 ? [...item.place.path, item.row.key] : this.tree.path);
     else if (command) return false;
     else if (name === 'Enter' && item?.row.type === 'object') this.toggle(item.id, !item.open);
     else if (name === 'Enter') this.edit((edit, row) => edit.editValue(this.desk, row));
     else if (name === 'F2') this.edit((edit, row) => row.id !== '/' && edit.copyTo(this.desk, row, 'Rename'));
-    else if (name === 'Delete') this.edit((edit) => edit.remove(this.desk, this.view.selection()));
+    else if (name === 'Delete') this.edit((edit) => edit.remove(this.desk));
     else if (name === 'Insert') this.edit((edit, row) => edit.addChild(this.desk, row));
     else if (name === '/') this.find.focus();
     else if (name === 'g') this.path.select();

@@ -24,6 +24,7 @@ import { bytes, count, several } from '../lib/format.js';
 
 const touch = matchMedia('(pointer: coarse)');
 let made = 0;
+export const maxSelected = 1000; // rows that are changed together
 
 /** @param {Tree} tree @param {string} id */
 function itemAt(tree, id) {
@@ -139,16 +140,27 @@ export class TreeView {
     return a < 0 || b < 0 ? { low: a, high: a } : { low: Math.min(a, b), high: Math.max(a, b) };
   }
 
-  /** The selected rows; those below another selected row are part of it. */
+  /**
+   * The selected rows; those below another selected row are part of it. Returns null if there
+   * are too many, or if some are not loaded.
+   */
   selection() {
     const { low, high } = this.range();
     /** @type {RowItem[]} */
     const found = [];
-    for (let index = Math.max(0, low); index <= high && found.length < 1000; index++) {
+    for (let index = Math.max(0, low); index <= high; index++) {
       const item = this.tree.item(index);
-      if (item?.kind === 'row' && !found.some((other) => item.id.startsWith(other.id === '/' ? '/' : other.id + '/'))) found.push(item);
+      if (item?.kind !== 'row' || found.length === maxSelected) return null;
+      found.push(item);
+      if (item.open) index += item.level === 1 ? this.tree.count : item.open.height;
     }
     return found;
+  }
+
+  /** How many rows are selected. */
+  get selected() {
+    const { low, high } = this.range();
+    return low < 0 ? 0 : high - low + 1;
   }
 
   get current() {
@@ -219,10 +231,10 @@ export class TreeView {
     this.list.reveal(wanted);
     const item = this.tree.item(wanted);
     if (item?.kind === 'row') this.select(item.id, extend);
-    else this.wanted = { index: wanted, count };
+    else this.wanted = { index: wanted, count, extend };
   }
 
-  /** @type {{index: number, count: number} | null} the cursor goes here once the row is loaded */
+  /** @type {{index: number, count: number, extend: boolean} | null} the cursor goes here once the row is loaded */
   wanted = null;
 
   /** Called after rows came: a cursor that waited for its row goes there. */
@@ -231,8 +243,9 @@ export class TreeView {
     const last = this.wanted.index === this.wanted.count - 1;
     const item = this.tree.item(last ? this.tree.count - 1 : this.wanted.index);
     if (item?.kind !== 'row') return;
+    const { extend } = this.wanted;
     this.wanted = null;
-    this.select(item.id);
+    this.select(item.id, extend);
   }
 
   /**

@@ -20,6 +20,19 @@ const maxWrites = 50;
 const maxBytes = 16_000_000;
 export const maxKept = 5_000_000; // bytes of a node that are fetched for its undo
 
+/** The writers of this page, by database: what can be taken back outlives the screens. @type {Map<string, Writer>} */
+const writers = new Map();
+
+/**
+ * @param {import('../lib/api.js').Api} api
+ * @param {string} database
+ */
+export function writerOf(api, database) {
+  const writer = writers.get(database) ?? new Writer(api, database);
+  writers.set(database, writer);
+  return writer;
+}
+
 export class Writer {
   /**
    * @param {import('../lib/api.js').Api} api
@@ -40,16 +53,17 @@ export class Writer {
   /**
    * Reads a node in export form. One that is too large gives its ETag alone.
    * @param {string[]} path
+   * @param {number} [most] bytes
    * @returns {Promise<State>}
    */
-  async read(path) {
+  async read(path, most = maxKept) {
     const answer = await this.api.send(this.url(path) + '?format=export', { headers: { 'X-Firebase-ETag': 'true' } });
     const etag = answer.headers.get('ETag') ?? '';
     const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
     let text = '';
     for (let part = await reader?.read(); part && !part.done; part = await reader?.read()) {
       text += part.value;
-      if (text.length > maxKept) {
+      if (text.length > most) {
         await reader?.cancel();
         return { text: null, etag };
       }
@@ -98,6 +112,37 @@ export class Writer {
     } finally {
       if (steps.length > 0) this.remember(name, steps);
     }
+  }
+
+  /**
+   * Reads nodes before they are deleted. Those for which the memory of an undo has no room
+   * give their ETag alone.
+   * @param {string[][]} paths
+   */
+  async readAll(paths) {
+    /** @type {{path: string[], before: State}[]} */
+    const states = [];
+    let left = maxBytes;
+    for (const path of paths) {
+      const before = await this.read(path, Math.min(maxKept, left));
+      left -= before.text?.length ?? 0;
+      states.push({ path, before });
+    }
+    return states;
+  }
+
+  /**
+   * Writes the priority of a node that has an ETag.
+   * @param {string} name
+   * @param {string[]} path
+   * @param {string} json
+   * @param {string} old what it was, to be put back
+   * @param {string} etag
+   */
+  async prioritize(name, path, json, old, etag) {
+    const at = [...path, '.priority'];
+    await this.send('PUT', at, json, etag);
+    this.remember(name, [{ path: at, text: old, etag: await this.etag(path) }]);
   }
 
   /**

@@ -7,10 +7,13 @@ import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { tests as contract } from './contract.mjs';
 import { tests as data } from './data.mjs';
 import { tests as rules } from './rules.mjs';
 import { tests as safety } from './safety.mjs';
 import { screens, tests as others } from './screens.mjs';
+import { tests as table } from './table.mjs';
+import { tests as tasks } from './tasks.mjs';
 import { startBrowser, startServer } from './world.mjs';
 
 const only = process.env.ONLY ?? '';
@@ -25,7 +28,7 @@ after(async () => {
   await world.server?.stop();
 });
 
-for (const [name, run] of Object.entries({ ...data, ...rules, ...safety, ...others })) {
+for (const [name, run] of Object.entries({ ...data, ...table, ...rules, ...safety, ...others, ...tasks, ...contract })) {
   if (name.includes(only)) test(name, { timeout: 180_000 }, () => run(world));
 }
 

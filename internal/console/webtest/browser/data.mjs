@@ -250,4 +250,36 @@ export const tests = {
     await row(page, '/deep/a/b/d').waitFor({ state: 'detached' });
     await page.context().close();
   },
+
+  async 'the server is killed under an open tree, which goes on'({ server, browser }) {
+    await server.rest('PUT', '/killed', '{"a":1,"b":2}');
+    const page = await browser.open(server, '/console/db/default/data/killed');
+    await page.waitForSelector('.live[data-state=live]');
+    const back = server.restart('SIGKILL', 1500);
+    await page.getByText('The server does not answer').waitFor();
+    assert.equal(await row(page, '/killed/a').locator('[data-part=value]').textContent(), '1');
+    await back;
+    await server.rest('PUT', '/killed/c', '3');
+    await row(page, '/killed/c').waitFor();
+    await page.waitForSelector('.live[data-state=live]');
+    await page.reload();
+    await row(page, '/killed/c').waitFor();
+    await page.context().close();
+  },
+
+  async 'eight tabs are open, and all of them work'({ server, browser }) {
+    await server.rest('PUT', '/tabs', '{"n":0}');
+    const first = await browser.open(server, '/console/db/default/data/tabs');
+    const pages = [first];
+    while (pages.length < 8) pages.push(await browser.sister(first, server, '/console/db/default/data/tabs'));
+    await server.rest('PUT', '/tabs/n', '8');
+    for (const page of pages) await row(page, '/tabs/n').locator('[data-part=value]').filter({ hasText: '8' }).waitFor();
+    const eighth = pages[7];
+    await select(eighth, '/tabs/n');
+    await eighth.keyboard.press('Enter');
+    await eighth.getByRole('form', { name: 'Edit value' }).getByLabel('Value').fill('9');
+    await eighth.keyboard.press('Enter');
+    for (const page of pages) await row(page, '/tabs/n').locator('[data-part=value]').filter({ hasText: '9' }).waitFor();
+    await first.context().close();
+  },
 };

@@ -1,31 +1,44 @@
 // A server and a browser for the tests: starts both, signs in, and notes what no page may
-// do: complain, break its policy, or ask another origin.
+// do: complain, break its policy, or ask another origin. CONSOLE_DIR takes the page from there
+// instead of the program.
 
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { Agent, request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as rest } from 'node:timers/promises';
 import { chromium } from 'playwright-core';
 
+/** Starts a program and waits until it listens. */
+async function startProgram(data, addr, adminAddr, flags) {
+  const child = spawn(process.env.LIVETREE, ['serve', '--data', data, '--addr', addr, '--admin-addr', adminAddr, ...(process.env.CONSOLE_DIR ? ['--console-dir', process.env.CONSOLE_DIR] : []), ...flags], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const program = { child, log: '', ended: new Promise((resolve) => child.on('exit', resolve)) };
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (part) => (program.log = (program.log + part).slice(-200_000)));
+  for (let i = 0; !/listening on/.test(program.log); i++) {
+    if (i > 600 || child.exitCode !== null) throw new Error(`the server does not start: ${program.log}`);
+    await rest(100);
+  }
+  return program;
+}
+
 /** Starts a server on free ports and returns how to reach it. */
 export async function startServer(...flags) {
   const data = mkdtempSync(join(tmpdir(), 'livetree-console-'));
-  const child = spawn(process.env.LIVETREE, ['serve', '--data', data, '--addr', '127.0.0.1:0', '--admin-addr', '127.0.0.1:0', ...flags], { stdio: ['ignore', 'pipe', 'pipe'] });
-  let log = '';
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (part) => (log = (log + part).slice(-20_000)));
-  const ended = new Promise((resolve) => child.on('exit', resolve));
+  let program = await startProgram(data, '127.0.0.1:0', '127.0.0.1:0', flags);
   const read = (name) => readFileSync(join(data, 'admin', name), 'utf8').trim();
-  for (let i = 0; ; i++) {
-    if (/listening on/.test(log)) break;
-    if (i > 600 || child.exitCode !== null) throw new Error(`the server does not start: ${log}`);
-    await rest(100);
-  }
   const base = read('addr');
-  const token = read('token');
-  const call = async (method, path, body, headers = {}) => fetch(base + path, { method, body, headers: { Authorization: `Bearer ${token}`, ...headers } });
+  let agent;
+  const call = async (method, path, body, headers = {}) => fetch(base + path, { method, body, headers: { Authorization: `Bearer ${read('token')}`, ...headers } });
   return {
-    base, token, data, call,
+    base, data, call,
+    get token() {
+      return read('token');
+    },
+    /** What the server has logged. */
+    get log() {
+      return program.log;
+    },
     /** A request to the tree, as the operator of the database. */
     async rest(method, path, body, params = '') {
       const answer = await call(method, `/v1/databases/default/data${path}.json${params}`, body);
@@ -33,13 +46,30 @@ export async function startServer(...flags) {
       if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
       return text;
     },
+    /** A GET at the port of the data, as a client makes it. Returns the status. */
+    dataRequest: (url, path) => new Promise((resolve, reject) => {
+      agent ??= new Agent({ keepAlive: true, ca: readFileSync(join(data, 'tls', 'ca.pem')) });
+      request(url + path, { agent }, (answer) => answer.resume().on('end', () => resolve(answer.statusCode))).on('error', reject).end();
+    }),
     async code() {
       const { url } = await (await call('POST', '/v1/codes')).json();
       return new URL(url).hash;
     },
+    /** Ends the program by a signal, waits, and starts it again on the same ports. */
+    async restart(signal = 'SIGTERM', pause = 0, between = () => {}) {
+      const addr = new URL(/listening on (\S+)/.exec(program.log)[1]).host;
+      const log = program.log;
+      program.child.kill(signal);
+      await program.ended;
+      between();
+      await rest(pause);
+      program = await startProgram(data, addr, new URL(base).host, flags);
+      program.log = log + program.log;
+    },
     async stop() {
-      child.kill('SIGTERM');
-      await ended;
+      agent?.destroy();
+      program.child.kill('SIGTERM');
+      await program.ended;
       rmSync(data, { recursive: true, force: true });
     },
   };
@@ -59,6 +89,14 @@ export async function startBrowser() {
       await page.goto(server.base + path + (hash ?? (await server.code())));
       await page.waitForSelector('html[data-ready]', { timeout: 60_000 });
       return page;
+    },
+    /** Another tab beside a page, which gets its session. */
+    async sister(page, server, path) {
+      const tab = await page.context().newPage();
+      watch(tab, server.base, sins);
+      await tab.goto(server.base + path);
+      await tab.waitForSelector('html[data-ready=signed-in]', { timeout: 60_000 });
+      return tab;
     },
     close: () => browser.close(),
   };

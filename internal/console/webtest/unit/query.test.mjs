@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { children, columns, cell, compareValues, toFields, toParams } from '../../web/lib/query.js';
-import { parse } from '../../web/lib/json.js';
+import { children, columns, compareValues, firstTexts, partOf, toFields, toParams } from '../../web/lib/query.js';
+import { parse, print } from '../../web/lib/json.js';
+import { parseAddress } from '../../web/lib/route.js';
 import { diff } from '../../web/core/diff.js';
 import { addIndex } from '../../web/rules/text.js';
 import { colour } from '../../web/rules/words.js';
@@ -29,7 +30,27 @@ test('children are in the order of the query, ties by key', () => {
   assert.deepEqual(children('null', 'n'), []);
   const rows = children('{"a":{"x":1,"y":2},"b":{"y":{".priority":1,".value":3}}}', '$key');
   assert.deepEqual(columns(rows), ['y', 'x']);
-  assert.deepEqual(rows.map((row) => cell(row, 'y')), ['2', '3']);
+  assert.deepEqual(rows.map((row) => partOf(row.value, 'y')).map((part) => [print(part.value), part.priority && print(part.priority)]), [['2', null], ['3', '1']]);
+  assert.deepEqual([partOf(rows[1].value, 'x'), partOf(parse('7'), 'x'), partOf(parse('[null,2]'), '0')], [null, null, null]);
+});
+
+test('bounds of an address that the form has no field for are kept', () => {
+  const params = [['orderBy', '"$key"'], ['startAfter', '"a"'], ['endBefore', '"z"'], ['limitToFirst', '3']];
+  assert.deepEqual(toParams(toFields(new URLSearchParams(params))), params);
+});
+
+test('a draft comes back where it was typed, and where no query is asked for', () => {
+  const draft = { at: '/console/db/d/query/a', texts: { Path: '/b', 'Order by': 'n', Count: '7' } };
+  const first = (at) => {
+    const [pathname, search = ''] = at.split('?');
+    const { Path, 'Order by': order, Count } = firstTexts(parseAddress(pathname, search), at, draft);
+    return [Path, order, Count].join(' ');
+  };
+  assert.equal(first('/console/db/d/query/a'), '/b n 7');
+  assert.equal(first('/console/db/d/query'), '/b n 7');
+  assert.equal(first('/console/db/d/query/c'), '/c n 7');
+  assert.equal(first('/console/db/d/query/a?orderBy=%22x%22&limitToFirst=2'), '/a x 2');
+  assert.equal(firstTexts(parseAddress('/console/db/d/query/a', ''), '/console/db/d/query/a', null).Path, '/a');
 });
 
 test('a difference has the fewest lines, and gives the other text', () => {

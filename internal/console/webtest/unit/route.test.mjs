@@ -59,3 +59,13 @@ test('no key can leave its quotes in a snippet, and no snippet holds a secret', 
   }
   assert.equal(restPath([]), '/.json');
 });
+
+test('snippets trust the authority of the server, wherever its file is', () => {
+  const target = { base: 'https://127.0.0.1:9000', database: 'shop', named: false, path: ['a'], params: [] };
+  assert.doesNotMatch(curl(target), /cacert/);
+  assert.match(curl({ ...target, ca: '/var/lib/livetree/tls/ca.pem' }), / --cacert \/var\/lib\/livetree\/tls\/ca\.pem$/);
+  const odd = "/it's $(here)\n/ca.pem";
+  assert.ok(curl({ ...target, ca: odd }).endsWith(` --cacert '/it'\\''s $(here)\n/ca.pem'`));
+  assert.ok(python({ ...target, ca: odd }).includes(`verify=${JSON.stringify(odd)}`));
+  for (const text of [javascript({ ...target, ca: odd }), go({ ...target, ca: odd })]) assert.ok(text.startsWith('// ') && text.split('\n')[0].includes(JSON.stringify(odd)), text);
+});

@@ -27,6 +27,17 @@ test('a new tab gets the session of its sisters, and signs out with them', async
   assert.equal(second.changes(), 1);
 });
 
+test('a sister that answers late still signs a tab in', async () => {
+  const channels = [];
+  const slow = { onmessage: null };
+  channels.push(slow);
+  const late = tab(channels);
+  assert.equal(await late.keeper.askSisters(), false);
+  channels[1].onmessage({ data: { offer: { session: 's', scope: 'operator' } } });
+  assert.equal(late.keeper.current.session, 's');
+  assert.equal(late.changes(), 1);
+});
+
 test('a session that cannot be read is none', () => {
   const { keeper, values } = tab([]);
   values.set('livetree.session', '{"session":');
