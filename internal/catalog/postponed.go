@@ -170,7 +170,7 @@ func (p *Postponed) RunNow(ctx context.Context, d *engine.Database, name string)
 	if p == nil {
 		return nil
 	}
-	has, _ := d.HasLeft(name) // if that cannot be read, nor can it be written
+	has, _ := d.NewLeaving().Named(name).HasRows() // if that cannot be read, nor can it be written
 	w := p.use(connection{d, name}, has)
 	if w == nil {
 		return nil

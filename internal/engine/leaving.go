@@ -41,14 +41,20 @@ type left struct {
 }
 
 // NewLeaving returns what a new connection has left: nothing. Its name is drawn when it leaves
-// something.
-func (d *Database) NewLeaving() *Leaving { return d.NewLeavingOf("") }
-
-// NewLeavingOf is NewLeaving for a connection that has a name, of layout.ConnectionBytes bytes,
-// which no other has had. By that RunAgain finds what it has left, also in a later process.
-func (d *Database) NewLeavingOf(connection string) *Leaving {
+// something, unless it was named.
+func (d *Database) NewLeaving() *Leaving {
 	l := &Leaving{db: d}
-	l.left.Store(&left{list: leave.New(d.writer.limits.Leave), name: connection})
+	l.left.Store(&left{list: leave.New(d.writer.limits.Leave)})
+	return l
+}
+
+// Named gives the connection a name, of layout.ConnectionBytes bytes, which no other has had, and
+// returns it. By that RunAgain finds what it has left, also in a later process. It is called
+// before anything is left.
+func (l *Leaving) Named(connection string) *Leaving {
+	named := *l.left.Load()
+	named.name = connection
+	l.left.Store(&named)
 	return l
 }
 

@@ -177,19 +177,16 @@ func (d *Database) RunAgain(ctx context.Context, connection string) (Made, error
 	return made, errors.Join(runErr, err)
 }
 
-// HasLeft reports whether a connection, which is gone, still has something left in the store.
-// Without a name it has nothing.
-func (d *Database) HasLeft(connection string) (has bool, err error) {
-	if len(connection) != layout.ConnectionBytes {
-		return false, nil
-	}
-	view, published := d.view()
+// HasRows reports whether the store has something that was left under the name of the connection.
+func (l *Leaving) HasRows() (has bool, err error) {
+	name := l.Connection()
+	view, published := l.db.view()
 	defer view.Release()
-	if published.Dropped {
+	if published.Dropped || len(name) != layout.ConnectionBytes {
 		return false, nil
 	}
 	enough := errors.New("one is enough to know")
-	err = view.Tree(d.source.ID).Reader().LeftRows(connection, func(uint64, []byte) error {
+	err = view.Tree(l.db.source.ID).Reader().LeftRows(name, func(uint64, []byte) error {
 		has = true
 		return enough
 	})

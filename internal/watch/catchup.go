@@ -163,7 +163,7 @@ func (w *Watch) readLog() {
 // take makes what was found in the change log the next events. All up to a
 // position was looked for. It reports false if there is no memory for them.
 func (w *Watch) take(found backlog, until uint64) bool {
-	if !w.holdBacklog(found.bytes) {
+	if !found.hold() {
 		return false
 	}
 	w.backlog, w.behind, w.until = found.events, until, until
@@ -183,6 +183,23 @@ type backlog struct {
 }
 
 func (b *backlog) isFull() bool { return b.room <= 0 }
+
+// hold claims the memory of the events; false if there is not enough.
+func (b *backlog) hold() bool {
+	w := b.watch
+	w.letGo()
+	if b.bytes == 0 {
+		return true
+	}
+	c := w.client
+	c.Keeps = true // until the client takes them
+	claim := w.memory.Claim(c, true)
+	if !claim.Grow(int64(b.bytes)) {
+		return false
+	}
+	w.held = claim
+	return true
+}
 
 // add appends the events of a change, unless it is full.
 func (b *backlog) add(c tree.Change) {

@@ -111,7 +111,7 @@ func (d *dispatcher) rank(list []shift) {
 		s := &list[i]
 		s.rank = math.MaxInt
 		for w := s.at.first; w != nil; w = w.after {
-			own := clients.take(w.taker(), s)
+			own := clients.take(takerOf(w), s)
 			all := networks.take(taker{network: w.client.Network}, s)
 			s.rank = min(s.rank, max(own, all/networkRank))
 		}
@@ -126,7 +126,7 @@ type taker struct {
 	network netip.Addr
 }
 
-func (w *Watch) taker() taker {
+func takerOf(w *Watch) taker {
 	if uid := w.who.Load().Auth.Child("uid").Leaf().Text(); uid != "" {
 		return taker{uid: uid}
 	}

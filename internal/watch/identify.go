@@ -18,8 +18,8 @@ import (
 func (w *Watch) Identify(who auth.Identity) (goesOn bool) {
 	handedOn := w.set.order.Load().Told() // all up to there was for the one before
 	before := w.who.Swap(&who)
-	revoked := w.revoked.Load()
-	suspended := revoked != nil && revoked.of == before
+	revoked := w.suspension.of(before)
+	suspended := revoked != nil
 	alike := before.Admin && who.Admin || before.Admin == who.Admin && tree.Equal(before.Auth, who.Auth)
 	if w.finished || alike && !suspended {
 		return !w.finished

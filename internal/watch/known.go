@@ -146,23 +146,6 @@ func (at *place) stands(found, position uint64, o *Order) bool {
 	return o != nil && position <= o.Told() && at.touched.Load() <= found
 }
 
-// holdBacklog claims the memory of events that were found in the change log; false if there is not
-// enough.
-func (w *Watch) holdBacklog(bytes int) bool {
-	w.letGo()
-	if bytes == 0 {
-		return true
-	}
-	c := w.client
-	c.Keeps = true // until the client takes them
-	w.held = w.memory.Claim(c, true)
-	if !w.held.Grow(int64(bytes)) {
-		w.held = nil
-		return false
-	}
-	return true
-}
-
 // letGo gives back the memory of a first event that was worked out, or of a backlog.
 func (w *Watch) letGo() {
 	if w.held != nil {

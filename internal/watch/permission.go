@@ -123,7 +123,7 @@ func (w *Set) resting(del *delivery) map[*Watch]struct{} {
 // rejudge ends a watch that may not go on after a delivery, or leaves that to the watch.
 func (d *dispatcher) rejudge(watch *Watch, del *delivery, settings bool) {
 	who := watch.who.Load()
-	if watch.revocation() != nil {
+	if watch.suspension.of(who) != nil {
 		return // Identify judges it, on this state or a newer one
 	}
 	v := d.set.source.View(del.after, del.published)
@@ -142,7 +142,7 @@ func (d *dispatcher) rejudge(watch *Watch, del *delivery, settings bool) {
 	if !d.set.decided(watch, del, permissionOf(v, decision), err) {
 		return
 	}
-	lasts := watch.lasts && errors.Is(err, errRevoked)
+	lasts := watch.suspension.lasts && errors.Is(err, errRevoked)
 	if err != nil && !lasts {
 		watch.subscription.Finish(ending(err))
 		return
@@ -152,7 +152,7 @@ func (d *dispatcher) rejudge(watch *Watch, del *delivery, settings bool) {
 		// allowed at the end.
 		watch.subscription.Skip()
 	}
-	if lasts && !watch.suspend(who, del.published.Position) {
+	if lasts && !suspend(watch, who, del.published.Position) {
 		d.rejudge(watch, del, settings) // it is for another identity by now
 	}
 }
@@ -175,7 +175,7 @@ func (w *Set) decided(watch *Watch, del *delivery, allowed permission, err error
 // Recheck judges again a watch whose permission rests on the time. It is called now
 // and then.
 func (w *Watch) Recheck() {
-	if !w.timed.Load() || w.finished || w.revocation() != nil {
+	if !w.timed.Load() || w.finished || w.suspension.of(w.who.Load()) != nil {
 		return
 	}
 	if err := w.persist(w.tryRecheck); err != nil {

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"github.com/livetree/livetree/internal/auth"
 )
@@ -18,18 +19,34 @@ type revocation struct {
 	position uint64 // of the state that shows it
 }
 
-// revocation returns why the watch tells nothing; nil if it does.
-func (w *Watch) revocation() *revocation {
-	if r := w.revoked.Load(); r != nil && r.of == w.who.Load() {
+// A suspension is how a watch tells nothing because its credential was taken away, if it lasts.
+type suspension struct {
+	lasts bool
+	told  *revocation // of who calls Next
+	newer atomic.Pointer[revocation]
+}
+
+// of returns why a watch of an identity tells nothing; nil if it does.
+func (s *suspension) of(who *auth.Identity) *revocation {
+	if r := s.newer.Load(); r != nil && r.of == who {
 		return r
 	}
 	return nil
 }
 
-// suspend has the watch tell nothing more, because the credential of an identity was taken away.
-// It reports false if the watch is for another identity by now.
-func (w *Watch) suspend(who *auth.Identity, position uint64) bool {
-	w.revoked.Store(&revocation{who, position})
+// tell returns the event that says that a watch is suspended; false if that was told.
+func (s *suspension) tell(r *revocation) (*Event, bool) {
+	if s.told == r {
+		return nil, false
+	}
+	s.told = r
+	return &Event{Kind: Revoked}, true
+}
+
+// suspend has a watch tell nothing more, because the credential of an identity was taken away. It
+// reports false if the watch is for another identity by now.
+func suspend(w *Watch, who *auth.Identity, position uint64) bool {
+	w.suspension.newer.Store(&revocation{who, position})
 	if w.who.Load() != who {
 		return false
 	}
@@ -40,7 +57,7 @@ func (w *Watch) suspend(who *auth.Identity, position uint64) bool {
 // stays reports whether an error only suspends the watch. The watch has lost its place among the
 // events then: it is left unjudged, so that it begins again with whom it is for next.
 func (w *Watch) stays(err error) bool {
-	if !w.lasts || !errors.Is(err, errRevoked) {
+	if !w.suspension.lasts || !errors.Is(err, errRevoked) {
 		return false
 	}
 	w.drop()
@@ -48,15 +65,6 @@ func (w *Watch) stays(err error) bool {
 	w.unjudged = true
 	w.set.mu.Unlock()
 	w.subscription.Skip()
-	w.suspend(w.who.Load(), w.since)
+	suspend(w, w.who.Load(), w.since)
 	return true
-}
-
-// tellRevoked returns the event that says that the watch is suspended; false if that was told.
-func (w *Watch) tellRevoked(r *revocation) (*Event, bool) {
-	if w.toldRevoked == r {
-		return nil, false
-	}
-	w.toldRevoked = r
-	return &Event{Kind: Revoked}, true
 }

@@ -64,9 +64,7 @@ type Watch struct {
 	wake func()
 	done <-chan struct{}
 
-	lasts       bool // see revoke.go, as for these
-	toldRevoked *revocation
-	revoked     atomic.Pointer[revocation]
+	suspension suspension
 
 	place         *place
 	before, after *Watch // of the place; guarded by the lock of watches
@@ -96,7 +94,7 @@ type Watch struct {
 // Open begins to watch. What is there is the first event. It fails as a read does; the
 // trace is for an identity that debugs.
 func (s *Set) Open(req Request) (w *Watch, trace string, err error) {
-	w = &Watch{set: s, wake: req.Wake, done: req.Done, client: req.Client, memory: req.Memory, lasts: req.Lasts,
+	w = &Watch{set: s, wake: req.Wake, done: req.Done, client: req.Client, memory: req.Memory, suspension: suspension{lasts: req.Lasts},
 		key: placeKey{path: req.Path.Clone(), form: req.Form, priority: req.Priority, whole: req.Whole}}
 	who := req.Who // the request need not be kept
 	w.who.Store(&who)
@@ -230,8 +228,8 @@ func (w *Watch) content(v *state.View) (Content, error) {
 func (w *Watch) Next() (*Event, bool) {
 	w.drained = false
 	for !w.finished {
-		if r := w.revocation(); r != nil {
-			return w.tellRevoked(r)
+		if r := w.suspension.of(w.who.Load()); r != nil {
+			return w.suspension.tell(r)
 		}
 		if w.expired() {
 			w.drop()

@@ -57,8 +57,8 @@ func (f *Front) endOld(database, id string) *old {
 	return o
 }
 
-// follow has a session come after the old one of its client; nil for none.
-func (s *session) follow(o *old) {
+// precede has a session come after the old one of its client; nil for none.
+func (o *old) precede(s *session) {
 	if o != nil && s.db != nil {
 		s.old = o
 		s.front.opts.Postponed.Follow(s.db, o.connection, connectionOf(s.id))
@@ -73,10 +73,10 @@ func connectionOf(id string) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:bytes])
 }
 
-// afterOld returns when the old session of the client has written all that was left. If that takes
-// too long, or is not possible now, the error is what the client is told. It belongs to receive.
-func (s *session) afterOld(a message.Action) error {
-	o := s.old
+// await returns when the old session has written all that was left, before a new one that it
+// precedes does something. If that takes too long, or is not possible now, the error is what
+// the client is told. It belongs to receive. With nil there is nothing to wait for.
+func (o *old) await(s *session, a message.Action) error {
 	if o == nil || !a.Writes() {
 		return nil
 	}

@@ -64,7 +64,7 @@ func (s *session) serve(q *message.Request) {
 		return // the client will ask again, elsewhere
 	}
 	if q.Err == nil {
-		q.Err = s.afterOld(q.Action)
+		q.Err = s.old.await(s, q.Action)
 	}
 	if q.Err != nil {
 		s.audience.Reply(q.ID, nil, q.Err)

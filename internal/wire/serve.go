@@ -39,7 +39,7 @@ func (f *Front) serveSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	old := f.endOld(at.name, query.Get("ls")) // first, because its place may be the one that is free
 	s := f.newSocket(f.newSession(at, r.Header, networkOf(r)))
-	s.session.follow(old)
+	old.precede(s.session)
 	s.client.Network = networkOf(r)
 	if err := f.opts.Clients.Admit(&s.client, outbox.Socket, s); err != nil {
 		s.session.release()

@@ -125,7 +125,7 @@ func (f *Front) join(s *session, db *engine.Database) bool {
 		a.Close()
 		return false
 	}
-	s.db, s.audience, s.leaving = db, a, db.NewLeavingOf(connectionOf(s.id))
+	s.db, s.audience, s.leaving = db, a, db.NewLeaving().Named(connectionOf(s.id))
 	s.joined.Store(true)
 	s.mu.Unlock()
 	return true
