@@ -242,23 +242,34 @@ func TestSocketsThatAreNotRead(t *testing.T) {
 	}
 }
 
-// TestHalfAMessageWithTheUpgrade: the time for its rest is the same as later.
+// A lateConn takes its time to change both deadlines.
+type lateConn struct{ net.Conn }
+
+// SetDeadline implements net.Conn.
+func (c lateConn) SetDeadline(at time.Time) error {
+	time.Sleep(time.Millisecond) //nolint:forbidigo // fake time
+	return c.Conn.SetDeadline(at)
+}
+
+// TestHalfAMessageWithTheUpgrade: the time for its rest is the same as later, though the
+// deadlines of the connection are lifted when it is taken over.
 func TestHalfAMessageWithTheUpgrade(t *testing.T) {
 	t.Parallel()
-	for range 20 { // by chance, the reader or the writer is first
-		atRest(t, func(t *testing.T, s *still) {
-			conn, _ := s.pipes.dial(t.Context(), "", "")
-			defer conn.Close()
-			half := wiretest.Text("{").Append(wiretest.Text("2").Append(nil))
-			go func() { _, _ = io.WriteString(conn, upgradeHead+string(half)) }()
-			began := time.Now()
-			_ = conn.SetReadDeadline(began.Add(long))
-			_, _ = io.ReadAll(conn)
-			if lasted := time.Since(began); lasted > 11*time.Second {
-				t.Errorf("the connection lasts for %v, want 10 seconds", lasted)
-			}
-		})
-	}
+	atRest(t, func(t *testing.T, s *still) {
+		client, server := net.Pipe()
+		defer client.Close()
+		s.pipes.dialed <- lateConn{server}
+		half := wiretest.Text("{").Append(wiretest.Text("2").Append(nil))
+		began := time.Now()
+		_ = client.SetDeadline(began.Add(long))
+		if _, err := io.WriteString(client, upgradeHead+string(half)); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.ReadAll(client)
+		if lasted := time.Since(began); lasted < 10*time.Second || lasted > 11*time.Second {
+			t.Errorf("the connection lasts for %v, want 10 seconds", lasted)
+		}
+	})
 }
 
 func TestSilentPollers(t *testing.T) {
