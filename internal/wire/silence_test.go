@@ -277,12 +277,15 @@ func TestSilentPollers(t *testing.T) {
 	const hold = 20 * time.Second // for which the last poll is held
 	for name, test := range map[string]struct {
 		request  string // what it asks for before it stops
+		page     bool   // it has loaded the page that reports its end
 		stops    bool
 		from, to time.Duration
 	}{
-		"polls on":                 {`"q","b":{"p":"/a","h":""}`, false, long, long},
-		"stops after it has asked": {`"q","b":{"p":"/a","h":""}`, true, hold + 60*time.Second, hold + 61*time.Second},
-		"stops as a stranger":      {`"s","b":{"c":{}}`, true, hold + 10*time.Second, hold + 11*time.Second},
+		"polls on":                 {`"q","b":{"p":"/a","h":""}`, true, false, long, long},
+		"polls on without a page":  {`"q","b":{"p":"/a","h":""}`, false, false, long, long},
+		"stops without a page":     {`"q","b":{"p":"/a","h":""}`, false, true, hold + 16*time.Second, hold + 17*time.Second},
+		"stops after it has asked": {`"q","b":{"p":"/a","h":""}`, true, true, hold + 60*time.Second, hold + 61*time.Second},
+		"stops as a stranger":      {`"s","b":{"c":{}}`, true, true, hold + 10*time.Second, hold + 11*time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -290,6 +293,13 @@ func TestSilentPollers(t *testing.T) {
 				p := wiretest.Poll(t, s.fetch, "&ns=default", "")
 				if _, err := p.Next(); err != nil {
 					t.Fatal(err)
+				}
+				if test.page {
+					answer, err := s.fetch("/.lp?dframe=t&ns=default&id=" + p.ID + "&pw=" + p.Password)
+					if err != nil {
+						t.Fatal(err)
+					}
+					_ = answer.Body.Close()
 				}
 				for i, request := range []string{`"o","b":{"p":"/gone","d":true}`, test.request} {
 					p.Send(`{"t":"d","d":{"r":` + string(rune('1'+i)) + `,"a":` + request + `}}`)
