@@ -242,23 +242,34 @@ func TestSocketsThatAreNotRead(t *testing.T) {
 	}
 }
 
-// TestHalfAMessageWithTheUpgrade: the time for its rest is the same as later.
+// A lateConn takes its time to change both deadlines.
+type lateConn struct{ net.Conn }
+
+// SetDeadline implements net.Conn.
+func (c lateConn) SetDeadline(at time.Time) error {
+	time.Sleep(time.Millisecond) //nolint:forbidigo // fake time
+	return c.Conn.SetDeadline(at)
+}
+
+// TestHalfAMessageWithTheUpgrade: the time for its rest is the same as later, though the
+// deadlines of the connection are lifted when it is taken over.
 func TestHalfAMessageWithTheUpgrade(t *testing.T) {
 	t.Parallel()
-	for range 20 { // by chance, the reader or the writer is first
-		atRest(t, func(t *testing.T, s *still) {
-			conn, _ := s.pipes.dial(t.Context(), "", "")
-			defer conn.Close()
-			half := wiretest.Text("{").Append(wiretest.Text("2").Append(nil))
-			go func() { _, _ = io.WriteString(conn, upgradeHead+string(half)) }()
-			began := time.Now()
-			_ = conn.SetReadDeadline(began.Add(long))
-			_, _ = io.ReadAll(conn)
-			if lasted := time.Since(began); lasted > 11*time.Second {
-				t.Errorf("the connection lasts for %v, want 10 seconds", lasted)
-			}
-		})
-	}
+	atRest(t, func(t *testing.T, s *still) {
+		client, server := net.Pipe()
+		defer client.Close()
+		s.pipes.dialed <- lateConn{server}
+		half := wiretest.Text("{").Append(wiretest.Text("2").Append(nil))
+		began := time.Now()
+		_ = client.SetDeadline(began.Add(long))
+		if _, err := io.WriteString(client, upgradeHead+string(half)); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.ReadAll(client)
+		if lasted := time.Since(began); lasted < 10*time.Second || lasted > 11*time.Second {
+			t.Errorf("the connection lasts for %v, want 10 seconds", lasted)
+		}
+	})
 }
 
 func TestSilentPollers(t *testing.T) {
@@ -266,12 +277,15 @@ func TestSilentPollers(t *testing.T) {
 	const hold = 20 * time.Second // for which the last poll is held
 	for name, test := range map[string]struct {
 		request  string // what it asks for before it stops
+		page     bool   // it has loaded the page that reports its end
 		stops    bool
 		from, to time.Duration
 	}{
-		"polls on":                 {`"q","b":{"p":"/a","h":""}`, false, long, long},
-		"stops after it has asked": {`"q","b":{"p":"/a","h":""}`, true, hold + 60*time.Second, hold + 61*time.Second},
-		"stops as a stranger":      {`"s","b":{"c":{}}`, true, hold + 10*time.Second, hold + 11*time.Second},
+		"polls on":                 {`"q","b":{"p":"/a","h":""}`, true, false, long, long},
+		"polls on without a page":  {`"q","b":{"p":"/a","h":""}`, false, false, long, long},
+		"stops without a page":     {`"q","b":{"p":"/a","h":""}`, false, true, hold + 16*time.Second, hold + 17*time.Second},
+		"stops after it has asked": {`"q","b":{"p":"/a","h":""}`, true, true, hold + 60*time.Second, hold + 61*time.Second},
+		"stops as a stranger":      {`"s","b":{"c":{}}`, true, true, hold + 10*time.Second, hold + 11*time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -279,6 +293,13 @@ func TestSilentPollers(t *testing.T) {
 				p := wiretest.Poll(t, s.fetch, "&ns=default", "")
 				if _, err := p.Next(); err != nil {
 					t.Fatal(err)
+				}
+				if test.page {
+					answer, err := s.fetch("/.lp?dframe=t&ns=default&id=" + p.ID + "&pw=" + p.Password)
+					if err != nil {
+						t.Fatal(err)
+					}
+					_ = answer.Body.Close()
 				}
 				for i, request := range []string{`"o","b":{"p":"/gone","d":true}`, test.request} {
 					p.Send(`{"t":"d","d":{"r":` + string(rune('1'+i)) + `,"a":` + request + `}}`)

@@ -84,10 +84,7 @@ func (l *Line) depart(p *waiting) {
 	if l.polls > 0 {
 		return
 	}
-	wait := goneAfter
-	if !l.met {
-		wait = strangerGoneAfter
-	}
+	wait := l.lasts()
 	if p.brokenOff && l.err == nil && l.takeOver.to == nil && l.takeOver.moved == nil {
 		wait = brokenOffAfter
 	}

@@ -25,7 +25,7 @@
 //   - What is kept for a client is bounded in both directions. A client that takes nothing
 //     for ten seconds, though there is something for it, is given up by its Send.
 //   - A message that has begun to come ends the line if it does not come to its end in time.
-//   - A client without a poll for 60 seconds has gone, a stranger after 10, and anybody 5
-//     seconds after a poll that it broke off while it was held, as a page does that is
+//   - A client without a poll for 60 seconds has gone, one that has not asked for the page that
+//     reports its end after 16, a stranger after 10, and anybody 5 seconds after a poll that it broke off while it was held, as a page does that is
 //     left. Next then returns io.EOF.
 package poll

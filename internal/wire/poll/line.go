@@ -21,6 +21,10 @@ const (
 	brokenOffAfter = 5 * time.Second
 	// held is how long a poll is held.
 	held = 20 * time.Second
+	// unreportedAfter is goneAfter for a client whose page that reports its end was not loaded: it
+	// has just begun, and nobody would tell that it is left between two polls. Browsers may put
+	// off what pages do that nobody looks at, for 15 seconds at most.
+	unreportedAfter = 16 * time.Second
 	// strangerGoneAfter is goneAfter for a client that anybody can be.
 	strangerGoneAfter = 10 * time.Second
 	// blocked is how long a Send waits for a client to take what there is for it.
@@ -52,6 +56,7 @@ type Line struct {
 	filling bool     // a poll is being filled
 	said    bool     // nothing more goes into down
 	met     bool     // the client is no stranger
+	reports bool     // the page that reports the end was asked for
 	broken  bool     // an answer was not completed, or what was in down is lost
 	sending bool     // Send is at work
 	err     error    // why it is done
@@ -207,9 +212,35 @@ func (l *Line) Meet() {
 		return
 	}
 	l.met = true
-	if l.polls == 0 && l.err == nil {
-		l.timer.Reset(goneAfter)
+	l.extend()
+}
+
+// pageAsked says that the client has asked for the page that reports its end.
+func (l *Line) pageAsked() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.reports {
+		l.reports = true
+		l.extend()
 	}
+}
+
+// extend gives a client that has no poll now as long as it may have. The lock is held.
+func (l *Line) extend() {
+	if l.polls == 0 && l.err == nil {
+		l.timer.Reset(l.lasts())
+	}
+}
+
+// lasts returns how long the client may be without a poll. The lock is held.
+func (l *Line) lasts() time.Duration {
+	switch {
+	case !l.met:
+		return strangerGoneAfter
+	case !l.reports && l.err == nil && l.takeOver.to == nil && l.takeOver.moved == nil:
+		return unreportedAfter
+	}
+	return goneAfter
 }
 
 // ByPoll reports whether the client is told by polls, and not by a websocket that has

@@ -64,7 +64,11 @@ func (l *Lines) Serve(w http.ResponseWriter, r *http.Request, database string, b
 		}
 		a.empty()
 	case askPage:
-		a.page(l.find(ask, database), ask)
+		line := l.find(ask, database)
+		if line != nil {
+			line.pageAsked()
+		}
+		a.page(line, ask)
 	case askPoll:
 		line := l.find(ask, database)
 		if line == nil {

@@ -109,6 +109,7 @@ func (s *site) get(target string) string {
 func (s *site) begin() (line *poll.Line, address string) {
 	line, address = s.beginStranger()
 	line.Meet()
+	s.get(address + "&dframe=t")
 	return line, address
 }
 
@@ -365,13 +366,39 @@ func TestGone(t *testing.T) {
 	})
 }
 
+// TestGoneWithoutItsPage: a client whose page that reports its end was not loaded cannot tell that
+// it is left between two polls. It is missed sooner.
+func TestGoneWithoutItsPage(t *testing.T) {
+	t.Parallel()
+	for page, want := range map[string]time.Duration{"": unreported, "&dframe=t": 10*time.Second + 60*time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSite(t)
+			line, address := s.beginStranger()
+			line.Meet()
+			s.get(address) // 20 seconds
+			began := time.Now()
+			if page != "" {
+				time.Sleep(10 * time.Second) //nolint:forbidigo // fake time
+				s.get(address + page)
+			}
+			if _, err := line.Next(); !errors.Is(err, io.EOF) || time.Since(began) != want {
+				t.Errorf("with the page %q: Next returns %v after %v, want EOF after %v", page, err, time.Since(began), want)
+			}
+			line.Close()
+		})
+	}
+}
+
+const unreported = 16 * time.Second
+
 // TestStrangerGone: a client that anybody can be is gone sooner, unless it is met meanwhile.
 func TestStrangerGone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newSite(t)
 		gone, address := s.beginStranger()
-		met, _ := s.beginStranger()
+		met, page := s.beginStranger()
+		s.get(page + "&dframe=t")
 		time.Sleep(9 * time.Second) //nolint:forbidigo // fake time
 		met.Meet()
 		s.get(address)              // 20 seconds
