@@ -51,7 +51,8 @@ type list struct {
 	looks   []*Look
 	entries []noted // in the order of their numbers
 	bytes   int
-	second  int64 // that the numbers below are for
+	has     map[string]int // how many entries there are of a user
+	second  int64          // that the numbers below are for
 	count   int
 	users   map[string]int
 }
@@ -61,13 +62,6 @@ type noted struct {
 	Entry
 	user  string
 	bytes int
-}
-
-// SetBound has the board keep less, or more. It is for tests.
-func (b *Board) SetBound(bound Bound) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.bound = bound
 }
 
 // bounds returns what the board keeps. The lock is held.
@@ -131,6 +125,7 @@ func (b *Board) add(database uint64, e noted) {
 	e.Number = b.last
 	l.entries = append(l.entries, e)
 	l.bytes += e.bytes
+	l.has[e.user]++
 	for len(l.entries) > bound.Kept || l.bytes > bound.Bytes {
 		l.forget()
 	}
@@ -138,16 +133,18 @@ func (b *Board) add(database uint64, e noted) {
 
 // forget drops the oldest entry of the user with the most. The lock is held.
 func (l *list) forget() {
-	counts := map[string]int{}
-	most := l.entries[0].user
-	for _, e := range l.entries {
-		if counts[e.user]++; counts[e.user] > counts[most] {
-			most = e.user
+	i := 0
+	for n, e := range l.entries {
+		if l.has[e.user] > l.has[l.entries[i].user] {
+			i = n
 		}
 	}
-	i := slices.IndexFunc(l.entries, func(e noted) bool { return e.user == most })
-	l.skip(l.entries[i].Number)
-	l.bytes -= l.entries[i].bytes
+	e := l.entries[i]
+	l.skip(e.Number)
+	l.bytes -= e.bytes
+	if l.has[e.user]--; l.has[e.user] == 0 {
+		delete(l.has, e.user)
+	}
 	l.entries = slices.Delete(l.entries, i, i+1)
 }
 
@@ -171,7 +168,7 @@ func (b *Board) Look(database, since uint64) *Look {
 	}
 	l := b.lists[database]
 	if l == nil {
-		l = &list{users: map[string]int{}}
+		l = &list{users: map[string]int{}, has: map[string]int{}}
 		b.lists[database] = l
 	}
 	if since > b.last {
