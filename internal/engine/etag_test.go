@@ -9,8 +9,10 @@ import (
 
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/sdkhash"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/tree"
 )
 
 // largeObject returns an object of more than a write may read at its turn.
@@ -119,6 +121,44 @@ func TestConditionOnALargeNode(t *testing.T) {
 	}
 	if hashed := f.Store.Stats().Digests - before; hashed != 1 {
 		t.Errorf("two conditions on the same node took %d hashes, want 1", hashed)
+	}
+}
+
+// TestTransactionOnALargeNode: the hash of a node that transactions are about is worked out
+// once until the node changes, and is always that of the node as it is.
+func TestTransactionOnALargeNode(t *testing.T) {
+	f := open(t, store.Options{})
+	text, next := largeObject("x"), largeObject("y")
+	f.Put("large", text)
+	transact := func(known string, hashed uint64) error {
+		w, err := put(path(t, "large"), next)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := tree.DecodeBytes([]byte(known), tree.DecodeOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		hash, before := sdkhash.Of(n), f.Store.Stats().Digests
+		_, err = f.Write(t.Context(), engine.Request{Write: w, IfHash: &hash, Who: admin})
+		if took := f.Store.Stats().Digests - before; took != hashed {
+			t.Errorf("the transaction took %d hashes, want %d", took, hashed)
+		}
+		return err
+	}
+	for i, hashed := range []uint64{1, 0} {
+		if err := transact(largeObject("z"), hashed); fault.KindOf(err) != fault.Precondition {
+			t.Errorf("transaction %d, on other data: %v, want that it does not match", i, err)
+		}
+	}
+	if err := transact(text, 0); err != nil {
+		t.Errorf("a transaction on what is there: %v", err)
+	}
+	if err := transact(text, 1); fault.KindOf(err) != fault.Precondition {
+		t.Errorf("a transaction on what was there: %v, want that it does not match", err)
+	}
+	if err := transact(next, 0); err != nil {
+		t.Errorf("a transaction on what is there now: %v", err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"hash"
 	"math"
+	"strings"
 
 	"github.com/livetree/livetree/internal/sdkhash"
 	"github.com/livetree/livetree/internal/store"
@@ -31,14 +32,20 @@ const NullETag = "null_etag"
 // is longer than limit. The ETag of a large node is remembered by the store, which
 // works out few at a time.
 func (s *Source) ETag(t store.Tree, p tree.Path, limit int) (string, error) {
-	if tag := t.RecallDigest(p); tag != "" {
-		return tag, nil
+	return s.digest(t, store.ETag, p, limit, s.hashNode)
+}
+
+// digest returns a digest of a node, by work if it is not remembered. Work fails with
+// ErrHeavy when the text of the node is longer than its limit.
+func (s *Source) digest(t store.Tree, d store.Digest, p tree.Path, limit int, work func(store.Tree, tree.Path, int) (string, error)) (string, error) {
+	if found := t.RecallDigest(d, p); found != "" {
+		return found, nil
 	}
-	tag, err := s.hashNode(t, p, min(limit, s.HeavyBytes))
+	found, err := work(t, p, min(limit, s.HeavyBytes))
 	if limit <= s.HeavyBytes || !errors.Is(err, ErrHeavy) {
-		return tag, err
+		return found, err
 	}
-	return t.Digest(p, func() (string, error) { return s.hashNode(t, p, limit) })
+	return t.Digest(d, p, func() (string, error) { return work(t, p, limit) })
 }
 
 // hashNode hashes the text of a node with the key of the store, so that nobody can
@@ -95,16 +102,28 @@ func (w *hashWriter) tag() string {
 }
 
 // HasHash reports whether a node has a hash of package sdkhash. It fails with ErrHeavy
-// when the node takes more than limit bytes.
+// when the node takes more than limit bytes. The hashes of a large node are remembered as
+// its ETag is.
 func (s *Source) HasHash(t store.Tree, p tree.Path, hash string, limit int) (bool, error) {
-	text := sdkhash.NewWriter(int64(limit))
-	err := t.Print(text, p, tree.Export)
-	if errors.Is(err, sdkhash.ErrTooLarge) {
-		return false, ErrHeavy
-	}
+	found, err := s.digest(t, store.SDKHash, p, limit, sdkHashes)
 	if err != nil {
 		return false, err
 	}
+	right, js, _ := strings.Cut(found, " ")
+	return hash == right || hash == js, nil
+}
+
+// sdkHashes returns the hashes of a node with a space between them: with the right numbers,
+// and with those of the JavaScript SDK.
+func sdkHashes(t store.Tree, p tree.Path, limit int) (string, error) {
+	text := sdkhash.NewWriter(int64(limit))
+	err := t.Print(text, p, tree.Export)
+	if errors.Is(err, sdkhash.ErrTooLarge) {
+		return "", ErrHeavy
+	}
+	if err != nil {
+		return "", err
+	}
 	right, js, err := text.Sums()
-	return hash == right || hash == js, err
+	return right + " " + js, err
 }

@@ -33,16 +33,25 @@ func (d *digests) turn(w seek.Waiter) (end func(), err error) {
 	}
 }
 
-// RecallDigest returns the digest of the node at p, empty if it is not known.
-func (t Tree) RecallDigest(p tree.Path) string {
-	return string(t.recall(&memoKey{id: t.reader.ID, path: p, digest: true}))
+// A Digest is a short text that depends on the database, on a node and on nothing else,
+// such as a hash.
+type Digest uint8
+
+// The digests of a node.
+const (
+	ETag Digest = 1 + iota
+	SDKHash
+)
+
+// RecallDigest returns a digest of the node at p, empty if it is not known.
+func (t Tree) RecallDigest(d Digest, p tree.Path) string {
+	return string(t.recall(&memoKey{id: t.reader.ID, path: p, digest: d}))
 }
 
-// Digest returns a short text that depends on the database, on the node at p and on
-// nothing else, such as a hash. What work returns is remembered as long as the node
-// stays the same. Reads that come while others are worked out wait for their turn;
+// Digest returns a digest of the node at p. What work returns is remembered as long as the
+// node stays the same. Reads that come while others are worked out wait for their turn;
 // those that wait for too long fail with ErrBusy.
-func (t Tree) Digest(p tree.Path, work func() (string, error)) (string, error) {
+func (t Tree) Digest(d Digest, p tree.Path, work func() (string, error)) (string, error) {
 	if t.origin == nil {
 		return work()
 	}
@@ -51,13 +60,13 @@ func (t Tree) Digest(p tree.Path, work func() (string, error)) (string, error) {
 		return "", err
 	}
 	defer end()
-	if found := t.RecallDigest(p); found != "" {
+	if found := t.RecallDigest(d, p); found != "" {
 		return found, nil // the one before was the same
 	}
 	t.store.counters.digests.Add(1)
 	digest, err := work()
 	if err == nil {
-		t.store.memos.keep(memoKey{id: t.reader.ID, path: p, digest: true}, t.origin.number, []byte(digest))
+		t.store.memos.keep(memoKey{id: t.reader.ID, path: p, digest: d}, t.origin.number, []byte(digest))
 	}
 	return digest, err
 }

@@ -48,8 +48,8 @@ type memoKey struct {
 	shallow  bool
 	selected bool // by the query
 	query    query.Query
-	digest   bool // of the node, see Tree.Digest
-	shape    bool // of the node, see Printer.isArray
+	digest   Digest // of the node; 0 for none
+	shape    bool   // of the node, see Printer.isArray
 }
 
 type memo struct {
@@ -106,7 +106,7 @@ func (t Tree) recall(k *memoKey) []byte {
 		return nil
 	}
 	text := t.store.memos.text(k, t.origin.number)
-	if text != nil && !k.digest {
+	if text != nil && k.digest == 0 {
 		t.store.counters.memoHits.Add(1)
 	}
 	return text

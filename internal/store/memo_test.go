@@ -197,7 +197,7 @@ func TestMemosAreCounted(t *testing.T) {
 	split, small := parsePath(t, "split"), parsePath(t, "small")
 	byKey := &query.Query{Order: query.ByKey(), Limit: 3}
 	digest := func(view *View) error {
-		_, err := view.Tree(s.id).Digest(split, func() (string, error) { return "digest", nil })
+		_, err := view.Tree(s.id).Digest(ETag, split, func() (string, error) { return "digest", nil })
 		return err
 	}
 	read := func(r reading) func(*View) error {
