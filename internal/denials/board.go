@@ -49,7 +49,7 @@ type Board struct {
 // A list is what was denied in one database.
 type list struct {
 	looks   []*Look
-	entries []noted // in the order of their numbers
+	entries []*noted // in the order of their numbers
 	bytes   int
 	has     map[string]int // how many entries there are of a user
 	second  int64          // that the numbers below are for
@@ -114,7 +114,7 @@ func (l *list) skip(number uint64) {
 }
 
 // add notes an entry, and forgets others for it.
-func (b *Board) add(database uint64, e noted) {
+func (b *Board) add(database uint64, e *noted) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l, bound := b.lists[database], b.bounds()

@@ -126,7 +126,7 @@ func (w *Witness) Denied(auth tree.Node, millis int64, by rules.DecidingRule) {
 		e.Data = e.write(w.request.Write)
 	}
 	bytes += len(e.Path) + len(e.Auth) + len(e.Data) + w.trace(&e) + entryBytes
-	w.board.add(w.database, noted{Entry: e, user: user, bytes: bytes})
+	w.board.add(w.database, &noted{Entry: e, user: user, bytes: bytes})
 }
 
 // entryBytes is what an entry takes beside its texts, and stepBytes a step.
