@@ -5,7 +5,7 @@
  * page is hidden there is none: a browser has few connections to a server.
  */
 
-import { takeTurn } from '../lib/turns.js';
+import { takeTurn } from './turns.js';
 import { onEnd, signal } from './signal.js';
 
 const hiddenMillis = 5000;

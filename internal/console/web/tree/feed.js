@@ -8,8 +8,8 @@
  */
 
 import { onEnd, signal } from '../core/signal.js';
+import { takeTurn } from '../core/turns.js';
 import { dataRoute, encodeKey } from '../lib/route.js';
-import { takeTurn } from '../lib/turns.js';
 import { comparePositions, isRun } from './model.js';
 
 /** @typedef {import('./model.js').Place} Place */

@@ -144,6 +144,7 @@ export class Tree {
   filter(place, prefix) {
     place.prefix = prefix;
     place.outline = null;
+    place.outlined = false; // so that all children are counted again once the prefix is gone
     place.segments = prefixRanges(prefix).map((range) => ({ ...range, size: 1 }));
     place.touch();
   }

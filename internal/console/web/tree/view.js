@@ -46,11 +46,14 @@ export class TreeView {
     this.element = h('div', { class: 'tree-scroll', data: { testid: 'tree-scroll' }, tabIndex: -1 }, this.space);
     this.list = new VirtualList(this.element, this.space, {
       count: () => tree.count,
-      key: (index) => tree.item(index)?.id ?? '',
+      key: (index) => this.item(index)?.id ?? '',
       find: (id) => tree.find(id),
       make: () => this.make(),
       draw: (element, index) => this.draw(element, index),
-      shown: actions.shown,
+      shown: (first, last) => {
+        this.drawing = { items: new Map(), range: this.range() };
+        actions.shown(first, last);
+      },
     }, () => (touch.matches ? 36 : 24));
     this.space.addEventListener('click', (event) => this.click(event));
     this.space.addEventListener('dblclick', (event) => this.doubleClick(event));
@@ -60,6 +63,18 @@ export class TreeView {
 
   /** @type {{id: string, element: HTMLElement} | null} */
   overlay = null;
+
+  /** What is looked up while rows are drawn: with a million children, finding takes longer than drawing. */
+  drawing = { items: /** @type {Map<number, import('./model.js').RowItem | import('./model.js').GapItem | null>} */ (new Map()), range: { low: 0, high: 0 } };
+
+  /** The row or gap at an index, looked up once for each drawing. @param {number} index */
+  item(index) {
+    const known = this.drawing.items.get(index);
+    if (known !== undefined) return known;
+    const item = this.tree.item(index);
+    this.drawing.items.set(index, item);
+    return item;
+  }
 
   refresh() {
     this.list.refresh();
@@ -83,7 +98,7 @@ export class TreeView {
    * @param {number} index
    */
   draw(element, index) {
-    const item = this.tree.item(index);
+    const item = this.item(index);
     const [twist, key, , value, meta] = /** @type {HTMLElement[]} */ ([...element.children]);
     if (!item || !twist || !key || !value || !meta) return;
     element.style.paddingLeft = 8 + (item.level - 1) * 18 + 'px';
@@ -97,7 +112,7 @@ export class TreeView {
       return;
     }
     const { row } = item;
-    const { low, high } = this.range();
+    const { low, high } = this.drawing.range;
     set(element, 'role', 'treeitem');
     set(element, 'data-gap', null);
     set(element, 'data-path', item.id);

@@ -198,6 +198,7 @@ export const tests = {
     await page.getByRole('searchbox', { name: 'Find key' }).fill('');
     await page.keyboard.press('Enter');
     await row(page, '/many/k00000').waitFor();
+    await page.getByText('30,000 children').first().waitFor();
     await page.context().close();
   },
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { takeTurn } from '../../web/lib/turns.js';
+import { takeTurn } from '../../web/core/turns.js';
 
 /** Locks as browsers have them, for one process. */
 class Locks {
