@@ -170,6 +170,15 @@ func (c *boundConn) Close() error {
 	return c.Conn.Close()
 }
 
+// socketOf returns what a connection that counts reads and writes by. One that does not is
+// that itself.
+func socketOf(conn net.Conn) net.Conn {
+	if bound, ok := conn.(*boundConn); ok {
+		return bound.Conn
+	}
+	return conn
+}
+
 // CloseWrite lets net/http end an answer properly while the client still sends.
 func (c *boundConn) CloseWrite() error { return closeWrite(c.Conn) }
 

@@ -184,7 +184,7 @@ func (p *port) greet(ctx context.Context, conn net.Conn) (net.Conn, func(net.Con
 	if _, err := conn.Read(first[:]); err != nil {
 		return nil, nil, err
 	}
-	sniffed := &sniffedConn{Conn: conn, first: first[0], unread: true}
+	sniffed := &sniffedConn{Conn: conn, socket: socketOf(conn), first: first[0], unread: true}
 	if first[0] != recordTypeHandshake {
 		return sniffed, p.options.plain, conn.SetDeadline(time.Time{})
 	}
@@ -248,6 +248,7 @@ func (t *turn) without(f func([]byte) (int, error), b []byte) (int, error) {
 // use to anybody, and a request that comes in two pieces is not ordinary to a lane.
 type sniffedConn struct {
 	net.Conn
+	socket net.Conn // below Conn, which has no part in reading and writing
 	first  byte
 	unread bool
 	turn   *turn // during the handshake
@@ -266,16 +267,16 @@ func (c *sniffedConn) Read(b []byte) (int, error) {
 		return 1 + n, err
 	}
 	if c.turn != nil {
-		return c.turn.without(c.Conn.Read, b)
+		return c.turn.without(c.socket.Read, b)
 	}
-	return c.Conn.Read(b)
+	return c.socket.Read(b)
 }
 
 func (c *sniffedConn) Write(b []byte) (int, error) {
 	if c.turn != nil {
-		return c.turn.without(c.Conn.Write, b)
+		return c.turn.without(c.socket.Write, b)
 	}
-	return c.Conn.Write(b)
+	return c.socket.Write(b)
 }
 
 // CloseWrite lets net/http end an answer properly while the client still sends.

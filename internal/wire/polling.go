@@ -71,9 +71,11 @@ func (f *Front) serveTaker(w http.ResponseWriter, r *http.Request, at found, id 
 		return
 	}
 	s := f.newSocket(&session{front: f, memory: f.memory.of(networkOf(r))})
-	if !s.open(w, r) {
+	conn, buffered, err := frame.Upgrade(w, r, s.now().Add(upgradeTime))
+	if err != nil {
 		return
 	}
+	s.attach(conn, buffered)
 	if session := f.find(at.name, id); session != nil {
 		if polls, ok := session.way().(*socket); ok && polls.line != nil && polls.line.ByPoll() {
 			s.busy, s.polls, s.taking = polls.busy, polls, &taking{s.newWay(), s.reader}

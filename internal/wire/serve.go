@@ -1,9 +1,11 @@
 package wire
 
 import (
+	"net"
 	"net/http"
 	"net/netip"
 	"strconv"
+	"strings"
 
 	"github.com/livetree/livetree/internal/clientaddr"
 	"github.com/livetree/livetree/internal/engine"
@@ -46,31 +48,29 @@ func (f *Front) serveSocket(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	if !s.open(w, r) {
+	accepted, err := frame.Accept(w, r)
+	if err != nil { // the client was told, if it could be
 		s.client.Abandon()
 		s.session.release()
 		return
 	}
+	s.attach(accepted.Conn, accepted.Buffered)
 	s.logVisit(w, r, RouteSocket, at.name)
 	s.session.begin(s, hostOf(r))
-	way := s.newWay() // before the connection is read from: it lifts the deadlines
+	// Before the connection is read from, because it lifts the deadlines. The answer goes out
+	// with the hello, in one write.
+	way := f.opts.Clients.NewConn(s.conn, outbox.ConnOptions{Head: accepted.Answer, Heard: true})
 	s.client.Go(s.read)
 	s.client.Begin(way)
 }
 
-// open takes the connection over. It reports false if there is no websocket; the client
-// was told then, if it could be.
-func (s *socket) open(w http.ResponseWriter, r *http.Request) bool {
-	conn, buffered, err := frame.Upgrade(w, r, s.now().Add(upgradeTime))
-	if err != nil {
-		return false
-	}
+// attach has the socket read from a connection of which some bytes were read already.
+func (s *socket) attach(conn net.Conn, buffered []byte) {
 	s.conn = conn
 	s.touch()
 	s.reader = frame.NewReader(listening{s}, frame.ReaderOptions{
 		Buffered: buffered, Budget: s.session.memory, Ping: s.ping,
 	})
-	return true
 }
 
 // networkOf returns what the memory of a client counts for.
@@ -89,6 +89,7 @@ func (f *Front) database(r *http.Request, ns []string) (found, error) {
 	if !ok {
 		return found{}, fault.New(fault.NotFound, "the request names no database: use the parameter ns or a host name of its own")
 	}
+	name = strings.Clone(name) // a session keeps it, and not the head of the request that it is a part of
 	db, err := f.opts.Catalog.Database(name)
 	if f.opts.Create != nil && (fault.KindOf(err) == fault.NotFound || err == nil && db.Published().Position == 0) {
 		return found{name: name}, nil // or its making was cut short by a kill

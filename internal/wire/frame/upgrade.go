@@ -15,40 +15,58 @@ import (
 	"github.com/livetree/livetree/internal/exchange"
 )
 
-// ErrRefused is what Upgrade returns for a request that it has answered with an error.
+// ErrRefused is what Accept and Upgrade return for a request that they have answered with an error.
 var ErrRefused = errors.New("not a websocket request")
 
-// Upgrade makes a websocket of the connection that a request came on. It returns the
-// connection with the bytes that were read from it already: they come first. The
-// connection has no deadline, and no buffer that it does not need.
+// Upgrade makes a websocket of the connection that a request came on. It is Accept that
+// also sends the answer, which must be written by the deadline: a client may have left so
+// many earlier answers unread that this one does not fit.
+func Upgrade(w http.ResponseWriter, r *http.Request, deadline time.Time) (net.Conn, []byte, error) {
+	a, err := Accept(w, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := a.send(deadline); err != nil {
+		a.Conn.Close()
+		return nil, nil, fmt.Errorf("answer the upgrade: %w", err)
+	}
+	return a.Conn, a.Buffered, nil
+}
+
+// An Accepted is a connection that is a websocket as soon as the answer is sent.
+type Accepted struct {
+	// Conn is the connection. It has no deadline, and no buffer that it does not need.
+	Conn net.Conn
+	// Buffered are the bytes that were read from it already: they come first.
+	Buffered []byte
+	// Answer is to be sent before anything else, perhaps together with that.
+	Answer []byte
+}
+
+// Accept takes over the connection that a request came on, to make a websocket of it.
 //
 // If the request does not ask for a websocket, it is answered here and the error is
-// ErrRefused. With any other error the connection is closed. The answer must be
-// written by the deadline: a client may have left so many earlier answers unread
-// that this one does not fit.
+// ErrRefused. With any other error the connection is closed.
 //
 // Android reads the answer byte by byte and fails on an empty value; iOS fails on a
 // subprotocol that it has not asked for; others on an extension that was not offered.
 // So the answer is the least that there can be, and the headers that are set on w are
 // not sent.
-func Upgrade(w http.ResponseWriter, r *http.Request, deadline time.Time) (net.Conn, []byte, error) {
+func Accept(w http.ResponseWriter, r *http.Request) (Accepted, error) {
 	if status, text := check(r); status != 0 {
 		refuse(w, r, status, text)
-		return nil, nil, ErrRefused
+		return Accepted{}, ErrRefused
 	}
 	conn, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		return nil, nil, fmt.Errorf("take over the connection: %w", err)
+		return Accepted{}, fmt.Errorf("take over the connection: %w", err)
 	}
-	buffered := make([]byte, rw.Reader.Buffered())
-	if _, err = io.ReadFull(rw, buffered); err == nil {
-		err = answer(conn, r.Header.Get(keyHeader), deadline)
-	}
-	if err != nil {
+	a := Accepted{Conn: conn, Answer: answer(r.Header.Get(keyHeader)), Buffered: make([]byte, rw.Reader.Buffered())}
+	if _, err = io.ReadFull(rw, a.Buffered); err != nil {
 		conn.Close()
-		return nil, nil, fmt.Errorf("answer the upgrade: %w", err)
+		return Accepted{}, fmt.Errorf("take over the connection: %w", err)
 	}
-	return conn, buffered, nil
+	return a, nil
 }
 
 const (
@@ -102,17 +120,22 @@ func refuse(w http.ResponseWriter, r *http.Request, status int, text string) {
 	exchange.Fail(w, status, text)
 }
 
-func answer(conn net.Conn, key string, deadline time.Time) error {
+// answer returns what is said to a client with a key.
+func answer(key string) []byte {
 	sum := sha1.Sum([]byte(key + keyGUID)) // as the websocket protocol says; it protects nothing
-	text := "HTTP/1.1 101 Switching Protocols\r\n" +
+	return []byte("HTTP/1.1 101 Switching Protocols\r\n" +
 		"Upgrade: websocket\r\n" +
 		"Connection: Upgrade\r\n" +
-		"Sec-WebSocket-Accept: " + base64.StdEncoding.EncodeToString(sum[:]) + "\r\n\r\n"
-	if err := conn.SetDeadline(deadline); err != nil {
+		"Sec-WebSocket-Accept: " + base64.StdEncoding.EncodeToString(sum[:]) + "\r\n\r\n")
+}
+
+// send sends the answer, by a deadline.
+func (a *Accepted) send(deadline time.Time) error {
+	if err := a.Conn.SetDeadline(deadline); err != nil {
 		return err
 	}
-	if _, err := conn.Write([]byte(text)); err != nil {
+	if _, err := a.Conn.Write(a.Answer); err != nil {
 		return err
 	}
-	return conn.SetDeadline(time.Time{})
+	return a.Conn.SetDeadline(time.Time{})
 }
