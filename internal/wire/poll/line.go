@@ -117,9 +117,10 @@ func (l *Line) Next() ([]byte, error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case text != nil && !l.movesAt(text):
+		case text != nil && !isLastByOld(text):
 			return text, nil
-		case text != nil:
+		case text != nil: // the rest comes and goes by the websocket
+			l.move()
 			continue
 		}
 		select {
@@ -132,15 +133,11 @@ func (l *Line) Next() ([]byte, error) {
 	}
 }
 
-// movesAt reports whether a message is the last one by poll. If so, the rest comes and
-// goes by the websocket.
-func (l *Line) movesAt(text []byte) bool {
-	// What cannot be read is the session's to refuse.
-	if m, err := message.Parse(text); err != nil || m.Control != message.LastByOld {
-		return false
-	}
-	l.move()
-	return true
+// isLastByOld reports whether a message is the last one by poll. What cannot be read is
+// the session's to refuse.
+func isLastByOld(text []byte) bool {
+	m, err := message.Parse(text)
+	return err == nil && m.Control == message.LastByOld
 }
 
 // Send implements outbox.Way: it takes frames. It waits while too much is kept for the
