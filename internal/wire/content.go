@@ -138,11 +138,14 @@ func gather(say *saying, claim *budget.Claim, longest int64, streams func() bool
 	return p, err
 }
 
-// withoutEmpty returns a message in which a window that shows nothing is null, as all data
-// that is not there. REST has {} for it.
+// emptyWindow is how a window is printed that shows nothing of a node with children, for REST.
+// For the SDKs it is null, as all data that is not there.
+const emptyWindow = "{}"
+
+// withoutEmpty returns a message in which a window that shows nothing is null.
 func withoutEmpty(say *saying, text []byte) []byte {
 	from, to := len(say.head), len(text)-len(say.tail)
-	if string(text[from:to]) != "{}" {
+	if string(text[from:to]) != emptyWindow {
 		return text
 	}
 	return append(append(text[:from:from], "null"...), say.tail...)

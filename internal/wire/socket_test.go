@@ -186,6 +186,12 @@ func TestSocketEmptyWindow(t *testing.T) {
 	if _, d := ask(t, c, "g", `{"p":"/a","q":`+query+`}`); d != "null" {
 		t.Errorf("the answer is %s, want null", d)
 	}
+	for _, put := range [][2]string{{`{"x":1,"zz":3}`, `{"zz":3}`}, {`{"x":2}`, "null"}} {
+		before, _ := ask(t, c, "p", `{"p":"/a","d":`+put[0]+`}`)
+		if want := `{"t":"d","d":{"a":"d","b":{"p":"a","d":` + put[1] + `,"t":1}}}`; len(before) != 1 || before[0] != want {
+			t.Errorf("after %s the client is told %q, want %s", put[0], before, want)
+		}
+	}
 }
 
 func TestSocketLong(t *testing.T) {

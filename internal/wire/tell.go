@@ -146,13 +146,16 @@ func encode(l *audience.Listen, e *watch.Event) []byte {
 	return frame.Append(nil, message.AppendPushTail(text, tagged))
 }
 
-// appendPush appends a push up to its end.
+// appendPush appends a push up to its end. A window that shows nothing any more is null.
 func appendPush(dst []byte, l *audience.Listen, e *watch.Event) []byte {
-	kind := message.Replace
-	if e.Kind == watch.Patch {
+	kind, value := message.Replace, e.Value
+	switch {
+	case e.Kind == watch.Patch:
 		kind = message.Update
+	case string(value) == emptyWindow:
+		value = []byte("null")
 	}
-	return append(message.AppendPushHead(dst, kind, l.Path.Join(e.Path)), e.Value...)
+	return append(message.AppendPushHead(dst, kind, l.Path.Join(e.Path)), value...)
 }
 
 // print sends a message whose content is read from the store.
