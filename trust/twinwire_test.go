@@ -235,7 +235,8 @@ func (w *twinWire) lose(t *testing.T, l loss) {
 			t.Fatalf("%s: the listen %s is answered %s", l.name, body, status)
 		}
 	}
-	w.atBoth(t, request{method: "PUT", target: "/room/d.json?auth=" + secret, body: `{"n":9,"m":-1}`}) // he is told of it
+	w.atBoth(t, request{method: "PUT", target: "/room/d.json?auth=" + secret, body: `{"n":9,"m":-1}`})
+	w.both(talks, "g", `{"p":"/open","q":{}}`) // he is told of it before this is answered
 	if l.happens != nil {
 		l.happens(t, w, talks)
 	} else {

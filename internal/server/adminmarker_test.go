@@ -74,7 +74,7 @@ func (m *managed) denials() func() string {
 	}
 	return func() string {
 		defer leave()
-		defer answer.Body.Close() //nolint:errcheck // it was only read
+		defer answer.Body.Close()
 		var text strings.Builder
 		for lines := bufio.NewScanner(answer.Body); lines.Scan() && strings.Count(text.String(), "event: denial") < 2; {
 			text.WriteString(lines.Text() + "\n")

@@ -10,7 +10,7 @@ func AppendBody(dst []byte, w Write, limit int) ([]byte, bool) {
 		}
 		return appendWithin(dst, w.Assignments[0].Node, limit)
 	}
-	text, ok := append(dst, '{'), true
+	text := append(dst, '{')
 	for i, a := range w.Assignments {
 		if i > 0 {
 			text = append(text, ',')
@@ -19,6 +19,7 @@ func AppendBody(dst []byte, w Write, limit int) ([]byte, bool) {
 		if name == "" {
 			name = w.At.Below(a.Path).String()[1:]
 		}
+		var ok bool
 		text = append(AppendString(text, name), ':')
 		if text, ok = appendWithin(text, a.Node, limit); !ok || len(text)-len(dst) > limit {
 			return dst, false
