@@ -135,6 +135,9 @@ func TestChangesSkip(t *testing.T) {
 // TestSkippedChangesAreNotPrinted: above the rate a commit costs no more than noticing it. What is
 // allocated then does not grow with the values.
 func TestSkippedChangesAreNotPrinted(t *testing.T) {
+	if enginetest.Race {
+		t.Skip("the race detector allocates, too")
+	}
 	f := enginetest.Open(t, store.Options{})
 	b := rows.DefaultChangeBound()
 	b.Rate = 1
