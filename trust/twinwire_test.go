@@ -293,6 +293,8 @@ func (w *twinWire) heardAtEnd(t *testing.T, l loss, talks [2]*wireTalk) {
 		if l.logout != "" && !strings.Contains(strings.Join(heard, "\n"), `{"t":"d","d":{"a":"ac","b":{"s":"`+l.logout+`"`) {
 			w.differences = append(w.differences, fmt.Sprintf("%s: he is not told that he is logged out by %s, but\n%s", l.name, l.logout, strings.Join(heard, "\n")))
 		}
+		// In a busy moment a listen that everybody may have is told anew what is there: nothing.
+		heard = slices.DeleteFunc(heard, func(message string) bool { return message == `{"t":"d","d":{"a":"d","b":{"p":"open","d":null}}}` })
 		slices.Sort(heard)
 		told[i] = strings.Join(heard, "\n")
 		if i == 1 && w.leak != nil {
