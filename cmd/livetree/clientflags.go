@@ -104,6 +104,15 @@ func hinted(err error) error {
 // connect returns a client of the database.
 func (r *remote) connect() (*client.Client, error) { return client.New(r.Options) }
 
+// connectTo returns a client of the database, and the location that an argument names.
+func (r *remote) connectTo(path string) (at string, server *client.Client, err error) {
+	if at, err = client.Location(path); err != nil {
+		return "", nil, err
+	}
+	server, err = r.connect()
+	return at, server, err
+}
+
 // filters are the flags that select children.
 type filters struct{ values map[string]*string }
 

@@ -45,11 +45,7 @@ value.` + remoteLong,
 		} else if *pretty && !r.json { // which shallow cannot stand beside
 			query.Set("print", "pretty")
 		}
-		at, err := client.Location(args[0])
-		if err != nil {
-			return err
-		}
-		server, err := r.connect()
+		at, server, err := r.connectTo(args[0])
 		if err != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/livetree/livetree/internal/client"
 	"github.com/livetree/livetree/internal/rows"
 )
 
@@ -29,11 +28,7 @@ account.` + remoteLong,
 	from := c.Flags().String("start-at", "", "begin at this `key`, or behind where it would be")
 	limit := c.Flags().Int("limit", 0, "at most so `many` children; 0 for all")
 	c.RunE = r.runs(a, func(c *cobra.Command, args []string) error {
-		at, err := client.Location(args[0])
-		if err != nil {
-			return err
-		}
-		server, err := r.connect()
+		at, server, err := r.connectTo(args[0])
 		if err != nil {
 			return err
 		}

@@ -88,11 +88,7 @@ func newWriteCommand(a *app, w writing) *cobra.Command {
 		c.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	}
 	c.RunE = r.runs(a, func(c *cobra.Command, args []string) error {
-		at, err := client.Location(args[0])
-		if err != nil {
-			return err
-		}
-		server, err := r.connect()
+		at, server, err := r.connectTo(args[0])
 		if err != nil {
 			return err
 		}
