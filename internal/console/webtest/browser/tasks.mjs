@@ -12,9 +12,9 @@ export const tests = {
     const page = await browser.open(server, '/console/db/default/data/app1');
     await page.waitForSelector('.live[data-state=live]');
     await server.rest('PUT', '/app1/b', '"just now"');
-    await page.waitForSelector('[data-path="/app1/b"][data-flash=added]', { timeout: 1000 });
+    await page.waitForSelector('[data-path="/app1/b"][data-flash=added]');
     await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'Live' }).click();
-    await page.waitForSelector('.live[data-state=live]');
+    await page.waitForSelector('.live-screen .live[data-state=live]'); // not that of the screen that is left
     await server.rest('PUT', '/app1/c', '2');
     await page.getByRole('log').locator('[data-path="/app1/c"]').waitFor();
     await page.context().close();
