@@ -45,6 +45,7 @@ var livetree = layout{
 		"internal/store/seek",
 		"internal/store/inspect",
 		"internal/store/batch",
+		"internal/store/logkeep",
 		"internal/store",
 		"internal/compare",
 		"internal/scan",
