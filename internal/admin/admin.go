@@ -78,6 +78,8 @@ type Options struct {
 	// that copies share with all that is written.
 	MaxCopy int64
 	Writes  *budget.Budget
+	// Past opens a database as it was, until leave is called; nil if there is no archive.
+	Past func(ctx context.Context, database string, at time.Time) (was *engine.Database, leave func(), err error)
 	// Audit is told what is done, Settings are shown, and DataURLs returns where the
 	// data is served. CAFile is what clients have to trust, if that is a file of ours.
 	Audit    *Audit

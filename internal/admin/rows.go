@@ -14,7 +14,7 @@ const maxRowsBody = 1 << 20
 // newRows returns what answers for the rows of databases.
 func newRows(opts Options) *rowshttp.Handlers {
 	return rowshttp.New(rowshttp.Options{
-		Now: opts.Now, Logger: opts.Logger, MaxCopy: opts.MaxCopy, Writes: opts.Writes, Denials: &opts.Engine.Denials,
+		Now: opts.Now, Logger: opts.Logger, MaxCopy: opts.MaxCopy, Writes: opts.Writes, Denials: &opts.Engine.Denials, Past: opts.Past,
 	})
 }
 
@@ -27,6 +27,7 @@ func (h *Handler) rowRoutes() []route {
 		{pattern: "GET " + below + "/denials", access: byDatabase, streams: true, handle: h.onDatabase(h.rows.Denials)},
 		{pattern: "POST " + below + "/find", access: byDatabase, streams: true, handle: h.forSession(h.rows.Find)},
 		{pattern: "POST " + below + "/copy", access: byDatabase, handle: h.forSession(h.rows.Copy)},
+		{pattern: "POST " + below + "/revert", access: byDatabase, handle: h.forSession(h.rows.Revert)},
 		{pattern: "POST " + below + "/exports", access: byDatabase, handle: h.onDatabase(h.export)},
 	}
 }

@@ -53,6 +53,7 @@ var livetree = layout{
 		"internal/watch",
 		"internal/engine",
 		"internal/revert",
+		"internal/past",
 		"internal/rows",
 		"internal/audience",
 		"internal/catalog",

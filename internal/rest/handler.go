@@ -12,7 +12,8 @@
 //  3. the database, by the parameter ns or the host (package hosts);
 //  4. the credential, and so who asks (credential.go);
 //  5. the parameters, of which the dialect of the database allows more or fewer
-//     (params.go, dialect.go), and whether the identity may be overridden;
+//     (params.go, dialect.go), and whether the identity may be overridden; then, if a moment of
+//     the past is asked for, the database as it was (past.go);
 //  6. what the target is for: data is read (read.go), listed by rows (list.go), written
 //     (write.go), explained (explain.go) or watched (stream.go); the rules document (rules.go), options of
 //     the database (option.go), the list of databases (inspect.go) and the stream of
@@ -88,6 +89,8 @@ type Options struct {
 	// RulesSet, if set, is told when the rules document of a database was replaced, and
 	// by whom.
 	RulesSet func(ctx context.Context, database, by string)
+	// Past, if set, opens a database as it was, until leave is called.
+	Past func(ctx context.Context, database string, at time.Time) (was *engine.Database, leave func(), err error)
 }
 
 // A Handler serves the databases of a catalog.
@@ -229,6 +232,13 @@ func (c *call) answer(values values) (err error) {
 
 // serveData reads, watches or writes a part of the tree.
 func (c *call) serveData() error {
+	if !c.params.at.IsZero() {
+		leave, err := c.goBack()
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
 	switch {
 	case c.params.wantsRows():
 		return c.list()

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/query"
@@ -52,11 +53,12 @@ type params struct {
 	download string // the file name as a header value
 	override *string
 	query    query.Query
-	filtered bool // there is a query
-	explain  bool // not the data, but how it is read
-	strict   bool // of the rules document: without comments
-	dryRun   bool // of the rules document: it is only checked
-	resume   bool // of a stream: its frames can be resumed at
+	filtered bool      // there is a query
+	explain  bool      // not the data, but how it is read
+	strict   bool      // of the rules document: without comments
+	dryRun   bool      // of the rules document: it is only checked
+	resume   bool      // of a stream: its frames can be resumed at
+	at       time.Time // when not zero, the moment whose data is read
 	// behind and limit are a page of a shallow read.
 	behind string
 	limit  int
@@ -121,6 +123,7 @@ var table = map[string]param{
 	"callback":               {reading, besideNone, readCallback},
 	"download":               {reading, besideNone, readDownload},
 	"explain":                {reading, besideNone, readExplain},
+	"at":                     {reading, besideAll, readAt},
 	"resume":                 {get, besideNone, readResume},
 	"list":                   {reading, besideList, readList},
 	"outline":                {reading, besideOutline, readOutline},

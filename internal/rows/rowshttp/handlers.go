@@ -1,13 +1,14 @@
 // Package rowshttp serves package rows over HTTP, to whom its caller has let in: it asks for no
 // credential. Handlers are mounted on the admin listener.
 //
-// Watch, Changes, Denials and Find answer with Server-Sent Events, on the goroutine of the request. Each
+// Copy and Revert write. Watch, Changes, Denials and Find answer with Server-Sent Events, on the goroutine of the request. Each
 // write to a client has a deadline, so that one that does not read ends its stream, and holds
 // nothing of the store for longer. The caller bounds how many there are, and ends them by the
 // context of the request.
 package rowshttp
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -54,6 +55,8 @@ type Options struct {
 	Writes  *budget.Budget
 	// Denials lists what rules deny; nil for nothing.
 	Denials *denials.Board
+	// Past opens a database as it was, until leave is called; nil if there is no archive.
+	Past func(ctx context.Context, database string, at time.Time) (was *engine.Database, leave func(), err error)
 }
 
 // Handlers answer requests about the rows of a database.

@@ -1,0 +1,255 @@
+// Package past opens databases as they were.
+//
+// A Keeper has a moment of a database restored from the archive into a directory of its own,
+// opens that like any other store, and keeps it for a while: who looks at the past looks
+// again. There is one moment for each database, and few in all, so that disk and memory stay
+// bounded; what is being made delays nobody, since whoever asks meanwhile is told to try again.
+package past
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/pause"
+	"github.com/livetree/livetree/internal/state"
+	"github.com/livetree/livetree/internal/store"
+)
+
+const (
+	// cacheBytes is what a moment takes of memory for its rows.
+	cacheBytes = 8 << 20
+	// patience is how long making a moment may take.
+	patience = 30 * time.Minute
+)
+
+// Options configure a Keeper. Restore, Dir, Now and Logger are needed.
+type Options struct {
+	// Dir is a directory for moments. What is in it when a Keeper begins is removed.
+	Dir string
+	// Restore makes a data directory that holds a database as it was at a time.
+	Restore func(ctx context.Context, database string, at time.Time, dir string) error
+	// MaxMoments is how many are kept, 4 by default, and Idle how long one is that nobody
+	// looks at, 10 minutes by default.
+	MaxMoments int
+	Idle       time.Duration
+
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// A Keeper keeps moments of databases.
+type Keeper struct {
+	options Options
+	making  sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	moments map[string]*Moment // by the name of the database
+	made    uint64             // how many, for the names of directories
+}
+
+// A Moment is a database as it was.
+type Moment struct {
+	// Database is the database at that time. It must not be written to.
+	Database *engine.Database
+	At       time.Time
+
+	keeper *Keeper
+	name   string
+	dir    string
+	store  *store.Store
+	ready  chan struct{} // closed when it was made, or err is why not
+	err    error
+	users  int       // guarded by Keeper.mu
+	used   time.Time // when the last of them left
+}
+
+// New returns a Keeper. Its directory is emptied.
+func New(options Options) (*Keeper, error) {
+	if options.MaxMoments == 0 {
+		options.MaxMoments = 4
+	}
+	if options.Idle == 0 {
+		options.Idle = 10 * time.Minute
+	}
+	if err := os.RemoveAll(options.Dir); err != nil {
+		return nil, fmt.Errorf("remove what is left of views of the past: %w", err)
+	}
+	return &Keeper{options: options, moments: map[string]*Moment{}}, nil
+}
+
+// At returns a database as it was at a time. It must be closed. It fails with a
+// fault.Invalid error for a time that is to come or that the archive does not reach, and with
+// a fault.Unavailable one while another moment of the database is made or looked at.
+func (k *Keeper) At(ctx context.Context, database string, at time.Time) (*Moment, error) {
+	at = at.Truncate(time.Millisecond)
+	if at.After(k.options.Now()) {
+		return nil, fault.New(fault.Invalid, "at is in the future: %s", at.UTC().Format(time.RFC3339Nano))
+	}
+	m, err := k.find(database, at)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-m.ready:
+	case <-ctx.Done():
+		m.Close()
+		return nil, fault.Wrap(fault.Unavailable, context.Cause(ctx), "the view of the past was not ready in time, try again")
+	}
+	if m.err != nil {
+		m.Close()
+		return nil, m.err
+	}
+	return m, nil
+}
+
+// find returns the moment, which may have to be made first, with one more user.
+func (k *Keeper) find(database string, at time.Time) (*Moment, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return nil, state.Classify(store.ErrClosed)
+	}
+	m := k.moments[database]
+	if m != nil && m.At.Equal(at) {
+		m.users++
+		return m, nil
+	}
+	if m != nil && m.users > 0 {
+		return nil, fault.New(fault.Unavailable, "somebody looks at another moment of this database, try again")
+	}
+	if m == nil && len(k.moments) >= k.options.MaxMoments {
+		if m = k.longestIdle(); m == nil {
+			return nil, fault.New(fault.Unavailable, "too many moments of the past are being looked at, try again")
+		}
+	}
+	if m != nil {
+		k.remove(m)
+	}
+	k.made++
+	m = &Moment{At: at, keeper: k, name: database, dir: filepath.Join(k.options.Dir, strconv.FormatUint(k.made, 10)), ready: make(chan struct{}), users: 2}
+	k.moments[database] = m
+	k.making.Go(func() {
+		defer m.Close() // whoever makes it is a user, too
+		m.make()
+	})
+	return m, nil
+}
+
+// longestIdle returns the moment that nobody has looked at for the longest time, nil if all
+// are being looked at. The lock is held.
+func (k *Keeper) longestIdle() (idle *Moment) {
+	for _, m := range k.moments {
+		if m.users == 0 && (idle == nil || m.used.Before(idle.used)) {
+			idle = m
+		}
+	}
+	return idle
+}
+
+// remove gives up a moment that nobody looks at. The lock is held.
+func (k *Keeper) remove(m *Moment) {
+	delete(k.moments, m.name)
+	if err := m.discard(); err != nil {
+		k.options.Logger.Warn("remove a view of the past", "directory", m.dir, "error", err)
+	}
+}
+
+// make restores the moment and opens it.
+func (m *Moment) make() {
+	defer close(m.ready)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	k := m.keeper
+	began := k.options.Now()
+	if m.err = k.options.Restore(ctx, m.name, m.At, m.dir); m.err != nil {
+		return
+	}
+	if m.err = m.open(); m.err != nil {
+		return
+	}
+	k.options.Logger.Info("a view of the past was made", "database", m.name, "at", m.At, "took", k.options.Now().Sub(began).Round(time.Millisecond))
+}
+
+// open opens the data directory.
+func (m *Moment) open() (err error) {
+	m.store, err = store.Open(m.dir, store.Options{Logger: m.keeper.options.Logger, CacheBytes: cacheBytes, BallastBytes: -1})
+	if err != nil {
+		return err
+	}
+	id, found, err := m.store.Find(m.name)
+	if err == nil && !found {
+		err = fault.New(fault.NotFound, "there was no database %s at %s", m.name, m.At.UTC().Format(time.RFC3339))
+	}
+	if err != nil {
+		return err
+	}
+	clock := state.NewClock(m.keeper.options.Now, rand.Reader, m.store.LastMillis())
+	m.Database, err = engine.Open(m.store, id, engine.Options{Clock: clock})
+	return err
+}
+
+// discard closes the moment and removes its directory.
+func (m *Moment) discard() error {
+	if m.Database != nil {
+		m.Database.Close()
+	}
+	var err error
+	if m.store != nil {
+		err = m.store.Close()
+	}
+	return errors.Join(err, os.RemoveAll(m.dir))
+}
+
+// Close says that a user needs the moment no longer. One that could not be made is
+// forgotten.
+func (m *Moment) Close() {
+	k := m.keeper
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	m.users--
+	m.used = k.options.Now()
+	if m.users == 0 && (m.err != nil || k.closed) && k.moments[m.name] == m {
+		k.remove(m)
+	}
+}
+
+// Run removes moments that nobody has looked at for a while, until ctx ends.
+func (k *Keeper) Run(ctx context.Context) {
+	for pause.For(ctx, k.options.Idle/4) == nil {
+		k.sweep()
+	}
+}
+
+func (k *Keeper) sweep() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, m := range k.moments {
+		if m.users == 0 && k.options.Now().Sub(m.used) >= k.options.Idle {
+			k.remove(m)
+		}
+	}
+}
+
+// Close removes all moments. Those that are being looked at go when they are closed.
+func (k *Keeper) Close() {
+	k.mu.Lock()
+	k.closed = true
+	for _, m := range k.moments {
+		if m.users == 0 {
+			k.remove(m)
+		}
+	}
+	k.mu.Unlock()
+	k.making.Wait()
+}
