@@ -16,6 +16,7 @@ import (
 type ChangeEvent struct {
 	At   string `json:"at"`
 	Time int64  `json:"time"` // in milliseconds since the UNIX epoch
+	Who  *Who   `json:"who,omitempty"`
 	// Patch says that the write was one of several paths.
 	Patch bool      `json:"patch"`
 	Set   []SetPath `json:"set"`
@@ -173,7 +174,7 @@ func (c *Changes) concerns(a tree.Assignment) bool {
 
 // event returns a commit as it is told.
 func (c *Changes) event(change tree.Change) ChangeEvent {
-	e := ChangeEvent{At: ID(c.database.Epoch(), change.Position), Time: change.Millis, Patch: change.Patch, Set: []SetPath{}}
+	e := ChangeEvent{At: ID(c.database.Epoch(), change.Position), Time: change.Millis, Who: newWho(change.Author), Patch: change.Patch, Set: []SetPath{}}
 	if change.Truncated && change.At.Overlaps(c.under) {
 		at := change.At
 		if at.Contains(c.under) {

@@ -39,7 +39,7 @@ func next(t testing.TB, c *rows.Changes, now time.Time) (lines []string) {
 }
 
 func set(patch, more bool, paths ...string) string {
-	return fmt.Sprintf(`change {"at":"","time":0,"patch":%v,"set":[%s],"more":%v}`, patch, strings.Join(paths, ","), more)
+	return fmt.Sprintf(`change {"at":"","time":0,"who":{"by":"secret"},"patch":%v,"set":[%s],"more":%v}`, patch, strings.Join(paths, ","), more)
 }
 
 // TestChanges: commits at, above and below a path, cut to it.
