@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/livetree/livetree/internal/cli"
+	"github.com/livetree/livetree/internal/serverflags"
 )
 
 // maxConfig bounds a file of settings.
@@ -129,7 +130,7 @@ func textsOf(f *pflag.Flag, value any) ([]string, error) {
 			return texts, nil
 		}
 		wanted = "an array of strings"
-	case typeHosts:
+	case serverflags.TypeHosts:
 		if texts, ok := pairsIn(value); ok {
 			return texts, nil
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/livetree/livetree/internal/cli"
 	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/server"
+	"github.com/livetree/livetree/internal/serverflags"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -117,7 +118,7 @@ func (s *serveSettings) declare(flags *pflag.FlagSet) {
 	flags.Var(&c.Console.Label, "console-label", "a `text,colour` that names this server in the console, such as PRODUCTION,red; the colour is red, orange, yellow, green, blue, purple or grey")
 	flags.Var((*cli.HostPort)(&c.HTTPAddr), "http-addr", "a second `host:port` for plain HTTP: 404 unless --allow-http")
 	flags.BoolVar(&c.AllowHTTP, "allow-http", false, "also serve plain HTTP: behind a proxy that ends TLS, or for SDKs in emulator mode")
-	flags.Var((*proxies)(&c.TrustedProxies), "trusted-proxy", "the `network` of a proxy in front of the server, such as 10.1.0.0/16, or its address: its connections are not limited by --max-connections-per-address, and X-Forwarded-For says which client a request comes from; else that header is ignored; repeatable")
+	flags.Var((*serverflags.Proxies)(&c.TrustedProxies), "trusted-proxy", "the `network` of a proxy in front of the server, such as 10.1.0.0/16, or its address: its connections are not limited by --max-connections-per-address, and X-Forwarded-For says which client a request comes from; else that header is ignored; repeatable")
 	flags.StringVar(&c.TLSCert, "tls-cert", "", "a PEM `file` with the certificate, read again when it changes; without it one is made under the data directory")
 	flags.StringVar(&c.TLSKey, "tls-key", "", "a PEM `file` with its key")
 	flags.Var(&s.acmeDomains, "acme-domain", "a public `name` of this server to get a certificate for by ACME; its port 443 must lead to --addr, or its port 80 to --http-addr; repeatable")
@@ -125,19 +126,19 @@ func (s *serveSettings) declare(flags *pflag.FlagSet) {
 	flags.StringVar(&c.ACME.Directory, "acme-directory", server.DefaultACMEDirectory, "the `URL` of the ACME authority")
 	flags.StringVar(&c.ACME.CAFile, "acme-ca", "", "a PEM `file` with a certificate to trust when the ACME authority is asked, if the system does not trust it")
 	c.DefaultDatabase, c.Dialect = "default", rest.SpecDialect
-	flags.Var((*databaseName)(&c.DefaultDatabase), "default-db", "the `name` of the database for requests that name none; empty for none")
+	flags.Var((*serverflags.DatabaseName)(&c.DefaultDatabase), "default-db", "the `name` of the database for requests that name none; empty for none")
 	flags.StringVar(&c.Domain, "domain", "", "databases are also named by the host: NAME.`domain`")
-	flags.Var(hostMap(c.HostMap), "host-map", "a `HOST=NAME` that gives a host its database; repeatable")
+	flags.Var(serverflags.HostMap(c.HostMap), "host-map", "a `HOST=NAME` that gives a host its database; repeatable")
 	flags.Var(&trust.issuers, "issuer", "the `URL` of an identity provider whose tokens are accepted; needs --audience; repeatable")
 	flags.Var(&trust.audiences, "audience", "a `name` that tokens of issuers may be for; {database} in it stands for the database's name; repeatable")
 	flags.StringVar(&trust.keys, "jwks", "", "where the keys of the one issuer are, an https: or file: `URL`, if its discovery document does not say: a key set, or certificates by key id")
-	flags.Var((*dialect)(&c.Dialect), "dialect", "how the interface is spoken where they differ, a `name`: spec, or firebase for clients of today's hosted service")
+	flags.Var((*serverflags.Dialect)(&c.Dialect), "dialect", "how the interface is spoken where they differ, a `name`: spec, or firebase for clients of today's hosted service")
 	flags.BoolVar(&c.Dev, "dev", false, "for trying out, on this machine only: new databases are open to all, a write makes its database, the credential owner is the administrator")
 	flags.Var((*cli.List)(&c.DevHosts), "dev-host", "a `name` of the server, beside localhost and IP addresses, that --dev answers to; repeatable")
 	flags.Var((*cli.List)(&c.DevOrigins), "dev-origin", "the `origin` of web pages, such as https://app.example.com, that may use a server with --dev; those of localhost and of private addresses may anyway; repeatable")
 
 	flags.BoolVar(&s.lane, "lane", true, "serve the ordinary requests of HTTP/1.1 by a way of our own, which takes less processor time; without it net/http of Go serves them all, to find out which of the two a problem is in")
-	flags.Var((*level)(&s.logLevel), "log-level", "what is logged from this `level` on: DEBUG, INFO, WARN or ERROR")
+	flags.Var((*serverflags.Level)(&s.logLevel), "log-level", "what is logged from this `level` on: DEBUG, INFO, WARN or ERROR")
 	flags.Var(&s.logFormat, "log-format", "how it is logged; auto is text on a terminal and JSON otherwise")
 	flags.BoolVar(&c.AccessLog, "access-log", false, "log every request, at the level INFO")
 
@@ -169,13 +170,13 @@ func (s *serveSettings) declareLimits(flags *pflag.FlagSet) {
 	flags.Var((*cli.ByteSize)(&c.MemoryLimit), "memory-limit", "the `size` that the garbage collector tries to keep to; 0B for that of GOMEMLIMIT or, without it, what the other limits add up to")
 	flags.Var((*cli.Interval)(&c.Scrub.Every), "scrub-every", "the `time` from one reading of all tables to the next, in which they are compared with their checksums in the background; 0 for never")
 	flags.Var((*cli.ByteSize)(&c.Scrub.BytesPerSecond), "scrub-rate", "the `size` that is read for that in a second at most; 0B for never")
-	flags.Var((*logKeep)(&c.LogKeep), "log-keep", "how long and how large the change log of a database may get, a `time,size`")
+	flags.Var((*serverflags.LogKeep)(&c.LogKeep), "log-keep", "how long and how large the change log of a database may get, a `time,size`")
 	flags.Var((*cli.Count)(&c.MaxConnections), "max-connections", "the `number` of connections at a time; more are cut")
-	flags.Var((*share)(&c.MaxConnectionsPerAddress), "max-connections-per-address", "the `number` of connections that one address gets when more than half of --max-connections are open; more are cut, and idle ones above it are closed when others need their place; 0 for an eighth of --max-connections, and as many as --max-connections for no such limit")
+	flags.Var((*serverflags.Share)(&c.MaxConnectionsPerAddress), "max-connections-per-address", "the `number` of connections that one address gets when more than half of --max-connections are open; more are cut, and idle ones above it are closed when others need their place; 0 for an eighth of --max-connections, and as many as --max-connections for no such limit")
 	flags.Var((*cli.Count)(&c.MaxStreams), "max-streams", "the `number` of streams at a time")
 	flags.Var((*cli.Count)(&c.MaxClients), "max-clients", "the `number` of clients of the SDKs that are connected at a time; a quarter of it for those that have neither logged in nor were allowed anything")
 	flags.Var((*cli.Duration)(&c.KeepAlive), "keep-alive", "the `time` between two keep-alive events of a stream")
-	flags.Var((*rateLimit)(&c.RateLimit), "rate-limit", "the `rate` of requests for each credential, or address without one, such as 100/s, with a burst 100/s,500; more are answered 429")
+	flags.Var((*serverflags.RateLimit)(&c.RateLimit), "rate-limit", "the `rate` of requests for each credential, or address without one, such as 100/s, with a burst 100/s,500; more are answered 429")
 	flags.Var((*cli.Duration)(&c.HeadTimeout), "head-timeout", "the `time` in which the headers of a request must arrive")
 	flags.Var((*cli.Duration)(&c.IdleTimeout), "idle-timeout", "the `time` that a connection is kept without a request")
 	flags.Var((*cli.Duration)(&c.DrainAccept), "drain-accept", "the `time` that a server which stops still accepts connections")

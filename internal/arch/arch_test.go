@@ -80,6 +80,7 @@ var livetree = layout{
 		"internal/client",
 		"internal/bench",
 		"internal/cli",
+		"internal/serverflags",
 		"cmd/livetree",
 		"cmd/livetree-bench",
 	},

@@ -1,4 +1,6 @@
-package main
+// Package serverflags reads what the flags of a server may be set to, beyond what package cli
+// reads for all commands.
+package serverflags
 
 import (
 	"errors"
@@ -18,13 +20,14 @@ import (
 	"github.com/livetree/livetree/internal/store"
 )
 
-// typeHosts is the type of a hostMap, which a file spells in another way than a flag.
-const typeHosts = "hosts"
+// TypeHosts is the type of a HostMap, which a file spells in another way than a flag.
+const TypeHosts = "hosts"
 
-// hostMap collects HOST=NAME pairs; the environment separates them by commas.
-type hostMap map[string]string
+// A HostMap collects HOST=NAME pairs; the environment separates them by commas.
+type HostMap map[string]string
 
-func (m hostMap) String() string {
+// String, Type and Set implement pflag.Value.
+func (m HostMap) String() string {
 	pairs := make([]string, 0, len(m))
 	for _, host := range slices.Sorted(maps.Keys(m)) {
 		pairs = append(pairs, host+"="+m[host])
@@ -32,9 +35,9 @@ func (m hostMap) String() string {
 	return strings.Join(pairs, ",")
 }
 
-func (m hostMap) Type() string { return typeHosts }
+func (m HostMap) Type() string { return TypeHosts }
 
-func (m hostMap) Set(text string) error {
+func (m HostMap) Set(text string) error {
 	for pair := range strings.SplitSeq(text, ",") {
 		host, name, ok := strings.Cut(pair, "=")
 		if !ok || host == "" || name == "" {
@@ -48,10 +51,11 @@ func (m hostMap) Set(text string) error {
 	return nil
 }
 
-// proxies collects networks; the environment separates them by commas.
-type proxies clientaddr.Proxies
+// Proxies collect networks; the environment separates them by commas.
+type Proxies clientaddr.Proxies
 
-func (p *proxies) String() string {
+// String, Type and Set implement pflag.Value.
+func (p *Proxies) String() string {
 	texts := make([]string, 0, len(*p))
 	for _, network := range *p {
 		texts = append(texts, network.String())
@@ -59,9 +63,9 @@ func (p *proxies) String() string {
 	return strings.Join(texts, ",")
 }
 
-func (p *proxies) Type() string { return cli.TypeList }
+func (p *Proxies) Type() string { return cli.TypeList }
 
-func (p *proxies) Set(text string) error {
+func (p *Proxies) Set(text string) error {
 	for part := range strings.SplitSeq(text, ",") {
 		network, err := clientaddr.ParseProxy(part)
 		if err != nil {
@@ -72,76 +76,81 @@ func (p *proxies) Set(text string) error {
 	return nil
 }
 
-// databaseName is the name of a database, or empty.
-type databaseName string
+// A DatabaseName is the name of a database, or empty.
+type DatabaseName string
 
-func (n *databaseName) String() string { return string(*n) }
+// String, Type and Set implement pflag.Value.
+func (n *DatabaseName) String() string { return string(*n) }
 
-func (n *databaseName) Type() string { return "name" }
+func (n *DatabaseName) Type() string { return "name" }
 
-func (n *databaseName) Set(text string) error {
-	*n = databaseName(text)
+func (n *DatabaseName) Set(text string) error {
+	*n = DatabaseName(text)
 	if text == "" {
 		return nil
 	}
 	return catalog.CheckName(text)
 }
 
-// dialect is how the interface is spoken.
-type dialect string
+// A Dialect is how the interface is spoken.
+type Dialect string
 
-func (d *dialect) String() string { return string(*d) }
+// String, Type and Set implement pflag.Value.
+func (d *Dialect) String() string { return string(*d) }
 
-func (d *dialect) Type() string { return "name" }
+func (d *Dialect) Type() string { return "name" }
 
-func (d *dialect) Set(text string) error {
+func (d *Dialect) Set(text string) error {
 	if text != rest.SpecDialect && text != rest.FirebaseDialect {
 		return fmt.Errorf("it must be %s or %s", rest.SpecDialect, rest.FirebaseDialect)
 	}
-	*d = dialect(text)
+	*d = Dialect(text)
 	return nil
 }
 
-// level is from where on is logged.
-type level slog.Level
+// A Level is from where on is logged.
+type Level slog.Level
 
-func (l *level) String() string { return slog.Level(*l).String() }
+// String, Type and Set implement pflag.Value.
+func (l *Level) String() string { return slog.Level(*l).String() }
 
-func (l *level) Type() string { return "level" }
+func (l *Level) Type() string { return "level" }
 
-func (l *level) Set(text string) error {
+func (l *Level) Set(text string) error {
 	if (*slog.Level)(l).UnmarshalText([]byte(text)) != nil {
 		return errors.New("it must be DEBUG, INFO, WARN or ERROR")
 	}
 	return nil
 }
 
-// share is a number of things, or 0 for a part of all.
-type share int
+// A Share is a number of things, or 0 for a part of all.
+type Share int
 
-func (s *share) String() string { return strconv.Itoa(int(*s)) }
+// String, Type and Set implement pflag.Value.
+func (s *Share) String() string { return strconv.Itoa(int(*s)) }
 
-func (s *share) Type() string { return cli.TypeCount }
+func (s *Share) Type() string { return cli.TypeCount }
 
-func (s *share) Set(text string) error {
+func (s *Share) Set(text string) error {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 0 {
 		return errors.New("it must be a whole number, or 0 for the default")
 	}
-	*s = share(n)
+	*s = Share(n)
 	return nil
 }
 
-// logKeep is how long and how large the change log may get: 1h,64MiB.
-type logKeep store.LogKeep
+// A LogKeep is how long and how large the change log may get: 1h,64MiB.
+type LogKeep store.LogKeep
 
-func (k *logKeep) String() string {
+// String, Type and Set implement pflag.Value.
+func (k *LogKeep) String() string {
 	return cli.ShortDuration(k.Age) + "," + (*cli.ByteSize)(&k.DatabaseBytes).String()
 }
 
-func (k *logKeep) Type() string { return "time,size" }
+func (k *LogKeep) Type() string { return "time,size" }
 
-func (k *logKeep) Set(text string) error {
+func (k *LogKeep) Set(text string) error {
 	age, size, ok := strings.Cut(text, ",")
 	var t cli.Duration
 	var b cli.ByteSize
@@ -152,15 +161,16 @@ func (k *logKeep) Set(text string) error {
 	return nil
 }
 
-// rateLimit is so many requests in a time, with how many at once: 100/s,200.
-type rateLimit server.RateLimit
+// A RateLimit is so many requests in a time, with how many at once: 100/s,200.
+type RateLimit server.RateLimit
 
 const rateOff = "off"
 
 // perSecond says how many seconds a unit of time has.
 var perSecond = map[string]float64{"s": 1, "m": 60, "h": 3600}
 
-func (r *rateLimit) String() string {
+// String, Type and Set implement pflag.Value.
+func (r *RateLimit) String() string {
 	if r.PerSecond == 0 {
 		return rateOff
 	}
@@ -172,11 +182,11 @@ func (r *rateLimit) String() string {
 	return fmt.Sprintf("%g/s,%d", r.PerSecond, r.Burst)
 }
 
-func (r *rateLimit) Type() string { return "rate" }
+func (r *RateLimit) Type() string { return "rate" }
 
-func (r *rateLimit) Set(text string) error {
+func (r *RateLimit) Set(text string) error {
 	if text == rateOff {
-		*r = rateLimit{}
+		*r = RateLimit{}
 		return nil
 	}
 	average, burst, hasBurst := strings.Cut(text, ",")
@@ -185,7 +195,7 @@ func (r *rateLimit) Set(text string) error {
 	if perSecond[unit] == 0 || n.Set(number) != nil {
 		return errors.New("it must be off or a rate such as 100/s or 600/m, and may have a burst: 100/s,500")
 	}
-	set := rateLimit{PerSecond: float64(n) / perSecond[unit]}
+	set := RateLimit{PerSecond: float64(n) / perSecond[unit]}
 	most := n
 	if unit != "s" {
 		most = cli.Count(max(1, int(set.PerSecond)))

@@ -1,4 +1,4 @@
-package main
+package serverflags
 
 import (
 	"testing"
@@ -27,14 +27,14 @@ func TestValues(t *testing.T) {
 		{new(cli.Duration), "3610s", "1h0m10s"},
 		{new(cli.Duration), "1.5s", "1.5s"},
 		{new(cli.Count), "5", "5"},
-		{new(logKeep), "90m,1024KiB", "1h30m,1MiB"},
-		{new(rateLimit), "off", "off"},
-		{new(rateLimit), "100/s", "100/s,100"},
-		{new(rateLimit), "600/m", "10/s,10"},
-		{new(rateLimit), "30/m", "30/m,1"},
-		{new(rateLimit), "1/h,5", "1/h,5"},
-		{new(rateLimit), "7/h", "7/h,1"},
-		{hostMap{}, "B.example=b,a.example=a", "a.example=a,b.example=b"},
+		{new(LogKeep), "90m,1024KiB", "1h30m,1MiB"},
+		{new(RateLimit), "off", "off"},
+		{new(RateLimit), "100/s", "100/s,100"},
+		{new(RateLimit), "600/m", "10/s,10"},
+		{new(RateLimit), "30/m", "30/m,1"},
+		{new(RateLimit), "1/h,5", "1/h,5"},
+		{new(RateLimit), "7/h", "7/h,1"},
+		{HostMap{}, "B.example=b,a.example=a", "a.example=a,b.example=b"},
 		{new(cli.List), "a,b", "a,b"},
 		{&cli.Choice{Words: []string{"a", "b"}}, "b", "b"},
 	}
@@ -49,7 +49,7 @@ func TestValues(t *testing.T) {
 			t.Errorf("%T %s is %s, %v", test.value, test.want, test.value, err)
 		}
 	}
-	if r := (rateLimit{PerSecond: 1.0 / 7, Burst: 1}); r.String() == rateOff {
+	if r := (RateLimit{PerSecond: 1.0 / 7, Burst: 1}); r.String() == rateOff {
 		t.Errorf("%+v prints as off", server.RateLimit(r))
 	}
 }
