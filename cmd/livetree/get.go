@@ -1,10 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
+	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/livetree/livetree/internal/cli"
 	"github.com/livetree/livetree/internal/client"
 )
 
@@ -31,11 +35,19 @@ value.` + remoteLong,
 	shallow := c.Flags().Bool("shallow", false, "only the keys of the children, each with the value true")
 	export := c.Flags().Bool("export", false, "with priorities, as livetree export writes it")
 	pretty := c.Flags().Bool("pretty", a.isTerminal(a.stdout), "indent the JSON")
+	moment := c.Flags().String("at", "", "as it was at a `moment`: "+momentUsage+"; for the app secret or a service account, of a server with an archive")
 	explain := c.Flags().Bool("explain", false, "not the data, but how the server reads it; Livetree only")
 	c.RunE = r.runs(a, func(c *cobra.Command, args []string) error {
 		query := filters.query()
 		if *export {
 			query.Set("format", "export")
+		}
+		if *moment != "" {
+			at, err := cli.ParseMoment(*moment, time.Now())
+			if err != nil {
+				return fmt.Errorf("--at: %w", err)
+			}
+			query.Set("at", strconv.FormatInt(at.UnixMilli(), 10))
 		}
 		if *explain {
 			query.Set("explain", "true")

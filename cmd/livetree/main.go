@@ -95,6 +95,8 @@ var commands = []func(*app) *cobra.Command{
 	newConsoleCommand,
 	newFindCommand,
 	newCopyCommand,
+	newHistoryCommand,
+	newRevertCommand,
 	newTopCommand,
 	newProfileCommand,
 	newDoctorCommand,

@@ -78,7 +78,7 @@ says so.` + operatorLong,
 	c.Flags().IntVar(&request.Limit, "limit", 1000, "at most so `many` hits")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		request.Text = args[0]
-		return o.Follow(c.Context(), databasePath(*db)+"/find", request, o.showFound)
+		return o.Follow(c.Context(), http.MethodPost, databasePath(*db)+"/find", request, o.showFound)
 	}
 	return c
 }

@@ -27,6 +27,7 @@ func (h *Handler) rowRoutes() []route {
 		{pattern: "GET " + below + "/denials", access: byDatabase, streams: true, handle: h.onDatabase(h.rows.Denials)},
 		{pattern: "POST " + below + "/find", access: byDatabase, streams: true, handle: h.forSession(h.rows.Find)},
 		{pattern: "POST " + below + "/copy", access: byDatabase, handle: h.forSession(h.rows.Copy)},
+		{pattern: "GET " + below + "/history", access: byDatabase, handle: h.forSession(h.rows.History)},
 		{pattern: "POST " + below + "/revert", access: byDatabase, handle: h.forSession(h.rows.Revert)},
 		{pattern: "POST " + below + "/exports", access: byDatabase, handle: h.onDatabase(h.export)},
 	}

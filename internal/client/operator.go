@@ -150,8 +150,8 @@ func (o *Operator) Ask(ctx context.Context, method, path string, request any) (t
 
 // Follow asks for a stream, and tells its events until one is the last. A stream that ends
 // before that is an error.
-func (o *Operator) Follow(ctx context.Context, path string, request any, tell func(event string, data []byte) (last bool, err error)) error {
-	return o.ask(ctx, http.MethodPost, path, request, func(r io.Reader) error {
+func (o *Operator) Follow(ctx context.Context, method, path string, request any, tell func(event string, data []byte) (last bool, err error)) error {
+	return o.ask(ctx, method, path, request, func(r io.Reader) error {
 		frames := newFrameReader(r, maxOperatorEvent)
 		for {
 			f, err := frames.next()

@@ -65,6 +65,8 @@ type Handlers struct {
 	finds   *rows.Finds
 	exports exports
 	copies  *shares.Shares
+
+	histories *shares.Shares
 }
 
 // New returns handlers.
@@ -74,7 +76,7 @@ func New(opts Options) *Handlers {
 	}
 	return &Handlers{
 		opts: opts, finds: rows.NewFinds(rows.DefaultFindBound()), exports: exports{all: map[string]export{}},
-		copies: shares.New(copyShares),
+		copies: shares.New(copyShares), histories: shares.New(historyShares),
 	}
 }
 
