@@ -46,6 +46,7 @@ var livetree = layout{
 		"internal/store/inspect",
 		"internal/store/batch",
 		"internal/store/logkeep",
+		"internal/store/journal",
 		"internal/store",
 		"internal/compare",
 		"internal/scan",

@@ -113,6 +113,7 @@ func (s *Store) Commit(b *batch.Batch, t Ticket) error {
 		s.memos.stamps.touch(b.ID, a.Path, p.group.Load())
 	}
 	s.shared.CutGaps(b.ID, b.Rows)
+	s.holds.Add(b)
 	err := s.apply(b)
 	if err != nil {
 		<-p.slots
@@ -216,6 +217,7 @@ func (s *Store) syncGroup() int {
 			t.Durable(group)
 		}
 		s.view.Swap(view).Release()
+		s.holds.Durable()
 	}
 	for _, t := range tickets {
 		t.Visible()

@@ -169,6 +169,7 @@ func (s *Store) runKeeper() {
 		if now := s.opts.Now(); now.Sub(trimmed) >= logkeep.TrimInterval {
 			trimmed = now
 			s.log.Trim()
+			s.holds.Sweep()
 		}
 	}
 }

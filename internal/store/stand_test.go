@@ -96,7 +96,11 @@ func (s *Store) Drop(name string) error {
 	if err != nil {
 		return err
 	}
-	batch, err := s.BuildDrop(name, id)
+	position, err := s.Live(id).Position()
+	if err != nil {
+		return err
+	}
+	batch, err := s.BuildDrop(name, id, tree.Change{Position: position + 1, Millis: s.opts.Now().UnixMilli()})
 	if err != nil {
 		return err
 	}

@@ -43,22 +43,17 @@ const (
 	LogHead     = 10
 )
 
-// AppendLogRow appends a change; it reports false when that takes more than
-// MaxLogged bytes.
-func AppendLogRow(dst []byte, c tree.Change) ([]byte, bool) {
-	return appendChange(dst, Record{Change: c}, MaxLogged)
+// AppendLogRow appends a commit without the values of settings; it reports false when
+// that takes more than MaxLogged bytes.
+func AppendLogRow(dst []byte, r Record) ([]byte, bool) {
+	r.Values = nil
+	return appendChange(dst, r, MaxLogged)
 }
 
 // appendChange appends a change up to and with its assignments, which may take so many
 // bytes.
 func appendChange(dst []byte, r Record, most int) ([]byte, bool) {
-	dst = append(dst, logVersion, r.flags())
-	dst = binary.BigEndian.AppendUint64(dst, uint64(r.Millis))
-	start := len(dst)
-	dst = sized(r.Author.AppendTo(dst), start)
-	start = len(dst)
-	dst = sized(appendPath(dst, r.At), start)
-	dst = binary.AppendUvarint(dst, uint64(len(r.Assignments)))
+	dst = binary.AppendUvarint(appendHead(dst, r), uint64(len(r.Assignments)))
 	for _, a := range r.Assignments {
 		var fits bool
 		if dst, fits = appendAssignment(dst, a, most); !fits || len(dst) > most {
@@ -68,17 +63,21 @@ func appendChange(dst []byte, r Record, most int) ([]byte, bool) {
 	return dst, true
 }
 
+// appendHead appends what comes before the assignments of a change.
+func appendHead(dst []byte, r Record) []byte {
+	dst = append(dst, logVersion, r.flags())
+	dst = binary.BigEndian.AppendUint64(dst, uint64(r.Millis))
+	start := len(dst)
+	dst = sized(r.Author.AppendTo(dst), start)
+	start = len(dst)
+	return sized(appendPath(dst, r.At), start)
+}
+
 // appendAssignment appends one assignment of a change: its kind, its path and its
 // node. It reports false if the node alone takes more than so many bytes.
 func appendAssignment(dst []byte, a tree.Assignment, most int) ([]byte, bool) {
-	kind := assignmentKind(a)
-	dst = append(dst, kind)
-	if kind == logLeaf {
-		dst = append(dst, byte(a.Leaf))
-	}
+	dst = appendPlace(dst, a)
 	start := len(dst)
-	dst = sized(appendPath(dst, a.Path), start)
-	start = len(dst)
 	if !a.Node.IsNull() {
 		var fits bool
 		if dst, _, fits = tree.AppendWithin(dst, a.Node, tree.Export, most); !fits {
@@ -86,6 +85,17 @@ func appendAssignment(dst []byte, a tree.Assignment, most int) ([]byte, bool) {
 		}
 	}
 	return sized(dst, start), true
+}
+
+// appendPlace appends the kind and the path of an assignment.
+func appendPlace(dst []byte, a tree.Assignment) []byte {
+	kind := assignmentKind(a)
+	dst = append(dst, kind)
+	if kind == logLeaf {
+		dst = append(dst, byte(a.Leaf))
+	}
+	start := len(dst)
+	return sized(appendPath(dst, a.Path), start)
 }
 
 func assignmentKind(a tree.Assignment) byte {

@@ -55,8 +55,8 @@ func TestRecordIsLogRow(t *testing.T) {
 	t.Parallel()
 	whole := 0
 	for i, r := range someRecords(t) {
-		row, fits := AppendLogRow(nil, r.Change)
-		if !fits || !r.IsWhole() || r.Dropped || r.Values != nil {
+		row, fits := AppendLogRow(nil, r)
+		if !fits || !r.IsWhole() || r.Values != nil {
 			continue
 		}
 		whole++

@@ -37,6 +37,8 @@ type Keeper struct {
 	db     *pebble.DB
 	now    func() time.Time
 	logger *slog.Logger
+	// floor returns up to which position a log may be cut.
+	floor func(layout.ID) uint64
 
 	mu    sync.Mutex
 	logs  map[layout.ID]*keptLog
@@ -46,9 +48,10 @@ type Keeper struct {
 	looks int        // how often a log was looked at to be cut
 }
 
-// Init makes an empty keeper work. The clock and the logger are those of the store.
-func (k *Keeper) Init(db *pebble.DB, keep Keep, now func() time.Time, logger *slog.Logger) {
-	k.db, k.keep, k.now, k.logger = db, keep, now, logger
+// Init makes an empty keeper work. The clock and the logger are those of the store. Floor
+// says up to which position the log of a database may be cut: somebody has to read the rest.
+func (k *Keeper) Init(db *pebble.DB, keep Keep, now func() time.Time, logger *slog.Logger, floor func(layout.ID) uint64) {
+	k.db, k.keep, k.now, k.logger, k.floor = db, keep, now, logger, floor
 	k.logs = make(map[layout.ID]*keptLog)
 }
 
@@ -134,14 +137,15 @@ type logCut struct {
 // row is left is forgotten. The lock is held.
 func (k *Keeper) cut(cuts []logCut, l *keptLog, oldest, allowed int64) []logCut {
 	k.looks++
-	was := l.bytes
-	c := l.cut(oldest, min(allowed, k.keep.DatabaseBytes))
+	was, floor := l.bytes, k.floor(l.id)
+	c := l.cut(oldest, min(allowed, k.keep.DatabaseBytes+l.held(floor)), floor)
 	k.bytes += l.bytes - was
 	l.full = false
 	if l.isSingle() {
 		k.remove(l)
 	} else {
-		l.due = l.oldest(k.keep)
+		// What is held is looked at again in the next round, not in this one.
+		l.due = max(l.oldest(k.keep), oldest+k.keep.Age.Milliseconds())
 		heap.Fix(&k.queue, l.index)
 	}
 	if c.from < c.to {
@@ -167,7 +171,8 @@ func (k *Keeper) cutOld(oldest int64) (cuts []logCut, more bool) {
 }
 
 // large returns the logs that may be too large, and the share of its bytes that each
-// may keep: all logs give up the same share when they are too large together.
+// may keep: all logs give up the same share when they are too large together. What is held
+// does not count: others need not give way to it.
 func (k *Keeper) large() (logs []*keptLog, share float64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -175,7 +180,14 @@ func (k *Keeper) large() (logs []*keptLog, share float64) {
 	if k.bytes <= k.keep.StoreBytes {
 		return logs, 1
 	}
-	return slices.Clone(k.queue), float64(k.keep.StoreBytes) / float64(k.bytes)
+	free := k.bytes
+	for _, l := range k.queue {
+		free -= l.held(k.floor(l.id))
+	}
+	if free <= k.keep.StoreBytes {
+		return logs, 1
+	}
+	return slices.Clone(k.queue), float64(k.keep.StoreBytes) / float64(free)
 }
 
 // cutLarge cuts logs to a share of their bytes.
@@ -184,7 +196,8 @@ func (k *Keeper) cutLarge(logs []*keptLog, oldest int64, share float64) (cuts []
 	defer k.mu.Unlock()
 	for _, l := range logs {
 		if k.logs[l.id] == l { // it was not dropped meanwhile
-			cuts = k.cut(cuts, l, oldest, int64(float64(l.bytes)*share))
+			held := l.held(k.floor(l.id))
+			cuts = k.cut(cuts, l, oldest, held+int64(float64(l.bytes-held)*share))
 		}
 	}
 	return cuts

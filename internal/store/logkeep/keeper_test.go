@@ -2,6 +2,7 @@ package logkeep
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"testing"
@@ -37,7 +38,7 @@ func TestKeptLog(t *testing.T) {
 			}
 			oldest := millis - keep.Age.Milliseconds()
 			span := keep.Age.Milliseconds() * 4 / maxSegments
-			cut := l.cut(oldest, keep.DatabaseBytes)
+			cut := l.cut(oldest, keep.DatabaseBytes, math.MaxUint64)
 			if cut.from != rows[0].Position || cut.to > l.newest.Position {
 				fail("cut from %d to before %d, want from %d and not the newest, %d", cut.from, cut.to, rows[0].Position, l.newest.Position)
 			}
@@ -67,7 +68,7 @@ func TestKeptLog(t *testing.T) {
 func TestKeptLogMemory(t *testing.T) {
 	const logs = 2000
 	var k Keeper
-	k.Init(nil, Keep{Age: time.Hour, DatabaseBytes: 64 << 20, StoreBytes: 1 << 40}, nil, nil)
+	k.Init(nil, Keep{Age: time.Hour, DatabaseBytes: 64 << 20, StoreBytes: 1 << 40}, nil, nil, func(layout.ID) uint64 { return math.MaxUint64 })
 	heapBytes := func() uint64 {
 		runtime.GC()
 		var m runtime.MemStats

@@ -103,11 +103,11 @@ func (l *keptLog) merge(most int, keep Keep) {
 
 // cut forgets the oldest segments: those without a row from a time on, and as many
 // more as have to go for the bytes that are allowed. The newest row stays: it holds
-// the position of the database.
-func (l *keptLog) cut(oldest, allowed int64) logCut {
+// the position of the database. What is behind the floor stays, too.
+func (l *keptLog) cut(oldest, allowed int64, floor uint64) logCut {
 	c := logCut{id: l.id, from: l.segments[0].first}
 	n := 0
-	for n < len(l.segments) && (l.bytes > allowed || l.segments[n].millis < oldest) {
+	for n < len(l.segments) && l.end(n)-1 <= floor && (l.bytes > allowed || l.segments[n].millis < oldest) {
 		l.began = l.segments[n].millis
 		l.bytes -= l.segments[n].bytes
 		n++
@@ -121,6 +121,14 @@ func (l *keptLog) cut(oldest, allowed int64) logCut {
 	}
 	c.to = l.segments[0].first
 	return c
+}
+
+// held returns how many bytes cannot be cut off, as they are behind a floor.
+func (l *keptLog) held(floor uint64) (bytes int64) {
+	for i := len(l.segments) - 1; i >= 0 && l.end(i)-1 > floor; i-- {
+		bytes += l.segments[i].bytes
+	}
+	return bytes
 }
 
 // prepend adds the rows of an older part of the log, as far as they are not here
