@@ -60,9 +60,15 @@ var livetree = layout{
 		"internal/catalog",
 		"internal/cluster",
 		"internal/archive/place",
+<<<<<<< HEAD
 		"internal/archive/place/s3",
 		"internal/archive/places",
 		"internal/archive",
+=======
+		"internal/archive",
+		"internal/archive/place/s3",
+		"internal/archive/places",
+>>>>>>> h/arc
 		"internal/exchange",
 		"internal/outbox",
 		"internal/rows/rowshttp",
