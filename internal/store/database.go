@@ -17,17 +17,17 @@ import (
 // returns, the database cannot be lost. Only what gives out the number is done one after the
 // other: a sync of one database keeps no other from being made. As settings are, it is let in
 // when space is low.
-func (s *Store) Create(name string) (layout.ID, error) { return s.create(name, 0) }
+func (s *Store) Create(name string) (layout.ID, error) { return create(s, name, 0) }
 
 // CreateAs is Create with a number that no database of the store has: for databases that
 // come from another store. Create gives out higher numbers only.
 func CreateAs(s *Store, name string, id layout.ID) error {
-	_, err := s.create(name, id)
+	_, err := create(s, name, id)
 	return err
 }
 
 // create gives a name a number, the next one for 0.
-func (s *Store) create(name string, id layout.ID) (layout.ID, error) {
+func create(s *Store, name string, id layout.ID) (layout.ID, error) {
 	id, err := s.addName(name, id)
 	if err != nil {
 		return 0, err
