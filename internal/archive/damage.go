@@ -1,0 +1,35 @@
+package archive
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrTaken says that another server writes into the archive, or into the line. A writer
+// that gets it must stop for good.
+var ErrTaken = errors.New("another server writes into this archive")
+
+// ErrNoBase says that an archive does not reach back to a moment.
+var ErrNoBase = errors.New("the archive does not reach back that far")
+
+// Damage says that an object of an archive is not what was written, or is not there.
+type Damage struct {
+	Object string // its name
+	// LastGood is the last moment that can be restored without the object; zero if
+	// that is not known.
+	LastGood time.Time
+	Err      error
+}
+
+// Error names the object and the last good moment.
+func (d *Damage) Error() string {
+	text := fmt.Sprintf("%s is damaged: %v", d.Object, d.Err)
+	if !d.LastGood.IsZero() {
+		text += fmt.Sprintf("; the last good moment before it is %s", d.LastGood.UTC().Format(time.RFC3339Nano))
+	}
+	return text
+}
+
+// Unwrap returns what is wrong with the object.
+func (d *Damage) Unwrap() error { return d.Err }

@@ -1,0 +1,272 @@
+package place
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// unfinished is the directory of the files that are being written. No object has such
+// a name, so lists leave it out.
+const unfinished = ".unfinished"
+
+// maxUnfinished is how long a file may be in the making. Older ones are from processes
+// that were killed.
+const maxUnfinished = 24 * time.Hour
+
+// A File keeps objects as files below a directory. A file is written elsewhere in the
+// directory, synced, and gets its name when it is whole.
+type File struct {
+	dir   string
+	sweep sync.Once // removes what killed processes have left
+}
+
+// OpenFile returns the place in a directory. The directory must be there: one that is
+// made on the fly would fill the disk of the machine when the mount below it is gone.
+func OpenFile(dir string) (*File, error) {
+	if !filepath.IsAbs(dir) {
+		return nil, fmt.Errorf("the directory of an archive must be absolute, not %q", dir)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the archive: %w", err)
+	}
+	if !info.IsDir() {
+		return nil, fmt.Errorf("open the archive: %s is not a directory", dir)
+	}
+	return &File{dir: filepath.Clean(dir)}, nil
+}
+
+// String returns the URL of the directory.
+func (f *File) String() string {
+	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(f.dir)}).String()
+}
+
+// Put implements [Place].
+func (f *File) Put(ctx context.Context, name string, content []byte, onlyNew bool) error {
+	if err := CheckName(name); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := f.put(f.path(name), content, onlyNew); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			err = ErrExists
+		}
+		return fmt.Errorf("put %s: %w", name, err)
+	}
+	return nil
+}
+
+// put writes a file and gives it its name.
+func (f *File) put(file string, content []byte, onlyNew bool) error {
+	if onlyNew && isThere(file) {
+		return ErrExists // without writing it all first
+	}
+	for _, dir := range []string{filepath.Join(f.dir, unfinished), filepath.Dir(file)} {
+		if err := f.makeDir(dir); err != nil {
+			return err
+		}
+	}
+	temporary, err := os.CreateTemp(filepath.Join(f.dir, unfinished), "")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temporary.Name()) //nolint:errcheck // It is gone if it was renamed, and swept if this fails.
+	_, err = temporary.Write(content)
+	if err == nil {
+		err = temporary.Sync()
+	}
+	f.sweep.Do(func() { f.removeOld(temporary) })
+	if err = errors.Join(err, temporary.Close()); err != nil {
+		return err
+	}
+	if err := giveName(temporary.Name(), file, onlyNew); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(file))
+}
+
+// giveName moves a file into its place. A new name is made by a hard link, which fails
+// if the name is taken. Some file systems have no links: there two processes that take
+// the same name within an instant are not told apart.
+func giveName(temporary, file string, onlyNew bool) error {
+	if onlyNew {
+		err := os.Link(temporary, file)
+		if err == nil || errors.Is(err, fs.ErrExist) || isThere(file) {
+			return err
+		}
+	}
+	return os.Rename(temporary, file)
+}
+
+func isThere(file string) bool {
+	_, err := os.Lstat(file)
+	return err == nil
+}
+
+// removeOld removes the files that killed processes have left. Their age is told by the
+// clock of the file system, which may be another machine's: that of a new file is now.
+func (f *File) removeOld(new *os.File) {
+	now, err := new.Stat()
+	if err != nil {
+		return
+	}
+	entries, err := os.ReadDir(filepath.Dir(new.Name()))
+	if err != nil {
+		return
+	}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if err == nil && now.ModTime().Sub(info.ModTime()) > maxUnfinished {
+			_ = os.Remove(filepath.Join(filepath.Dir(new.Name()), entry.Name()))
+		}
+	}
+}
+
+// makeDir makes a directory below that of the place, and those above it, durable. It
+// does not make that of the place.
+func (f *File) makeDir(dir string) error {
+	if _, err := os.Stat(dir); err == nil || dir == f.dir {
+		return err
+	}
+	if err := f.makeDir(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncDir(filepath.Dir(dir))
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil // which cannot sync a directory
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Get implements [Place].
+func (f *File) Get(ctx context.Context, name string) (io.ReadCloser, error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	file, err := os.Open(f.path(name))
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = ErrNotFound
+		}
+		return nil, fmt.Errorf("get %s: %w", name, err)
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{bufio.NewReader(file), file}, nil
+}
+
+// Delete implements [Place]. It leaves directories that become empty, but for
+// those it can remove.
+func (f *File) Delete(ctx context.Context, name string) error {
+	if err := CheckName(name); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	file := f.path(name)
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("delete %s: %w", name, err)
+	}
+	for dir := filepath.Dir(file); dir != f.dir; dir = filepath.Dir(dir) {
+		if os.Remove(dir) != nil {
+			break // others are in it
+		}
+	}
+	return nil
+}
+
+// List implements [Place].
+func (f *File) List(ctx context.Context, prefix, after string) iter.Seq2[Object, error] {
+	return func(yield func(Object, error) bool) {
+		if _, err := os.Stat(f.dir); err != nil {
+			yield(Object{}, fmt.Errorf("list %s: %w", prefix, err))
+			return
+		}
+		// No name that begins with prefix is outside of the prefix's last directory.
+		dir, _ := path.Split(prefix)
+		f.walk(ctx, strings.TrimSuffix(dir, "/"), prefix, after, yield)
+	}
+}
+
+// walk yields the objects below a directory, and reports whether to go on.
+func (f *File) walk(ctx context.Context, dir, prefix, after string, yield func(Object, error) bool) bool {
+	entries, err := os.ReadDir(f.path(dir))
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return true // it was removed meanwhile
+		}
+		return yield(Object{}, fmt.Errorf("list %s: %w", prefix, err)) && false
+	}
+	// In the order of whole names, a directory sorts as its name with a slash.
+	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(sortName(a), sortName(b)) })
+	for _, entry := range entries {
+		name := path.Join(dir, entry.Name())
+		switch {
+		case CheckName(name) != nil:
+		case entry.IsDir():
+			below := name + "/"
+			if !strings.HasPrefix(below, prefix) && !strings.HasPrefix(prefix, below) || below <= after && !strings.HasPrefix(after, below) {
+				continue
+			}
+			if !f.walk(ctx, name, prefix, after, yield) {
+				return false
+			}
+		case entry.Type().IsRegular() && strings.HasPrefix(name, prefix) && name > after:
+			info, err := entry.Info()
+			if err != nil {
+				continue // it was removed meanwhile
+			}
+			if !yield(Object{name, info.Size()}, nil) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func sortName(entry fs.DirEntry) string {
+	if entry.IsDir() {
+		return entry.Name() + "/"
+	}
+	return entry.Name()
+}
+
+func (f *File) path(name string) string {
+	return filepath.Join(f.dir, filepath.FromSlash(name))
+}

@@ -1,0 +1,204 @@
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/livetree/livetree/internal/archive/place"
+)
+
+// A replay goes through the records after a base.
+type replay struct {
+	reader *Reader
+	epoch  uint64
+	until  int64
+	all    bool // there is no until
+	yield  func(Entry) error
+
+	number uint64 // the last segment that was read
+	sum    Hash   // of it
+	good   time.Time
+	states map[uint32]*state
+}
+
+// A state is how far the records of a database were read.
+type state struct {
+	mark  Mark
+	known bool // the chain of the mark, which a base may not say
+	ended bool // a record after the moment was met
+}
+
+// Replay yields the records after a base up to a moment, in the order in which they were
+// sent: those of one database by position. A zero time means all of them. Rows are valid
+// until yield returns.
+//
+// The bytes of a segment are checked before its first record is yielded, its chains
+// when the last was. So after an error, which is a *Damage if the archive is damaged,
+// the records that were yielded after its LastGood are not to be trusted.
+func (r *Reader) Replay(ctx context.Context, m Manifest, until time.Time, yield func(Entry) error) error {
+	epoch, err := m.epoch()
+	if err != nil {
+		return err
+	}
+	p := &replay{
+		reader: r, epoch: epoch, until: until.UnixMilli(), all: until.IsZero(), yield: yield,
+		number: m.Follows, sum: m.FollowsSum, good: m.Moment(), states: map[uint32]*state{},
+	}
+	err = r.Databases(ctx, m, func(d Database) error {
+		s := &state{mark: Mark{Position: d.Position}}
+		if d.Chain != nil {
+			s.mark.Chain, s.known = *d.Chain, true
+		}
+		p.states[d.Number] = s
+		return nil
+	})
+	for more := true; more && err == nil; {
+		more, err = p.next(ctx)
+	}
+	return err
+}
+
+// next reads one more segment, and reports whether to go on.
+func (p *replay) next(ctx context.Context) (more bool, err error) {
+	name := segmentName(p.epoch, p.number+1)
+	content, err := place.Read(ctx, p.reader.place, name, maxObject)
+	if errors.Is(err, place.ErrNotFound) {
+		return false, p.checkEnd(ctx)
+	}
+	if err != nil {
+		return false, err
+	}
+	more, err = p.segment(ctx, content)
+	if own, ok := errors.AsType[errYield](err); ok {
+		return false, own.error
+	}
+	if err == nil || errors.Is(err, ErrNoIdentity) || ctx.Err() != nil {
+		return more, err
+	}
+	return false, &Damage{Object: name, LastGood: p.good, Err: err}
+}
+
+// checkEnd fails if there are segments after the one that was not found, or if an index
+// knows of it.
+func (p *replay) checkEnd(ctx context.Context) error {
+	missing := segmentName(p.epoch, p.number+1)
+	next, err := firstName(ctx, p.reader.place, segmentsPrefix(p.epoch), missing)
+	if err != nil {
+		return err
+	}
+	if next != "" {
+		return &Damage{Object: missing, LastGood: p.good, Err: errors.New("it is missing, and later segments are there")}
+	}
+	infos, err := readIndex(ctx, p.reader.place, p.epoch, groupEnd(p.number+1))
+	if _, damaged := errors.AsType[*Damage](err); err != nil && !damaged {
+		return err
+	}
+	if n := len(infos); n > 0 && infos[n-1].Number > p.number {
+		return &Damage{Object: missing, LastGood: p.good, Err: errors.New("it is missing, and the index names it")}
+	}
+	return nil
+}
+
+// segment goes through one segment.
+func (p *replay) segment(ctx context.Context, content []byte) (more bool, err error) {
+	s, err := readSegment(content)
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case s.head.Epoch != epochText(p.epoch) || s.head.Number != p.number+1:
+		return false, fmt.Errorf("it is segment %d of %s", s.head.Number, s.head.Epoch)
+	case s.head.Previous != p.sum:
+		return false, errors.New("it does not follow the segment before it")
+	case !p.all && s.head.First > p.until:
+		return false, nil
+	}
+	if err := s.open(p.reader.options.Identities); err != nil {
+		return false, err
+	}
+	defer s.close()
+	if err := p.checkBefore(s.databases); err != nil {
+		return false, err
+	}
+	if err := p.entries(ctx, s); err != nil {
+		return false, err
+	}
+	p.number, p.sum, p.good = s.head.Number, s.sum, time.UnixMilli(s.head.Last)
+	return true, nil
+}
+
+// checkBefore fails if records are missing between what was read of a database and what
+// a segment holds of it.
+func (p *replay) checkBefore(databases []passage) error {
+	for _, d := range databases {
+		s := p.states[d.number]
+		if s == nil {
+			s = &state{known: true}
+			p.states[d.number] = s
+		}
+		switch {
+		case d.before.Position > s.mark.Position:
+			return fmt.Errorf("the records of %s between the positions %d and %d are missing", d.name, s.mark.Position, d.before.Position)
+		case d.before.Position == s.mark.Position && !s.known:
+			s.mark, s.known = d.before, true
+		case d.before.Position == s.mark.Position && d.before != s.mark:
+			return fmt.Errorf("the records of %s up to position %d are not those that were read before", d.name, d.before.Position)
+		}
+	}
+	return nil
+}
+
+// entries yields the records of a segment that are new, and follows the chains.
+func (p *replay) entries(ctx context.Context, s *segmentReader) error {
+	marks := make([]Mark, len(s.databases))
+	for i, d := range s.databases {
+		marks[i] = d.before
+	}
+	err := s.entries(func(place int, e Entry) error {
+		if e.Position <= marks[place].Position {
+			return fmt.Errorf("the position %d of %s is out of order", e.Position, e.Name)
+		}
+		before := marks[place]
+		marks[place] = before.After(e)
+		if err := p.take(e, before, marks[place]); err != nil {
+			return err
+		}
+		return ctx.Err()
+	})
+	if err != nil {
+		return err
+	}
+	for i, d := range s.databases {
+		if marks[i] != d.after {
+			return fmt.Errorf("the records of %s do not have the hash that the segment says", d.name)
+		}
+	}
+	return nil
+}
+
+// take yields a record, unless it was read before. Then it must be the same one: the
+// chain must pass through the mark.
+func (p *replay) take(e Entry, before, after Mark) error {
+	s := p.states[e.Database]
+	switch {
+	case e.Position == s.mark.Position && !s.known:
+		s.mark, s.known = after, true
+		return nil
+	case e.Position == s.mark.Position && after != s.mark:
+		return fmt.Errorf("the record of %s at position %d is not the one that was read before", e.Name, e.Position)
+	case e.Position <= s.mark.Position:
+		return nil
+	case before != s.mark:
+		return fmt.Errorf("the record of %s at position %d does not follow the one at %d", e.Name, e.Position, s.mark.Position)
+	}
+	s.mark = after
+	if s.ended = s.ended || !p.all && e.Millis > p.until; s.ended {
+		return nil
+	}
+	if err := p.yield(e); err != nil {
+		return errYield{err}
+	}
+	return nil
+}
