@@ -57,6 +57,9 @@ func describe(c tree.Change) string {
 	if c.Truncated {
 		line += " truncated"
 	}
+	if c.Author.By != "" {
+		line += " by " + c.Author.String()
+	}
 	for _, a := range c.Assignments {
 		line += " " + a.Path.String()
 		if a.Priority {
@@ -108,7 +111,7 @@ func TestLogTellsWhatCommitsDid(t *testing.T) {
 // set commits a change of settings.
 func (s *stand) set(changed Settings) {
 	s.Helper()
-	b, err := s.BuildSettings(s.id, tree.Change{Position: s.position + 1, Millis: s.opts.Now().UnixMilli()}, changed, nil)
+	b, err := s.BuildSettings(s.id, tree.Change{Position: s.position + 1, Millis: s.opts.Now().UnixMilli(), Author: s.author}, changed, nil)
 	if err != nil {
 		s.Fatal(err)
 	}

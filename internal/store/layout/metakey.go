@@ -32,12 +32,15 @@ const PebbleDir = "store"
 // Versions of the format.
 const (
 	// FormatVersion is the version of internal/store/FORMAT.md, the newest that is read.
-	FormatVersion = 2
+	FormatVersion = 3
 	// FormatFirst is the version of a new directory. It rises when something is
 	// stored that older versions would misread.
 	FormatFirst = 1
 	// FormatUnbuilt is the first version with indexes by priority that are not whole.
 	FormatUnbuilt = 2
+	// FormatAuthors is the first version whose log says who made a change. The first
+	// commit that writes such a row raises a store to it.
+	FormatAuthors = 3
 )
 
 // GroupRow returns the value of the group row: the newest group, and the latest time
