@@ -135,7 +135,9 @@ func (p *replay) checkBefore(databases []passage) error {
 	for _, d := range databases {
 		s := p.states[d.number]
 		if s == nil {
-			s = &state{known: true}
+			// It was made since the base, or it was dropped before it and its last records
+			// were sent after: whoever understands them can tell.
+			s = &state{mark: d.before, known: true}
 			p.states[d.number] = s
 		}
 		switch {

@@ -10,6 +10,8 @@ import (
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/transfer"
 	"github.com/livetree/livetree/internal/wholefile"
 )
 
@@ -48,4 +50,9 @@ func writeSecret(t store.Tree, path string) error {
 		return nil
 	}
 	return wholefile.Write(path, 0o600, append(bytes.Clone(secrets), '\n'))
+}
+
+// isSecrets reports whether a row of a base is that of the secrets of a database.
+func isSecrets(key []byte) bool {
+	return len(key) > layout.RootBytes && bytes.Equal(key, layout.SettingKey(transfer.DatabaseOf(key), state.SettingSecrets))
 }
