@@ -83,23 +83,9 @@ func epochs(ctx context.Context, p place.Place) ([]uint64, error) {
 
 func (r *Reader) line(ctx context.Context, epoch uint64) (Line, error) {
 	line := Line{Epoch: epoch}
-	whole, _, err := bases(ctx, r.place, epoch)
-	if err != nil {
+	var err error
+	if line.Bases, line.Damaged, err = r.bases(ctx, epoch); err != nil {
 		return line, err
-	}
-	for _, number := range whole {
-		m, err := manifest(ctx, r.place, epoch, number)
-		if damage, ok := errors.AsType[*Damage](err); ok {
-			line.Damaged = append(line.Damaged, damage)
-			continue
-		}
-		if errors.Is(err, place.ErrNotFound) {
-			continue // it was pruned meanwhile
-		}
-		if err != nil {
-			return line, err
-		}
-		line.Bases = append(line.Bases, m)
 	}
 	// The end is found as a writer finds it.
 	w := &Writer{place: r.place, options: Options{Epoch: epoch}}
@@ -115,23 +101,50 @@ func (r *Reader) line(ctx context.Context, epoch uint64) (Line, error) {
 	return line, nil
 }
 
+// bases returns the whole bases of a line, the oldest first, and what is wrong with the
+// manifests of others.
+func (r *Reader) bases(ctx context.Context, epoch uint64) (good []Manifest, damaged []*Damage, err error) {
+	whole, _, err := bases(ctx, r.place, epoch)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, number := range whole {
+		m, err := manifest(ctx, r.place, epoch, number)
+		if damage, ok := errors.AsType[*Damage](err); ok {
+			damaged = append(damaged, damage)
+			continue
+		}
+		if errors.Is(err, place.ErrNotFound) {
+			continue // it was pruned meanwhile
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		good = append(good, m)
+	}
+	return good, damaged, nil
+}
+
 // Find returns the newest base that shows a moment, or an earlier one, of all lines. A
 // zero time means now. It fails with ErrNoBase, and says how far the archive reaches
 // back, if there is none. Damaged manifests are passed over.
 func (r *Reader) Find(ctx context.Context, at time.Time) (Manifest, error) {
-	lines, err := r.Lines(ctx)
+	epochs, err := epochs(ctx, r.place)
 	if err != nil {
 		return Manifest{}, err
 	}
 	var found, oldest *Manifest
-	for i := range lines {
-		for j := range lines[i].Bases {
-			m := &lines[i].Bases[j]
+	for _, epoch := range epochs {
+		good, _, err := r.bases(ctx, epoch)
+		if err != nil {
+			return Manifest{}, err
+		}
+		for _, m := range good {
 			if oldest == nil || m.Moment().Before(oldest.Moment()) {
-				oldest = m
+				oldest = &m
 			}
 			if (at.IsZero() || !m.Moment().After(at)) && (found == nil || !m.Moment().Before(found.Moment())) {
-				found = m
+				found = &m
 			}
 		}
 	}

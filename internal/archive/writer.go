@@ -170,12 +170,9 @@ func (w *Writer) putNew(ctx context.Context, name string, content []byte) error 
 	if !errors.Is(err, place.ErrExists) {
 		return err
 	}
-	there, err := place.Read(ctx, w.place, name, int64(len(content)))
-	if err == nil && bytes.Equal(there, content) {
-		return nil
-	}
-	if errors.Is(err, place.ErrNotFound) || ctx.Err() != nil {
-		return errors.Join(err, ctx.Err())
+	there, err := place.Read(ctx, w.place, name, maxObject)
+	if err != nil || bytes.Equal(there, content) {
+		return err // if it cannot be read, the next try finds out
 	}
 	err = fmt.Errorf("%s was written by another server of the same epoch, perhaps from a copy of the data directory: %w", name, ErrTaken)
 	w.stop(err)

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -31,9 +32,15 @@ const maxUnfinished = 24 * time.Hour
 // A File keeps objects as files below a directory. A file is written elsewhere in the
 // directory, synced, and gets its name when it is whole.
 type File struct {
-	dir   string
-	sweep sync.Once // removes what killed processes have left
+	dir    string
+	sweep  sync.Once   // removes what killed processes have left
+	marked atomic.Bool // the marker was there
 }
+
+// marker is a file in the directory of every place that was written to. Once it was
+// seen, nothing is put where it is missing: there the directory is an empty one, on
+// which the archive's disk is not mounted any more.
+const marker = ".livetree-archive"
 
 // OpenFile returns the place in a directory. The directory must be there: one that is
 // made on the fly would fill the disk of the machine when the mount below it is gone.
@@ -75,6 +82,9 @@ func (f *File) Put(ctx context.Context, name string, content []byte, onlyNew boo
 
 // put writes a file and gives it its name.
 func (f *File) put(file string, content []byte, onlyNew bool) error {
+	if err := f.checkMarker(); err != nil {
+		return err
+	}
 	if onlyNew && isThere(file) {
 		return ErrExists // without writing it all first
 	}
@@ -100,6 +110,34 @@ func (f *File) put(file string, content []byte, onlyNew bool) error {
 		return err
 	}
 	return syncDir(filepath.Dir(file))
+}
+
+// checkMarker looks for the marker, and makes it before the first put.
+func (f *File) checkMarker() error {
+	name := filepath.Join(f.dir, marker)
+	if !f.marked.Load() {
+		file, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(file.Close(), syncDir(f.dir)); err != nil {
+			return err
+		}
+		f.marked.Store(true)
+	}
+	return f.isHere()
+}
+
+// isHere fails if the directory is not that of the archive, at the moment.
+func (f *File) isHere() error {
+	name := f.dir
+	if f.marked.Load() {
+		name = filepath.Join(f.dir, marker)
+	}
+	if _, err := os.Lstat(name); err != nil {
+		return fmt.Errorf("the directory of the archive is not there; is it mounted? (%w)", errors.New(err.Error()))
+	}
+	return nil
 }
 
 // giveName moves a file into its place. A new name is made by a hard link, which fails
@@ -177,7 +215,7 @@ func (f *File) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 	file, err := os.Open(f.path(name))
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			err = ErrNotFound
+			err = cmp.Or(f.isHere(), ErrNotFound)
 		}
 		return nil, fmt.Errorf("get %s: %w", name, err)
 	}
@@ -211,7 +249,7 @@ func (f *File) Delete(ctx context.Context, name string) error {
 // List implements [Place].
 func (f *File) List(ctx context.Context, prefix, after string) iter.Seq2[Object, error] {
 	return func(yield func(Object, error) bool) {
-		if _, err := os.Stat(f.dir); err != nil {
+		if err := f.isHere(); err != nil {
 			yield(Object{}, fmt.Errorf("list %s: %w", prefix, err))
 			return
 		}
