@@ -75,45 +75,61 @@ func findCommit(ctx context.Context, r *archive.Reader, at Moment) (plan, error)
 	})
 	for _, base := range list {
 		p, err := findAfter(ctx, r, base, at)
-		if err == nil || !errors.Is(err, ErrNoCommit) {
+		if err == nil {
+			err = p.rebase(ctx, r, list)
+		}
+		if !errors.Is(err, ErrNoCommit) {
 			return p, err
 		}
 	}
 	return plan{}, fmt.Errorf("%w: %s", ErrNoCommit, at)
 }
 
-// errFound ends a search.
-var errFound = errors.New("found")
-
-// findAfter looks for a commit in a base and the records after it.
+// findAfter looks for a commit in a base and the records after it. Of databases that
+// had the name one after the other it takes the last.
 func findAfter(ctx context.Context, r *archive.Reader, base archive.Manifest, at Moment) (plan, error) {
 	p := plan{base: base, position: at.Position}
-	err := r.Databases(ctx, base, func(d archive.Database) error {
-		switch {
-		case d.Name != at.Database:
-			return nil
-		case d.Position > at.Position:
-			return ErrNoCommit
-		case d.Position == at.Position:
-			p.number, p.until = d.Number, base.Moment()
-			return errFound
+	look := func(number uint32, name string, position uint64, millis int64) {
+		if name == at.Database && position == at.Position && number >= p.number {
+			p.number, p.until = number, time.UnixMilli(millis)
 		}
+	}
+	err := r.Databases(ctx, base, func(d archive.Database) error {
+		look(d.Number, d.Name, d.Position, d.Millis)
 		return nil
 	})
 	if err == nil {
 		err = r.Replay(ctx, base, time.Time{}, func(e archive.Entry) error {
-			if e.Name != at.Database || e.Position != at.Position {
-				return nil
-			}
-			p.number, p.until = e.Database, time.UnixMilli(e.Millis)
-			return errFound
+			look(e.Database, e.Name, e.Position, e.Millis)
+			return nil
 		})
 	}
-	if errors.Is(err, errFound) {
-		return p, nil
-	}
-	if err == nil {
+	if err == nil && p.number == 0 {
 		err = ErrNoCommit
 	}
-	return plan{}, err
+	return p, err
+}
+
+// rebase takes the newest base of a list, which has the newest first, that shows no
+// commit after the one that was found: also not of other databases, but for those of the
+// same millisecond.
+func (p *plan) rebase(ctx context.Context, r *archive.Reader, list []archive.Manifest) error {
+	for _, base := range list {
+		if base.Epoch != p.base.Epoch || base.Moment().After(p.until) {
+			continue
+		}
+		fits := true
+		err := r.Databases(ctx, base, func(d archive.Database) error {
+			fits = fits && (d.Number != p.number || d.Position <= p.position)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if fits {
+			p.base = base
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: the commit is of %s, before the first base", archive.ErrNoBase, p.until.UTC().Format(time.RFC3339Nano))
 }

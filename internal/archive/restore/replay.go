@@ -167,9 +167,14 @@ func (r *Replayer) find(id store.ID, name string, position uint64) (*replica, er
 		r.strangers[id] = name
 		return nil, nil
 	}
-	// Records of different databases need not come in the order of their times. If
-	// another one has the name, the record that drops it is still to come.
+	// Records of different databases need not come in the order of their times. If two
+	// have the name, that with the lower number was dropped before the other was made:
+	// the record of that is still to come.
 	other, taken, err := r.store.Find(name)
+	if err == nil && taken && other > id {
+		r.strangers[id] = name
+		return nil, nil
+	}
 	if err == nil && taken {
 		err = r.drop(other, name)
 		r.strangers[other] = name
