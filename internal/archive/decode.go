@@ -115,18 +115,36 @@ func (s *segmentReader) open(identities Identities) (err error) {
 	if s.decoder, err = s.object.decoder(identities); err != nil {
 		return err
 	}
-	count, err := s.decoder.number(uint64(max(s.head.Entries, 0)))
-	if err != nil {
+	if s.databases, err = s.list(); err != nil {
 		return fmt.Errorf("its list: %w", err)
 	}
+	return nil
+}
+
+// rewind goes back to the first record.
+func (s *segmentReader) rewind(identities Identities) (err error) {
+	s.close()
+	return s.open(identities)
+}
+
+func (s *segmentReader) list() (list []passage, err error) {
+	count, err := s.decoder.number(uint64(max(s.head.Entries, 0)))
+	if err != nil {
+		return nil, err
+	}
+	met := map[uint32]bool{}
 	for range count {
 		p, err := s.decoder.passage()
 		if err != nil {
-			return fmt.Errorf("its list: %w", err)
+			return nil, err
 		}
-		s.databases = append(s.databases, p)
+		if met[p.number] {
+			return nil, fmt.Errorf("database %d is in it twice", p.number)
+		}
+		met[p.number] = true
+		list = append(list, p)
 	}
-	return nil
+	return list, nil
 }
 
 func (d *decoder) passage() (p passage, err error) {

@@ -1,5 +1,11 @@
 package archive
 
+import (
+	"context"
+
+	"github.com/livetree/livetree/internal/archive/place"
+)
+
 // Small makes bases of small parts.
 func (o Options) Small(partBytes int) Options {
 	o.partBytes = partBytes
@@ -39,8 +45,8 @@ type rawHead string
 
 func (h rawHead) MarshalJSON() ([]byte, error) { return []byte(h), nil }
 
-// DecodePart goes through a part of one row.
-func DecodePart(content []byte, rows int64) error {
+// DecodePart goes through a part.
+func DecodePart(content []byte) error {
 	var head partHead
 	o, err := unpack(content, kindRows, &head)
 	if err != nil {
@@ -63,3 +69,16 @@ const (
 	KindRows    = kindRows
 	KindIndex   = kindIndex
 )
+
+// CheckObject checks one object as Check does, after the manifest of its base.
+func (r *Reader) CheckObject(ctx context.Context, name string, found func(Damage)) error {
+	content, err := place.Read(ctx, r.place, name, maxObject)
+	if err != nil {
+		return err
+	}
+	c := &check{place: r.place, found: found, segments: map[string]Hash{}}
+	if err := c.object(name, content); err != nil {
+		found(Damage{Object: name, Err: err})
+	}
+	return nil
+}

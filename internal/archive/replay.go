@@ -35,9 +35,10 @@ type state struct {
 // sent: those of one database by position. A zero time means all of them. Rows are valid
 // until yield returns.
 //
-// The bytes of a segment are checked before its first record is yielded, its chains
-// when the last was. So after an error, which is a *Damage if the archive is damaged,
-// the records that were yielded after its LastGood are not to be trusted.
+// All of a segment is checked before its first record is yielded, so all that was yielded
+// is good. An archive that is damaged gives a *Damage. A caller who asked for a moment
+// that is not after its LastGood has got what can be had of that moment: the damaged
+// segment may have held some records of the same time.
 func (r *Reader) Replay(ctx context.Context, m Manifest, until time.Time, yield func(Entry) error) error {
 	epoch, err := m.epoch()
 	if err != nil {
@@ -135,7 +136,19 @@ func (p *replay) segment(ctx context.Context, content []byte) (more bool, err er
 	if err := p.checkBefore(s.databases); err != nil {
 		return false, err
 	}
-	if err := p.entries(ctx, s); err != nil {
+	if err := p.checkChains(ctx, s); err != nil {
+		return false, err
+	}
+	if err := s.rewind(p.reader.options.Identities); err != nil {
+		return false, err
+	}
+	err = s.entries(func(_ int, e Entry) error {
+		if err := p.take(e); err != nil {
+			return err
+		}
+		return ctx.Err()
+	})
+	if err != nil {
 		return false, err
 	}
 	p.number, p.sum, p.good = s.head.Number, s.sum, time.UnixMilli(s.head.Last)
@@ -165,19 +178,20 @@ func (p *replay) checkBefore(databases []passage) error {
 	return nil
 }
 
-// entries yields the records of a segment that are new, and follows the chains.
-func (p *replay) entries(ctx context.Context, s *segmentReader) error {
+// checkChains follows the chains through a segment. They must pass through what was read
+// before, and end where the segment says.
+func (p *replay) checkChains(ctx context.Context, s *segmentReader) error {
 	marks := make([]Mark, len(s.databases))
 	for i, d := range s.databases {
 		marks[i] = d.before
 	}
 	err := s.entries(func(place int, e Entry) error {
-		if e.Position <= marks[place].Position {
+		before := marks[place]
+		if e.Position <= before.Position {
 			return fmt.Errorf("the position %d of %s is out of order", e.Position, e.Name)
 		}
-		before := marks[place]
 		marks[place] = before.After(e)
-		if err := p.take(e, before, marks[place]); err != nil {
+		if err := p.states[e.Database].check(e, before, marks[place]); err != nil {
 			return err
 		}
 		return ctx.Err()
@@ -193,22 +207,27 @@ func (p *replay) entries(ctx context.Context, s *segmentReader) error {
 	return nil
 }
 
-// take yields a record, unless it was read before. Then it must be the same one: the
-// chain must pass through the mark.
-func (p *replay) take(e Entry, before, after Mark) error {
-	s := p.states[e.Database]
+// check fails if the chain of a segment does not pass through the mark of what was read.
+// The mark stays where it is: a segment whose check fails was not read.
+func (s *state) check(e Entry, before, after Mark) error {
 	switch {
 	case e.Position == s.mark.Position && !s.known:
 		s.mark, s.known = after, true
-		return nil
 	case e.Position == s.mark.Position && after != s.mark:
 		return fmt.Errorf("the record of %s at position %d is not the one that was read before", e.Name, e.Position)
-	case e.Position <= s.mark.Position:
-		return nil
-	case before != s.mark:
+	case e.Position > s.mark.Position && before.Position <= s.mark.Position && before != s.mark:
 		return fmt.Errorf("the record of %s at position %d does not follow the one at %d", e.Name, e.Position, s.mark.Position)
 	}
-	s.mark = after
+	return nil
+}
+
+// take yields a record of a segment that was checked, unless it was read before.
+func (p *replay) take(e Entry) error {
+	s := p.states[e.Database]
+	if e.Position <= s.mark.Position {
+		return nil
+	}
+	s.mark = s.mark.After(e)
 	if s.ended = s.ended || !p.all && e.Millis > p.until; s.ended {
 		return nil
 	}
