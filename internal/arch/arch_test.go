@@ -46,6 +46,7 @@ var livetree = layout{
 		"internal/store/inspect",
 		"internal/store/transfer",
 		"internal/store/batch",
+		"internal/store/logkeep",
 		"internal/store",
 		"internal/scan",
 		"internal/state",

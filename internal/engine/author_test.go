@@ -31,7 +31,7 @@ func TestAuthors(t *testing.T) {
 	gone.leave("PUT /b 2")
 	gone.run(engine.Made{Made: 1})
 	view := f.View()
-	defer view.Release()
+	defer view.Close()
 	var got []string
 	if err := changes(view, 0, func(c tree.Change) bool {
 		got = append(got, c.Author.String())

@@ -118,7 +118,7 @@ func (s *Store) Commit(b *batch.Batch, t Ticket) error {
 		<-p.slots
 		return err
 	}
-	s.log.add(b.ID, b.Logged)
+	s.log.Add(b.ID, b.Logged)
 	p.add(t, 1)
 	return nil
 }

@@ -98,7 +98,7 @@ func (s *Store) BuildDrop(name string, id layout.ID) (*batch.Batch, error) {
 
 // Forget gives up what is remembered of a database that was dropped.
 func (s *Store) Forget(id layout.ID) {
-	s.log.forget(id)
+	s.log.Forget(id)
 	s.memos.forget(id)
 	s.shared.ForgetGaps(id)
 }
