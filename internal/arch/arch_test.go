@@ -44,6 +44,7 @@ var livetree = layout{
 		"internal/store/datadir",
 		"internal/store/seek",
 		"internal/store/inspect",
+		"internal/store/transfer",
 		"internal/store/batch",
 		"internal/store/logkeep",
 		"internal/store/journal",

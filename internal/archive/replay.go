@@ -20,6 +20,7 @@ type replay struct {
 	number uint64 // the last segment that was read
 	sum    Hash   // of it
 	good   time.Time
+	base   time.Time
 	states map[uint32]*state
 }
 
@@ -45,7 +46,7 @@ func (r *Reader) Replay(ctx context.Context, m Manifest, until time.Time, yield 
 	}
 	p := &replay{
 		reader: r, epoch: epoch, until: until.UnixMilli(), all: until.IsZero(), yield: yield,
-		number: m.Follows, sum: m.FollowsSum, good: m.Moment(), states: map[uint32]*state{},
+		number: m.Follows, sum: m.FollowsSum, good: m.Moment(), base: m.Moment(), states: map[uint32]*state{},
 	}
 	err = r.Databases(ctx, m, func(d Database) error {
 		s := &state{mark: Mark{Position: d.Position}}
@@ -78,7 +79,19 @@ func (p *replay) next(ctx context.Context) (more bool, err error) {
 	if err == nil || errors.Is(err, ErrNoIdentity) || ctx.Err() != nil {
 		return more, err
 	}
-	return false, &Damage{Object: name, LastGood: p.good, Err: err}
+	if !p.all && p.until <= p.lastGood().UnixMilli() {
+		return false, nil // the segment was looked at only to see that it is later
+	}
+	return false, &Damage{Object: name, LastGood: p.lastGood(), Err: err}
+}
+
+// lastGood returns the last moment of which all records were read. There may be more of
+// the same millisecond as the newest of them. A base stands for its own moment.
+func (p *replay) lastGood() time.Time {
+	if before := p.good.Add(-time.Millisecond); before.After(p.base) {
+		return before
+	}
+	return p.base
 }
 
 // checkEnd fails if there are segments after the one that was not found, or if an index
@@ -90,14 +103,14 @@ func (p *replay) checkEnd(ctx context.Context) error {
 		return err
 	}
 	if next != "" {
-		return &Damage{Object: missing, LastGood: p.good, Err: errors.New("it is missing, and later segments are there")}
+		return &Damage{Object: missing, LastGood: p.lastGood(), Err: errors.New("it is missing, and later segments are there")}
 	}
 	infos, err := readIndex(ctx, p.reader.place, p.epoch, groupEnd(p.number+1))
 	if _, damaged := errors.AsType[*Damage](err); err != nil && !damaged {
 		return err
 	}
 	if n := len(infos); n > 0 && infos[n-1].Number > p.number {
-		return &Damage{Object: missing, LastGood: p.good, Err: errors.New("it is missing, and the index names it")}
+		return &Damage{Object: missing, LastGood: p.lastGood(), Err: errors.New("it is missing, and the index names it")}
 	}
 	return nil
 }
@@ -148,7 +161,9 @@ func (p *replay) checkBefore(databases []passage) error {
 	for _, d := range databases {
 		s := p.states[d.number]
 		if s == nil {
-			s = &state{known: true}
+			// It was made since the base, or it was dropped before it and its last records
+			// were sent after: whoever understands them can tell.
+			s = &state{mark: d.before, known: true}
 			p.states[d.number] = s
 		}
 		switch {

@@ -18,8 +18,18 @@ import (
 // returns, the database cannot be lost. Only what gives out the number is done one after the
 // other: a sync of one database keeps no other from being made. As settings are, it is let in
 // when space is low.
-func (s *Store) Create(name string) (layout.ID, error) {
-	id, err := s.addName(name)
+func (s *Store) Create(name string) (layout.ID, error) { return create(s, name, 0) }
+
+// CreateAs is Create with a number that no database of the store has: for databases that
+// come from another store. Create gives out higher numbers only.
+func CreateAs(s *Store, name string, id layout.ID) error {
+	_, err := create(s, name, id)
+	return err
+}
+
+// create gives a name a number, the next one for 0.
+func create(s *Store, name string, id layout.ID) (layout.ID, error) {
+	id, err := s.addName(name, id)
 	if err != nil {
 		return 0, err
 	}
@@ -30,8 +40,8 @@ func (s *Store) Create(name string) (layout.ID, error) {
 	return id, nil
 }
 
-// addName gives a name the next number.
-func (s *Store) addName(name string) (layout.ID, error) {
+// addName gives a name a number, the next one for 0.
+func (s *Store) addName(name string, id layout.ID) (layout.ID, error) {
 	s.databases.mu.Lock()
 	defer s.databases.mu.Unlock()
 	_, found, err := s.Find(name)
@@ -44,12 +54,15 @@ func (s *Store) addName(name string) (layout.ID, error) {
 	if err := s.health.admit(false); err != nil {
 		return 0, err // on a disk that is full the process would end
 	}
-	id := s.databases.next
+	if id == 0 {
+		id = s.databases.next
+	}
+	next := max(s.databases.next, id+1)
 	b := s.db.NewBatch()
 	defer func() { _ = b.Close() }()
 	err = errors.Join(
 		b.Set(layout.NameKey(name), binary.BigEndian.AppendUint32(nil, uint32(id)), nil),
-		b.Set(layout.NextIDKey, binary.BigEndian.AppendUint32(nil, uint32(id+1)), nil),
+		b.Set(layout.NextIDKey, binary.BigEndian.AppendUint32(nil, uint32(next)), nil),
 	)
 	if err == nil {
 		s.holds.Created(id, name)
@@ -58,7 +71,7 @@ func (s *Store) addName(name string) (layout.ID, error) {
 	if err != nil {
 		return 0, err
 	}
-	s.databases.next++
+	s.databases.next = next
 	return id, nil
 }
 

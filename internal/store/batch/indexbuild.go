@@ -49,6 +49,12 @@ func (r *IndexRows) Close() {
 	}
 }
 
+// Take makes the rows of a step those of an empty batch, which is no change in the log.
+func (b *Batch) Take(r *IndexRows) {
+	b.Close()
+	b.Rows, r.rows = r.rows, nil
+}
+
 // BuildIndex works out a step of building an index that is in force at
 // locations of a depth. From its first step on, every write must keep the index;
 // then building is done when a step leaves no cursor.

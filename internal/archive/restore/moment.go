@@ -1,0 +1,135 @@
+package restore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/livetree/livetree/internal/archive"
+)
+
+// A Moment says what to restore. The zero value is the newest state.
+type Moment struct {
+	// Time is the moment; all commits up to it are restored.
+	Time time.Time
+	// Database and Position, if they are set, are those of a commit. Its database is
+	// restored up to it, the others up to its time.
+	Database string
+	Position uint64
+}
+
+// String describes the moment for people.
+func (m Moment) String() string {
+	switch {
+	case m.Database != "":
+		return fmt.Sprintf("position %d of %s", m.Position, m.Database)
+	case m.Time.IsZero():
+		return "the newest state"
+	}
+	return m.Time.UTC().Format(time.RFC3339Nano)
+}
+
+// ErrNoCommit says that an archive does not hold a commit.
+var ErrNoCommit = errors.New("the archive does not hold that commit")
+
+// A plan is what is to be restored.
+type plan struct {
+	base  archive.Manifest
+	until time.Time // zero for all
+	// number and position are those of a database that ends at a position, if there is
+	// one.
+	number   uint32
+	position uint64
+}
+
+// newPlan finds the base for a moment, and the time of a commit.
+func newPlan(ctx context.Context, r *archive.Reader, at Moment) (plan, error) {
+	if at.Database != "" {
+		return findCommit(ctx, r, at)
+	}
+	base, err := r.Find(ctx, at.Time)
+	return plan{base: base, until: at.Time}, err
+}
+
+// takes reports whether a record is to be restored.
+func (p plan) takes(e archive.Entry) bool {
+	return p.position == 0 || e.Database != p.number || e.Position <= p.position
+}
+
+// findCommit looks for a commit, from the newest base to the oldest. It reads the
+// records after each base that does not show the commit or a later one.
+func findCommit(ctx context.Context, r *archive.Reader, at Moment) (plan, error) {
+	lines, err := r.Lines(ctx)
+	if err != nil {
+		return plan{}, err
+	}
+	var list []archive.Manifest
+	for _, line := range lines {
+		list = append(list, line.Bases...)
+	}
+	slices.SortStableFunc(list, func(a, b archive.Manifest) int {
+		return cmp.Or(b.Moment().Compare(a.Moment()), cmp.Compare(b.Number, a.Number))
+	})
+	for _, base := range list {
+		p, err := findAfter(ctx, r, base, at)
+		if err == nil {
+			err = p.rebase(ctx, r, list)
+		}
+		if !errors.Is(err, ErrNoCommit) {
+			return p, err
+		}
+	}
+	return plan{}, fmt.Errorf("%w: %s", ErrNoCommit, at)
+}
+
+// findAfter looks for a commit in a base and the records after it. Of databases that
+// had the name one after the other it takes the last.
+func findAfter(ctx context.Context, r *archive.Reader, base archive.Manifest, at Moment) (plan, error) {
+	p := plan{base: base, position: at.Position}
+	look := func(number uint32, name string, position uint64, millis int64) {
+		if name == at.Database && position == at.Position && number >= p.number {
+			p.number, p.until = number, time.UnixMilli(millis)
+		}
+	}
+	err := r.Databases(ctx, base, func(d archive.Database) error {
+		look(d.Number, d.Name, d.Position, d.Millis)
+		return nil
+	})
+	if err == nil {
+		err = r.Replay(ctx, base, time.Time{}, func(e archive.Entry) error {
+			look(e.Database, e.Name, e.Position, e.Millis)
+			return nil
+		})
+	}
+	if err == nil && p.number == 0 {
+		err = ErrNoCommit
+	}
+	return p, err
+}
+
+// rebase takes the newest base of a list, which has the newest first, that shows no
+// commit after the one that was found: also not of other databases, but for those of the
+// same millisecond.
+func (p *plan) rebase(ctx context.Context, r *archive.Reader, list []archive.Manifest) error {
+	for _, base := range list {
+		if base.Epoch != p.base.Epoch || base.Moment().After(p.until) {
+			continue
+		}
+		fits := true
+		err := r.Databases(ctx, base, func(d archive.Database) error {
+			fits = fits && (d.Number != p.number || d.Position <= p.position)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if fits {
+			p.base = base
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: the commit is of %s, before the first base", archive.ErrNoBase, p.until.UTC().Format(time.RFC3339Nano))
+}

@@ -1,0 +1,208 @@
+package restore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/livetree/livetree/internal/archive"
+	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/transfer"
+)
+
+const (
+	// cacheBytes is that of the store. Records are applied once, mostly where others were
+	// before.
+	cacheBytes = 32 << 20
+	// partsAtOnce is how many parts become durable together.
+	partsAtOnce = 4
+)
+
+// Options configure Run and Verify. The zero value works.
+type Options struct {
+	// Archive names the archive, for the file of progress.
+	Archive string
+	// At is what Run restores.
+	At Moment
+	// Logger is told why, if the disk ends the process; nothing by default.
+	Logger *slog.Logger
+	// Progress is told how far it has come, if it is set.
+	Progress func(Progress)
+}
+
+// Progress is how far a restore has come.
+type Progress struct {
+	Step        string // "base", "records", "trees"
+	Done, Total int64  // bytes of the base, records, databases; a total of 0 is not known
+	// Time is that of the newest record.
+	Time time.Time
+}
+
+// progressEvery is how many records are applied before progress is told.
+const progressEvery = 1000
+
+// A Report says what was restored.
+type Report struct {
+	Data   string    `json:"data"`
+	Epoch  string    `json:"epoch"` // of the line
+	Base   uint64    `json:"base"`
+	Made   time.Time `json:"base_made"`
+	Moment time.Time `json:"moment"` // of the newest commit
+	// Databases, Rows and Bytes are what is there, what the base had, and its size as
+	// stored; Records are those that were applied to it.
+	Databases int   `json:"databases"`
+	Rows      int64 `json:"rows"`
+	Bytes     int64 `json:"bytes"`
+	Records   int64 `json:"records"`
+	// NewSecrets says that app secrets were drawn: the archive holds none.
+	NewSecrets bool `json:"new_secrets"`
+}
+
+// Run makes a data directory from an archive. The target must be empty or not exist.
+// An error that wraps an *archive.Damage names the last good moment.
+func Run(ctx context.Context, r *archive.Reader, target string, opts Options) (*Report, error) {
+	p, err := newPlan(ctx, r, opts.At)
+	if err != nil {
+		return nil, fmt.Errorf("restore %s: %w", opts.At, err)
+	}
+	s, err := openSite(target, journey{Archive: opts.Archive, Moment: opts.At.String(), Epoch: p.base.Epoch, Base: p.base.Number})
+	if err != nil {
+		return nil, fmt.Errorf("restore into %w", err)
+	}
+	job := &restoring{Options: opts, reader: r, plan: p, site: s}
+	report, err := job.run(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("restore %s: %w", opts.At, err)
+	}
+	return report, nil
+}
+
+// A restoring is a restore that is under way.
+type restoring struct {
+	Options
+	plan
+	reader *archive.Reader
+	site   *site
+	newest int64 // time of a commit
+}
+
+func (j *restoring) tell(p Progress) {
+	if j.Progress != nil {
+		j.Progress(p)
+	}
+}
+
+func (j *restoring) run(ctx context.Context) (*Report, error) {
+	if !j.site.Loaded {
+		if err := j.load(ctx); err != nil {
+			return nil, err
+		}
+	}
+	report := &Report{
+		Data: j.site.place, Epoch: j.base.Epoch, Base: j.base.Number, Made: j.base.Made, Rows: j.base.Rows, Bytes: j.base.Bytes,
+	}
+	j.newest = j.base.LastMillis
+	s, err := j.openStore()
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(j.replay(ctx, s, report), s.Close())
+	if err != nil {
+		return nil, err
+	}
+	report.Moment, report.NewSecrets = time.UnixMilli(j.newest).UTC(), j.site.Drawn
+	return report, j.site.open()
+}
+
+// openStore opens the data directory that is being made.
+func (j *restoring) openStore() (*store.Store, error) {
+	return store.Open(j.site.data(), store.Options{Logger: j.Logger, BallastBytes: -1, CacheBytes: cacheBytes})
+}
+
+// load loads the base.
+func (j *restoring) load(ctx context.Context) (err error) {
+	s, err := j.openStore()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err = errors.Join(err, s.Close()); err == nil {
+			j.site.Loaded = true
+			err = j.site.note()
+		}
+	}()
+	l, err := store.NewLoader(s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, l.Close()) }()
+	done := int64(0)
+	for i, part := range j.base.Parts {
+		if done += part.Bytes; i < j.site.Parts {
+			continue
+		}
+		if err := j.part(ctx, l, i); err != nil {
+			return err
+		}
+		j.tell(Progress{Step: "base", Done: done, Total: j.base.Bytes, Time: j.base.Made})
+	}
+	err = j.reader.Databases(ctx, j.base, func(d archive.Database) error {
+		return l.Name(transfer.Database{ID: layout.ID(d.Number), Name: d.Name, Position: d.Position, Millis: d.Millis})
+	})
+	if err != nil {
+		return err
+	}
+	return l.Finish(0, 0)
+}
+
+// part loads a part of the base.
+func (j *restoring) part(ctx context.Context, l *transfer.Loader, part int) error {
+	err := j.reader.Rows(ctx, j.base, part, func(key, value []byte) error {
+		if isSecrets(key) && transfer.AreHidden(value) {
+			value, j.site.Drawn = drawSecret(), true
+		}
+		return l.Add(key, value)
+	})
+	if err != nil || (part+1)%partsAtOnce != 0 {
+		return err
+	}
+	if err := l.Flush(); err != nil {
+		return err
+	}
+	j.site.Parts = part + 1
+	return j.site.note()
+}
+
+// replay applies the records.
+func (j *restoring) replay(ctx context.Context, s *store.Store, report *Report) error {
+	r, err := NewReplayer(s)
+	if err != nil {
+		return err
+	}
+	count := int64(0)
+	err = j.reader.Replay(ctx, j.base, j.until, func(e archive.Entry) error {
+		if !j.takes(e) {
+			return nil
+		}
+		if count++; count%progressEvery == 0 {
+			j.tell(Progress{Step: "records", Done: count, Time: time.UnixMilli(e.Millis)})
+		}
+		j.newest = max(j.newest, e.Millis)
+		return r.Apply(layout.ID(e.Database), e.Name, e.Position, e.Row)
+	})
+	if err == nil {
+		err = errors.Join(r.Check(), r.Wait())
+	}
+	if r.Drawn && !j.site.Drawn { // also if it is cut short: the secrets stay
+		j.site.Drawn = true
+		err = errors.Join(err, j.site.note())
+	}
+	if err != nil {
+		return err
+	}
+	report.Databases, report.Records = len(r.names), count
+	return writeSecrets(s, j.site.data())
+}

@@ -1,0 +1,396 @@
+package restore_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/livetree/livetree/internal/archive"
+	"github.com/livetree/livetree/internal/archive/place"
+	"github.com/livetree/livetree/internal/archive/restore"
+	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/backup"
+	"github.com/livetree/livetree/internal/catalog"
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/enginetest"
+	"github.com/livetree/livetree/internal/state"
+	"github.com/livetree/livetree/internal/store"
+)
+
+var (
+	rounds  = flag.Int("restore.histories", 3, "how many random histories are restored")
+	moments = flag.Int("restore.moments", 6, "how many moments of each are restored")
+)
+
+// newArchive returns an original with a random history in a place of files.
+func newArchive(t testing.TB, seed uint64, steps int) (*original, *archive.Reader) {
+	t.Helper()
+	p, err := place.OpenFile(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := newOriginal(t, rand.New(rand.NewPCG(seed, 1)), p)
+	o.run(steps)
+	return o, archive.NewReader(p, archive.ReaderOptions{})
+}
+
+// held is a data directory that was restored, opened.
+type held struct {
+	testing.TB
+	*store.Store
+}
+
+func openRestored(t testing.TB, data string) *held {
+	t.Helper()
+	s, err := store.Open(data, store.Options{ChunkBytes: 24, BallastBytes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &held{t, s}
+	t.Cleanup(func() { _ = s.Close() })
+	return h
+}
+
+// contents returns what all databases hold.
+func (h *held) contents() map[string]content {
+	h.Helper()
+	all := map[string]content{}
+	err := h.Names(func(name string, id store.ID) bool {
+		all[name] = contentOf(h, h.Store, id)
+		return true
+	})
+	if err != nil {
+		h.Fatal(err)
+	}
+	return all
+}
+
+// expect compares what was restored with a moment of the original.
+func (h *held) expect(want map[string]content) {
+	h.Helper()
+	got := h.contents()
+	for name, w := range want {
+		if g := got[name]; !reflect.DeepEqual(g, w) {
+			h.Errorf("%s is\n%+v, want\n%+v", name, shown(g), shown(w))
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			h.Errorf("%s is there", name)
+		}
+	}
+}
+
+func shown(c content) content {
+	c.Tree = c.Tree[:min(len(c.Tree), 2000)]
+	return c
+}
+
+// wantAt returns what a restore of a time must hold.
+func (o *original) wantAt(millis int64) map[string]content {
+	i := sort.Search(len(o.moments), func(i int) bool { return o.moments[i].millis > millis })
+	return o.moments[i-1].databases
+}
+
+// firstBase returns the first moment that can be restored.
+func firstBase(t testing.TB, r *archive.Reader) int64 {
+	t.Helper()
+	lines, err := r.Lines(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines[0].Bases[0].Moment().UnixMilli()
+}
+
+// checkDirectory holds all rows against the format and against the others.
+func checkDirectory(t testing.TB, data string) {
+	t.Helper()
+	report, err := backup.Check(context.Background(), data, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Err(); err != nil {
+		t.Errorf("%v\n%s", err, report)
+	}
+}
+
+// TestRestore restores random moments of random histories.
+func TestRestore(t *testing.T) {
+	t.Parallel()
+	for range *rounds {
+		seed := rand.Uint64()
+		o, r := newArchive(t, seed, 150)
+		first := firstBase(t, r)
+		for i := range *moments {
+			at := first + o.random.Int64N(o.millis-first+1)
+			opts := restore.Options{Archive: "test", At: restore.Moment{Time: time.UnixMilli(at)}}
+			want := o.wantAt(at)
+			if i == 0 {
+				opts.At, want = restore.Moment{}, o.moments[len(o.moments)-1].databases
+			}
+			data := filepath.Join(t.TempDir(), "data")
+			report, err := restore.Run(context.Background(), r, data, opts)
+			if err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			h := openRestored(t, data)
+			h.expect(want)
+			if h.Epoch() == o.Epoch() {
+				t.Error("the epoch is that of the original")
+			}
+			if report.Databases != len(want) {
+				t.Errorf("the report has %d databases, want %d", report.Databases, len(want))
+			}
+			finishIndexes(t, h, want)
+			h.expectSecrets(data, report)
+			if err := h.Close(); err != nil {
+				t.Error(err)
+			}
+			checkDirectory(t, data)
+			if t.Failed() {
+				t.Fatalf("seed %d, moment %s", seed, opts.At)
+			}
+		}
+	}
+}
+
+// finishIndexes has a server finish the indexes, and checks their rows against the data.
+func finishIndexes(t testing.TB, h *held, want map[string]content) {
+	t.Helper()
+	c := catalog.New(h.Store, engine.Options{Clock: state.NewClock(time.Now, nil, h.LastMillis()), Deadline: time.Minute})
+	defer c.Close()
+	for name := range want {
+		d, err := c.Database(name)
+		if err == nil {
+			err = enginetest.WaitForIndexes(context.Background(), d)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	view := h.View()
+	defer view.Release()
+	err := h.Names(func(name string, id store.ID) bool {
+		err := state.Check(view.Tree(id), func(f store.Flaw) bool {
+			t.Errorf("%s: %v", name, f)
+			return true
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return true
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// expectSecrets: the archive holds no secrets, so each database has a new one, and a
+// file with it.
+func (h *held) expectSecrets(data string, report *restore.Report) {
+	h.Helper()
+	err := h.Names(func(name string, id store.ID) bool {
+		view := h.View()
+		defer view.Release()
+		settings, err := view.Tree(id).Settings()
+		if err != nil {
+			h.Fatal(err)
+		}
+		secret := string(settings[state.SettingSecrets])
+		if err := auth.CheckSecret(secret); err != nil || strings.Contains(secret, "a-secret") {
+			h.Errorf("the secret of %s is %q", name, secret)
+		}
+		file, err := os.ReadFile(filepath.Join(data, "secrets", name))
+		if err != nil || string(file) != secret+"\n" {
+			h.Errorf("the file with the secret of %s holds %q, %v", name, file, err)
+		}
+		if !report.NewSecrets {
+			h.Error("the report does not say that secrets are new")
+		}
+		return true
+	})
+	if err != nil {
+		h.Error(err)
+	}
+}
+
+// TestRestorePosition restores commits by their positions: other databases are restored
+// up to the time of the commit.
+func TestRestorePosition(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	o, r := newArchive(t, seed, 80)
+	first := firstBase(t, r)
+	for range *moments {
+		i := o.random.IntN(len(o.moments))
+		m := o.moments[i]
+		later := slices.ContainsFunc(o.moments[i+1:], func(l moment) bool { return l.database == m.database && l.position <= m.position })
+		if m.millis <= first || m.database == "" || later {
+			continue // there is a newer commit with that name and position
+		}
+		data := filepath.Join(t.TempDir(), "data")
+		at := restore.Moment{Database: m.database, Position: m.position}
+		if _, err := restore.Run(context.Background(), r, data, restore.Options{At: at}); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		h := openRestored(t, data)
+		got := h.contents()
+		if g, w := got[m.database], m.databases[m.database]; !reflect.DeepEqual(g, w) {
+			t.Errorf("seed %d: %s of %s is\n%+v, want\n%+v", seed, at, m.database, shown(g), shown(w))
+		}
+		for name, w := range o.wantAt(m.millis) {
+			if g := got[name]; name != m.database && !reflect.DeepEqual(g, w) {
+				t.Errorf("seed %d: at %s %s is\n%+v, want\n%+v", seed, at, name, shown(g), shown(w))
+			}
+		}
+	}
+	at := restore.Moment{Database: "a", Position: 1 << 40}
+	if _, err := restore.Run(context.Background(), r, t.TempDir(), restore.Options{At: at}); !errors.Is(err, restore.ErrNoCommit) {
+		t.Errorf("a position that never was: %v, want ErrNoCommit", err)
+	}
+}
+
+// A cut place fails after some reads.
+type cut struct {
+	place.Place
+	left int
+}
+
+var errCut = errors.New("the connection was lost")
+
+func (c *cut) Get(ctx context.Context, name string) (io.ReadCloser, error) {
+	if c.left--; c.left < 0 {
+		return nil, errCut
+	}
+	return c.Place.Get(ctx, name)
+}
+
+// TestRestoreResumes: a restore that is interrupted anywhere goes on, and ends with the
+// same.
+func TestRestoreResumes(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	o, _ := newArchive(t, seed, 60)
+	data := filepath.Join(t.TempDir(), "data")
+	opts := restore.Options{Archive: "test"}
+	for reads := 1; ; reads++ {
+		c := &cut{o.place, reads}
+		_, err := restore.Run(context.Background(), archive.NewReader(c, archive.ReaderOptions{}), data, opts)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errCut) {
+			t.Fatalf("seed %d: after %d reads: %v", seed, reads, err)
+		}
+		if _, err := os.Stat(data); err == nil {
+			t.Fatalf("seed %d: after %d reads the target is there", seed, reads)
+		}
+	}
+	openRestored(t, data).expect(o.moments[len(o.moments)-1].databases)
+	if names, err := os.ReadDir(filepath.Dir(data)); err != nil || len(names) != 1 {
+		t.Errorf("beside the target there are %v, %v", names, err)
+	}
+	if t.Failed() {
+		t.Logf("seed %d", seed)
+	}
+}
+
+// TestRestoreRefuses: what would be overwritten, or mixed up.
+func TestRestoreRefuses(t *testing.T) {
+	t.Parallel()
+	o, r := newArchive(t, 7, 20)
+	full := t.TempDir()
+	if err := os.WriteFile(filepath.Join(full, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := restore.Run(context.Background(), r, full, restore.Options{}); !errors.Is(err, restore.ErrNotEmpty) {
+		t.Errorf("into a directory with a file: %v", err)
+	}
+	early := restore.Options{At: restore.Moment{Time: time.UnixMilli(1)}}
+	if _, err := restore.Run(context.Background(), r, filepath.Join(t.TempDir(), "x"), early); !errors.Is(err, archive.ErrNoBase) {
+		t.Errorf("before the first base: %v", err)
+	}
+	data := filepath.Join(t.TempDir(), "data")
+	for reads := 1; ; reads++ {
+		c := &cut{o.place, reads}
+		if _, err := restore.Run(context.Background(), archive.NewReader(c, archive.ReaderOptions{}), data, restore.Options{}); !errors.Is(err, errCut) {
+			t.Fatalf("interrupted: %v", err)
+		}
+		if _, err := os.Stat(data + ".partial"); err == nil {
+			break
+		}
+	}
+	other := restore.Options{At: restore.Moment{Time: time.UnixMilli(o.millis)}}
+	if _, err := restore.Run(context.Background(), r, data, other); !errors.Is(err, restore.ErrOther) {
+		t.Errorf("another moment after an interruption: %v", err)
+	}
+}
+
+// TestRestoreDamage: bytes that are changed are noticed. The error names the last good
+// moment, which can be restored.
+func TestRestoreDamage(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	o, r := newArchive(t, seed, 60)
+	var names []string
+	lines, err := r.Lines(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, err := r.Find(context.Background(), time.UnixMilli(firstBase(t, r)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for object, err := range o.place.List(context.Background(), fmt.Sprintf("lines/%016x/segments/", lines[0].Epoch), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, object.Name)
+	}
+	name := names[o.random.IntN(len(names))]
+	content, err := place.Read(context.Background(), o.place, name, 1<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content[o.random.IntN(len(content))] ^= 1
+	if err := o.place.Put(context.Background(), name, content, false); err != nil {
+		t.Fatal(err)
+	}
+	// Only a restore that begins before the segment must notice.
+	for _, line := range lines {
+		for _, m := range line.Bases[1:] {
+			if err := o.place.Delete(context.Background(), fmt.Sprintf("lines/%016x/bases/%012d/base.json", line.Epoch, m.Number)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	_, err = restore.Run(context.Background(), r, filepath.Join(t.TempDir(), "data"), restore.Options{})
+	damage, ok := errors.AsType[*archive.Damage](err)
+	if !ok || damage.Object != name {
+		t.Fatalf("seed %d: %s was changed: %v", seed, name, err)
+	}
+	if damage.LastGood.Before(base.Moment()) {
+		t.Fatalf("seed %d: the last good moment is %s, and the base is of %s", seed, damage.LastGood, base.Moment())
+	}
+	data := filepath.Join(t.TempDir(), "good")
+	if _, err := restore.Run(context.Background(), r, data, restore.Options{At: restore.Moment{Time: damage.LastGood}}); err != nil {
+		t.Fatalf("seed %d: the last good moment: %v", seed, err)
+	}
+	if damage.LastGood.After(base.Moment()) { // there may be more of its millisecond
+		openRestored(t, data).expect(o.wantAt(damage.LastGood.UnixMilli()))
+	}
+	if t.Failed() {
+		t.Logf("seed %d", seed)
+	}
+}

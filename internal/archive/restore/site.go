@@ -1,0 +1,146 @@
+package restore
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/livetree/livetree/internal/wholefile"
+)
+
+const (
+	partialSuffix = ".partial"
+	progressFile  = "restore.json"
+	dataDir       = "data"
+)
+
+// ErrNotEmpty says that a directory is taken.
+var ErrNotEmpty = errors.New("the directory is not empty")
+
+// ErrOther says that an interrupted restore of something else is in the way.
+var ErrOther = errors.New("an interrupted restore of something else is there")
+
+// A journey is what the file of progress says: what is restored, and how far that has
+// come.
+type journey struct {
+	Format  int    `json:"format"`
+	Archive string `json:"archive"`
+	Moment  string `json:"moment"`
+	// Epoch and Base name the base.
+	Epoch string `json:"epoch"`
+	Base  uint64 `json:"base"`
+
+	// Parts is how many parts of the base are loaded, Loaded whether all of it is.
+	Parts  int  `json:"parts"`
+	Loaded bool `json:"loaded"`
+	// Drawn says that secrets were drawn.
+	Drawn bool `json:"drawn"`
+}
+
+const journeyFormat = 1
+
+// A site is a data directory that is being made beside its place.
+type site struct {
+	place string
+	path  string
+	journey
+}
+
+// openSite goes on with an interrupted restore of the same, or begins one. It refuses a
+// place where something is.
+func openSite(place string, is journey) (*site, error) {
+	place, err := filepath.Abs(place)
+	if err != nil {
+		return nil, err
+	}
+	names, err := os.ReadDir(place)
+	switch {
+	case err == nil && len(names) > 0:
+		return nil, fmt.Errorf("%s: %w: name a directory that is empty, or that does not exist", place, ErrNotEmpty)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	is.Format = journeyFormat
+	s := &site{place: place, path: place + partialSuffix, journey: is}
+	if err := os.MkdirAll(s.path, 0o700); err != nil {
+		return nil, err
+	}
+	return s, s.recall()
+}
+
+// recall reads how far an interrupted restore has come.
+func (s *site) recall() error {
+	text, err := os.ReadFile(filepath.Join(s.path, progressFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := s.restart(); err != nil {
+			return err
+		}
+		return s.note()
+	}
+	if err != nil {
+		return err
+	}
+	var was journey
+	if err := json.Unmarshal(text, &was); err != nil {
+		return fmt.Errorf("%s: %w: remove that directory, and begin again", s.path, err)
+	}
+	same := s.journey
+	same.Parts, same.Loaded, same.Drawn = was.Parts, was.Loaded, was.Drawn
+	if same != was {
+		return fmt.Errorf("%s: %w, of %s from %s: give the same arguments to go on, or remove that directory to begin again",
+			s.path, ErrOther, was.Moment, was.Archive)
+	}
+	s.journey = was
+	return nil
+}
+
+// restart removes what is there of a data directory, of which nothing is known.
+func (s *site) restart() error {
+	names, err := os.ReadDir(s.path)
+	if err != nil {
+		return err
+	}
+	for _, f := range names {
+		if f.Name() != dataDir {
+			return fmt.Errorf("%s: %w: a restore would be made there", s.path, ErrNotEmpty)
+		}
+	}
+	return os.RemoveAll(s.data())
+}
+
+func (s *site) data() string { return filepath.Join(s.path, dataDir) }
+
+// note writes how far it has come.
+func (s *site) note() error {
+	text, err := json.Marshal(s.journey)
+	if err != nil {
+		return err
+	}
+	return wholefile.Write(filepath.Join(s.path, progressFile), 0o600, append(text, '\n'))
+}
+
+// open puts what was made into its place.
+func (s *site) open() error {
+	// This fails if something was put there meanwhile.
+	if err := os.Remove(s.place); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: %w: %w", s.place, ErrNotEmpty, err)
+	}
+	if err := os.Rename(s.data(), s.place); err != nil {
+		return err
+	}
+	if err := syncDir(filepath.Dir(s.place)); err != nil {
+		return err
+	}
+	return os.RemoveAll(s.path)
+}
+
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
