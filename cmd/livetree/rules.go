@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/livetree/livetree/internal/cli"
 	"github.com/livetree/livetree/internal/rules"
 )
 
@@ -67,7 +68,7 @@ it, each with its line. It needs no server. Exit code 1 if something is.`,
 
 // compileFile compiles a document, or shows what is wrong with it.
 func compileFile(name string, stderr io.Writer) (*rules.Ruleset, error) {
-	source, err := readText(name, rules.MaxBytes)
+	source, err := cli.ReadText(name, rules.MaxBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -76,21 +77,6 @@ func compileFile(name string, stderr io.Writer) (*rules.Ruleset, error) {
 		return nil, explain(stderr, name, source, err)
 	}
 	return ruleset, nil
-}
-
-// readText reads a file, but of one that is too large only as much as it takes
-// to know.
-func readText(name string, maxBytes int64) (string, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close() //nolint:errcheck // it was only read
-	text, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
-	if err != nil {
-		return "", err
-	}
-	return string(text), nil
 }
 
 // explain shows the problems of a text, each as FILE:LINE:COLUMN with its line
@@ -133,7 +119,7 @@ func rulesTest(a *app, files []string, page string) error {
 	if err != nil {
 		return err
 	}
-	text, err := readText(files[1], maxCases)
+	text, err := cli.ReadText(files[1], maxCases)
 	if err != nil {
 		return err
 	}

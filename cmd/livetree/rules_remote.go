@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/livetree/livetree/internal/cli"
 	"github.com/livetree/livetree/internal/client"
 	"github.com/livetree/livetree/internal/rules"
 )
@@ -66,7 +67,7 @@ it, the old one stays, and what is wrong is shown.` + remoteLong,
 }
 
 func rulesSet(ctx context.Context, a *app, r *remote, file string, query url.Values) error {
-	document, err := readText(file, rules.MaxBytes)
+	document, err := cli.ReadText(file, rules.MaxBytes)
 	if err != nil {
 		return err
 	}

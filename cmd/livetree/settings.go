@@ -12,6 +12,7 @@ import (
 
 	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/cli"
+	"github.com/livetree/livetree/internal/serverflags"
 )
 
 // configFlag is the flag that names a file with settings.
@@ -30,7 +31,7 @@ func settle(flags *pflag.FlagSet, lookup func(string) (string, bool)) error {
 		return err
 	}
 	if f := flags.Lookup(configFlag); f != nil && f.Value.String() != "" {
-		return settleFile(flags, f.Value.String())
+		return serverflags.SettleFile(flags, f.Value.String(), func(f *pflag.Flag) bool { return isSetting(f) && f.Name != configFlag })
 	}
 	return nil
 }

@@ -61,15 +61,11 @@ var livetree = layout{
 		"internal/catalog",
 		"internal/cluster",
 		"internal/archive/place",
-<<<<<<< HEAD
-		"internal/archive/place/s3",
-		"internal/archive/places",
-		"internal/archive",
-=======
 		"internal/archive",
 		"internal/archive/place/s3",
 		"internal/archive/places",
->>>>>>> h/arc
+		"internal/archive/bases",
+		"internal/archiver",
 		"internal/exchange",
 		"internal/outbox",
 		"internal/rows/rowshttp",
@@ -82,6 +78,7 @@ var livetree = layout{
 		"internal/session",
 		"internal/console",
 		"internal/backup",
+		"internal/archive/restore",
 		"internal/admin",
 		"internal/lane",
 		"internal/server",

@@ -10,6 +10,7 @@ import (
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/store/transfer"
+	"github.com/livetree/livetree/internal/tree"
 )
 
 // ErrRecords says that records do not follow on what is there.
@@ -216,7 +217,7 @@ func (r *Replayer) load(id store.ID, name string) (*replica, error) {
 
 // drop removes a database.
 func (r *Replayer) drop(id store.ID, name string) error {
-	b, err := r.store.BuildDrop(name, id)
+	b, err := r.store.BuildDrop(name, id, tree.Change{})
 	if err != nil {
 		return err
 	}

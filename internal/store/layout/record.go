@@ -41,6 +41,9 @@ func (r Record) flags() (flags byte) {
 	return flags
 }
 
+// HasValues reports whether the bytes of a record hold settings.
+func HasValues(record []byte) bool { return len(record) >= LogHead && record[1]&logValues != 0 }
+
 // How a setting in a record changes.
 const (
 	valueDeleted byte = iota

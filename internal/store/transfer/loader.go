@@ -126,7 +126,7 @@ func (l *Loader) Name(d Database) error {
 	}
 	if d.Position > 0 {
 		// Who reads the log must find that all may be different, not that nothing is.
-		row, _ := layout.AppendLogRow(nil, tree.Change{Position: d.Position, Millis: d.Millis, Truncated: true})
+		row, _ := layout.AppendLogRow(nil, layout.Record{Change: tree.Change{Position: d.Position, Millis: d.Millis, Truncated: true}})
 		if err := l.names.Set(layout.LogKey(nil, d.ID, d.Position), row, nil); err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package main
+package serverflags
 
 import (
 	"errors"
@@ -12,16 +12,15 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/livetree/livetree/internal/cli"
-	"github.com/livetree/livetree/internal/serverflags"
 )
 
 // maxConfig bounds a file of settings.
 const maxConfig = 1 << 20
 
-// settleFile gives each flag that has no value yet that of its key in a TOML file.
-// Every key of the file must be that of a flag, and its value of the right type.
-func settleFile(flags *pflag.FlagSet, name string) error {
-	text, err := readText(name, maxConfig)
+// SettleFile gives each flag that has no value yet that of its key in a TOML file.
+// Every key of the file must be that of a flag that is a setting, and its value of the right type.
+func SettleFile(flags *pflag.FlagSet, name string, isSetting func(*pflag.Flag) bool) error {
+	text, err := cli.ReadText(name, maxConfig)
 	if err != nil {
 		return err
 	}
@@ -39,7 +38,7 @@ func settleFile(flags *pflag.FlagSet, name string) error {
 	for _, key := range keysIn([]byte(text)) {
 		at := fmt.Sprintf("%s:%d", name, key.Line)
 		f := flags.Lookup(key.name)
-		if f != nil && (!isSetting(f) || f.Name == configFlag) {
+		if f != nil && !isSetting(f) {
 			return fmt.Errorf("%s:%d: %s is a flag that cannot be in the file", at, key.Column, key.name)
 		}
 		if f == nil {
@@ -130,7 +129,7 @@ func textsOf(f *pflag.Flag, value any) ([]string, error) {
 			return texts, nil
 		}
 		wanted = "an array of strings"
-	case serverflags.TypeHosts:
+	case TypeHosts:
 		if texts, ok := pairsIn(value); ok {
 			return texts, nil
 		}

@@ -1,0 +1,211 @@
+// Package archiver sends every commit of a running server to an archive.
+//
+// An Archiver holds the change logs of the store, so that their records are whole and none is
+// trimmed before it was sent. Every second it packs what is new into a segment and puts that
+// into the archive; only then it lets the records go. Beside that it makes a base now and then: all
+// rows of one view, streamed, so that a restore need not begin with the first commit.
+//
+// The server never waits for any of this. While the archive cannot be reached, records stay in the
+// change logs, up to a bound. Beyond that the logs are trimmed as usual, the archiver says so
+// as loudly as it can, and begins with a new base.
+package archiver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/livetree/livetree/internal/archive"
+	"github.com/livetree/livetree/internal/archive/place"
+	"github.com/livetree/livetree/internal/pause"
+	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/store/journal"
+)
+
+const (
+	// DefaultKeep is how far back an archive reaches, DefaultSpool how many bytes of records
+	// wait for one that cannot be reached.
+	DefaultKeep  = 30 * 24 * time.Hour
+	DefaultSpool = 4 << 30
+
+	// holdName is that of the archiver's hold on the change logs.
+	holdName = "archive"
+)
+
+// Options say what is archived where. The zero values of the times and sizes get their
+// defaults.
+type Options struct {
+	Store *store.Store
+	Place place.Place
+	// Recipients are whom the archive is encrypted to; if there are none, app secrets are
+	// replaced by hashes there, which are made with SecretKey.
+	Recipients archive.Recipients
+	SecretKey  []byte
+	// Keep is how far back the archive reaches, Spool how many bytes of records may wait for
+	// it.
+	Keep  time.Duration
+	Spool int64
+
+	Now    func() time.Time
+	Logger *slog.Logger
+	Pace
+}
+
+// Pace says how often things are done. Tests shrink it.
+type Pace struct {
+	// Every is how long records wait for others before they are sent, unless there are Bytes
+	// of them.
+	Every time.Duration
+	Bytes int64
+	// BaseEvery is the age from which on a base is followed by another, and BaseBytes how
+	// many bytes of segments must follow it at least to do so earlier: when they outgrow it.
+	BaseEvery time.Duration
+	BaseBytes int64
+	// LeastPause and MostPause are waited between tries.
+	LeastPause, MostPause time.Duration
+	// Patience is how long the claim of another server must stand still.
+	Patience time.Duration
+	// Last is how long the last records may take when the server stops.
+	Last time.Duration
+}
+
+func (p Pace) withDefaults() Pace {
+	set(&p.Every, time.Second)
+	set(&p.Bytes, 1<<20)
+	set(&p.BaseEvery, 24*time.Hour)
+	set(&p.BaseBytes, 64<<20)
+	set(&p.LeastPause, time.Second)
+	set(&p.MostPause, 30*time.Second)
+	set(&p.Patience, time.Minute)
+	set(&p.Last, 5*time.Second)
+	return p
+}
+
+func set[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// An Archiver archives one store.
+type Archiver struct {
+	options Options
+	hold    *journal.Hold
+
+	mu     sync.Mutex
+	status Status
+}
+
+// New begins to hold the change logs: every commit from now on is archived. Run sends
+// them.
+func New(options Options) (*Archiver, error) {
+	set(&options.Keep, DefaultKeep)
+	set(&options.Spool, DefaultSpool)
+	options.Pace = options.withDefaults()
+	hold, err := store.Hold(options.Store, holdName, journal.Options{Bound: options.Spool})
+	if err != nil {
+		return nil, err
+	}
+	return &Archiver{options: options, hold: hold, status: Status{Place: options.Place.String(), State: StateOpening}}, nil
+}
+
+// Run archives until ctx ends, and then sends what is left, for a few seconds. It
+// returns early only if another server has taken the archive over: then nothing is held any
+// more.
+func (a *Archiver) Run(ctx context.Context) {
+	defer a.hold.Close()
+	tries := &tries{least: a.options.LeastPause, most: a.options.MostPause}
+	for {
+		err := a.serve(ctx, tries)
+		if ctx.Err() != nil {
+			return
+		}
+		if errors.Is(err, archive.ErrTaken) {
+			a.fail(StateTaken, err)
+			a.options.Logger.Error("nothing is archived any more: another server writes to this archive; give each server an archive of its own, then start it again",
+				"archive", a.options.Place, "error", err)
+			return
+		}
+		if errors.Is(err, journal.ErrLost) {
+			continue // which begin tells
+		}
+		a.fail(StateFailing, err)
+		a.options.Logger.Warn("the archive cannot be written, records wait on disk", "archive", a.options.Place, "error", err, "next try in", tries.next)
+		if tries.wait(ctx) != nil {
+			return
+		}
+	}
+}
+
+// tries counts the pauses between tries, which double.
+type tries struct{ least, most, next time.Duration }
+
+// wait waits before another try.
+func (t *tries) wait(ctx context.Context) error {
+	t.next = min(max(2*t.next, t.least), t.most)
+	return pause.For(ctx, t.next)
+}
+
+// succeeded makes the next pause short again.
+func (t *tries) succeeded() { t.next = 0 }
+
+// serve opens the archive and writes to it until something fails.
+func (a *Archiver) serve(ctx context.Context, tries *tries) error {
+	w, err := archive.Open(ctx, a.options.Place, archive.Options{
+		Epoch: a.options.Store.Epoch(), Now: a.options.Now, Recipients: a.options.Recipients, Patience: a.options.Patience,
+		Waiting: func(c archive.Claim) {
+			a.fail(StateWaiting, nil)
+			a.options.Logger.Warn("another server has written to this archive lately: if it is gone, its place is taken in a minute", "archive", a.options.Place, "claim", c)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	tries.succeeded()
+	a.opened(w.Line())
+	if err = a.begin(ctx, w); err == nil {
+		err = a.work(ctx, w)
+	}
+	// What was committed last is sent even though ctx has ended.
+	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.options.Last)
+	defer cancel()
+	if ctx.Err() != nil && err == nil {
+		err = a.sendAll(late, w)
+	}
+	return errors.Join(err, w.Close(late))
+}
+
+// work sends segments, renews the claim and makes bases, each on a goroutine of its own,
+// until one of them fails or ctx ends.
+func (a *Archiver) work(ctx context.Context, w *archive.Writer) error {
+	working, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var group sync.WaitGroup
+	for _, job := range []func(context.Context, *archive.Writer) error{a.send, a.renew, a.makeBases} {
+		group.Go(func() {
+			if err := job(working, w); err != nil {
+				stop(err)
+			}
+		})
+	}
+	group.Wait()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return context.Cause(working)
+}
+
+// renew renews the claim. That it cannot be reached is told by those who send.
+func (a *Archiver) renew(ctx context.Context, w *archive.Writer) error {
+	for {
+		if pause.For(ctx, archive.RenewEvery) != nil {
+			return nil
+		}
+		if err := w.Renew(ctx); errors.Is(err, archive.ErrTaken) {
+			return err
+		}
+	}
+}

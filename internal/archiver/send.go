@@ -1,0 +1,143 @@
+package archiver
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/livetree/livetree/internal/archive"
+	"github.com/livetree/livetree/internal/pause"
+	"github.com/livetree/livetree/internal/state"
+	"github.com/livetree/livetree/internal/store/journal"
+	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/transfer"
+)
+
+// peek is how often it is looked whether so much waits that it is sent early: a part of
+// Pace.Every.
+const peek = 10
+
+// send sends what is committed, a segment after the other, until ctx ends.
+func (a *Archiver) send(ctx context.Context, w *archive.Writer) error {
+	for {
+		if err := a.hold.Wait(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		for range peek {
+			if bytes, _ := a.hold.Stats(); bytes >= a.options.Bytes {
+				break
+			}
+			if pause.For(ctx, a.options.Every/peek) != nil {
+				return nil
+			}
+		}
+		if err := a.sendAll(ctx, w); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// sendAll sends all that is there.
+func (a *Archiver) sendAll(ctx context.Context, w *archive.Writer) error {
+	for {
+		segment, err := a.collect()
+		if err != nil || segment.Len() == 0 {
+			return err
+		}
+		if err := a.append(ctx, w, segment); err != nil {
+			return err
+		}
+		var released []journal.Released
+		for database, mark := range segment.Marks() {
+			released = append(released, journal.Released{DB: layout.ID(database), Position: mark.Position, Note: mark.Chain[:]})
+		}
+		if err := a.hold.Release(released); err != nil {
+			return err
+		}
+		a.sent(segment)
+	}
+}
+
+// append sends one segment, for as long as it takes: what may have been sent must be sent
+// again.
+func (a *Archiver) append(ctx context.Context, w *archive.Writer, segment *archive.Segment) error {
+	tries := &tries{least: a.options.LeastPause, most: a.options.MostPause}
+	for {
+		err := w.Append(ctx, segment)
+		if err == nil || errors.Is(err, archive.ErrTaken) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		a.fail(StateFailing, err)
+		if tries.wait(ctx) != nil {
+			return ctx.Err()
+		}
+		a.options.Logger.Warn("the archive cannot be written, records wait on disk", "archive", a.options.Place, "error", err)
+	}
+}
+
+// collect makes a segment of what waits.
+func (a *Archiver) collect() (*archive.Segment, error) {
+	segment := archive.NewSegment()
+	first := int64(0)
+	var failed error
+	err := a.hold.Pending(func(p journal.Pending) bool {
+		failed = a.add(segment, p, &first)
+		return failed == nil
+	})
+	if failed != nil && !errors.Is(failed, errFull) {
+		return nil, failed
+	}
+	if first > 0 {
+		a.note(func(s *Status) { s.Oldest = time.UnixMilli(first) })
+	}
+	return segment, err
+}
+
+// errFull says that a segment has enough.
+var errFull = errors.New("the segment is full")
+
+// add adds the records of one database, until the segment is full.
+func (a *Archiver) add(segment *archive.Segment, p journal.Pending, first *int64) error {
+	mark := archive.Mark{Position: p.From - 1}
+	copy(mark.Chain[:], p.Note)
+	segment.Begin(uint32(p.DB), p.Name, mark)
+	return a.hold.Read(p.DB, p.From, p.To, func(position uint64, row []byte) error {
+		if segment.Bytes() >= archive.MaxSegment {
+			return errFull
+		}
+		row, err := a.outgoing(row, position)
+		if err != nil {
+			return err
+		}
+		millis := layout.LogMillis(row)
+		if *first == 0 || millis < *first {
+			*first = millis
+		}
+		return segment.Add(archive.Entry{Database: uint32(p.DB), Name: p.Name, Position: position, Millis: millis, Row: row})
+	})
+}
+
+// outgoing returns a record as it leaves the machine: without secrets, unless it is
+// encrypted.
+func (a *Archiver) outgoing(row []byte, position uint64) ([]byte, error) {
+	if len(a.options.Recipients) > 0 || !layout.HasValues(row) {
+		return row, nil
+	}
+	record, err := layout.DecodeRecord(row, position)
+	if err != nil {
+		return nil, err
+	}
+	if secrets := record.Values[state.SettingSecrets]; secrets != nil {
+		record.Values[state.SettingSecrets] = transfer.HideSecrets(a.options.SecretKey, secrets)
+	}
+	return layout.AppendRecord(nil, record), nil
+}
