@@ -1,21 +1,14 @@
 package main
 
 import (
-	"crypto/sha256"
-	"crypto/x509"
-	"encoding/base64"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
-	"text/template"
-	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/livetree/livetree/internal/cli"
+	"github.com/livetree/livetree/internal/clienttrust"
 	"github.com/livetree/livetree/internal/server"
 	"github.com/livetree/livetree/internal/store"
 )
@@ -59,18 +52,18 @@ must be told to trust that one.`,
 		case renew:
 			return renewAuthority(a, data)
 		}
-		t, err := readTrust(data)
+		t, err := clienttrust.Read(data)
 		if err != nil {
 			return err
 		}
 		t.URL = strings.TrimSuffix(url, "/")
 		switch {
 		case asC:
-			_, err = fmt.Fprint(a.stdout, t.cString())
+			_, err = fmt.Fprint(a.stdout, t.CString())
 		case asJSON:
 			printJSON(a.stdout, t)
 		default:
-			err = trustLines.Execute(a.stdout, t)
+			err = t.Print(a.stdout)
 		}
 		return err
 	}
@@ -79,7 +72,7 @@ must be told to trust that one.`,
 
 // renewAuthority removes the authority of a data directory.
 func renewAuthority(a *app, data string) error {
-	if _, err := readTrust(data); err != nil {
+	if _, err := clienttrust.Read(data); err != nil {
 		return err
 	}
 	err := server.RemoveAuthority(data)
@@ -89,112 +82,6 @@ func renewAuthority(a *app, data string) error {
 	if err != nil {
 		return err
 	}
-	say(a.stdout, "removed the authority: the next start of the server makes another\nthen give clients the new file: livetree dev-cert --data "+quoteShell(data)+"\n")
+	say(a.stdout, "removed the authority: the next start of the server makes another\nthen give clients the new file: livetree dev-cert --data "+cli.QuoteShell(data)+"\n")
 	return nil
 }
-
-// A clientTrust is what a client needs to know to trust a server.
-type clientTrust struct {
-	URL     string    `json:"url"`
-	File    string    `json:"file"`
-	Name    string    `json:"name"`
-	Expires time.Time `json:"expires"`
-	PEM     string    `json:"pem"`
-	// KeyHash is that of the server's certificate, not of the authority: Chromium
-	// compares what the server shows. Empty where that cannot be read.
-	KeyHash string `json:"keyHash,omitempty"`
-}
-
-// readTrust finds the authority of a data directory.
-func readTrust(data string) (*clientTrust, error) {
-	dir, err := filepath.Abs(filepath.Join(data, "tls"))
-	if err != nil {
-		return nil, err
-	}
-	file := filepath.Join(dir, "ca.pem")
-	ca, err := readCertificate(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no authority in %s: name the server's data directory with --data; livetree serve makes one when it starts without --tls-cert", dir)
-	}
-	if err != nil {
-		return nil, err
-	}
-	t := &clientTrust{File: file, Name: ca.Subject.CommonName, Expires: ca.NotAfter,
-		PEM: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ca.Raw}))}
-	// It is for the server's user alone, and is replaced now and then.
-	if shown, err := readCertificate(filepath.Join(dir, "cert.pem")); err == nil {
-		sum := sha256.Sum256(shown.RawSubjectPublicKeyInfo)
-		t.KeyHash = base64.StdEncoding.EncodeToString(sum[:])
-	}
-	return t, nil
-}
-
-func readCertificate(file string) (*x509.Certificate, error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	block, _ := pem.Decode(text)
-	if block == nil || block.Type != "CERTIFICATE" {
-		return nil, fmt.Errorf("%s holds no certificate", file)
-	}
-	certificate, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return certificate, nil
-}
-
-// cString returns the certificate as C source. Each line is a string of its own,
-// which the compiler joins.
-func (t *clientTrust) cString() string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "// %s, good until %s\nstatic const char livetree_ca[] =\n", t.Name, t.Expires.Format(time.DateOnly))
-	lines := strings.Split(strings.TrimSuffix(t.PEM, "\n"), "\n")
-	for i, line := range lines {
-		end := "\n"
-		if i == len(lines)-1 {
-			end = ";\n"
-		}
-		fmt.Fprintf(&text, "    \"%s\\n\"%s", line, end)
-	}
-	return text.String()
-}
-
-// quoteShell returns a word as a shell reads it back.
-func quoteShell(word string) string {
-	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-:") == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-var trustLines = template.Must(template.New("").Funcs(template.FuncMap{"q": quoteShell}).Parse(
-	`# {{.Name}}, good until {{.Expires.Format "2006-01-02"}}
-
-# curl; for one request: curl --cacert {{q .File}} {{q (print .URL "/.json")}}
-export CURL_CA_BUNDLE={{q .File}}
-
-# Go programs. It replaces the authorities of the system.
-export SSL_CERT_FILE={{q .File}}
-
-# Node, beside the authorities that it knows
-export NODE_EXTRA_CA_CERTS={{q .File}}
-
-# Python, with requests. It replaces the authorities that it knows.
-export REQUESTS_CA_BUNDLE={{q .File}}
-
-# Ruby, in the program
-#   Net::HTTP   http.ca_file = {{printf "%q" .File}}
-#   httpclient  client.ssl_config.add_trust_ca({{printf "%q" .File}})
-
-# Firefox: Settings, Privacy & Security, View Certificates, Authorities, Import:
-#   {{.File}}
-# Chromium: Settings, Privacy and security, Security, Manage certificates, Import
-{{- if .KeyHash}}
-# Chromium of a test, until the server's certificate is renewed
-#   chromium --user-data-dir="$(mktemp -d)" --ignore-certificate-errors-spki-list={{.KeyHash}} {{q (print .URL "/.json")}}
-{{- end}}
-
-# Devices: livetree dev-cert --c
-`))

@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/livetree/livetree/internal/cli"
+	"github.com/livetree/livetree/internal/clienttrust"
 )
 
 // cLine is a line of a C string.
@@ -20,19 +23,19 @@ func TestCStringIsTheCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.stop()
-	known, err := readTrust(data)
+	known, err := clienttrust.Read(data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	joined := ""
-	for _, m := range cLine.FindAllStringSubmatch(known.cString(), -1) {
+	for _, m := range cLine.FindAllStringSubmatch(known.CString(), -1) {
 		part, err := strconv.Unquote(m[1])
 		if err != nil {
 			t.Fatal(err)
 		}
 		joined += part
 	}
-	if joined != known.PEM || !strings.HasSuffix(strings.TrimSpace(known.cString()), ";") {
+	if joined != known.PEM || !strings.HasSuffix(strings.TrimSpace(known.CString()), ";") {
 		t.Errorf("the C string reads\n%s\nwant\n%s", joined, known.PEM)
 	}
 }
@@ -40,9 +43,9 @@ func TestCStringIsTheCertificate(t *testing.T) {
 func TestQuoteShell(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"/a/b-c_d.pem", "/my data/ca.pem", "/it's/ca.pem", "$(x)", `a"b\`, "https://h:1/?a=1&b=2"} {
-		out, err := exec.Command("sh", "-c", "printf %s "+quoteShell(word)).Output()
+		out, err := exec.Command("sh", "-c", "printf %s "+cli.QuoteShell(word)).Output()
 		if err != nil || string(out) != word {
-			t.Errorf("%s is read back as %s, %v", quoteShell(word), out, err)
+			t.Errorf("%s is read back as %s, %v", cli.QuoteShell(word), out, err)
 		}
 	}
 }

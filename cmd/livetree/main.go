@@ -89,6 +89,7 @@ var commands = []func(*app) *cobra.Command{
 	newServiceAccountCommand,
 	newBackupCommand,
 	newRestoreCommand,
+	newArchiveCommand,
 	newCheckCommand,
 	newAcceptLossCommand,
 	newReadyCommand,

@@ -10,24 +10,40 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/livetree/livetree/internal/archive/places"
 	"github.com/livetree/livetree/internal/backup"
 )
 
 func newRestoreCommand(a *app) *cobra.Command {
 	var opts backup.RestoreOptions
-	t := &telling{}
+	t, source := &telling{}, &archiveSource{}
 	var asJSON bool
+	var at string
 	c := &cobra.Command{
-		Use:   "restore BACKUP DATA [flags]",
-		Short: "make a data directory from a backup",
+		Use:   "restore BACKUP|URL DATA [flags]",
+		Short: "make a data directory from a backup or an archive",
 		Long: `livetree restore verifies a backup and copies it into a data directory, which must be
-empty or not exist. A backup that is damaged is not restored: exit code 65.` + tellingLong,
+empty or not exist. A backup that is damaged is not restored: exit code 65.
+
+Of an archive (livetree serve --archive), named by its URL, it restores the newest state, or
+with --at that of a moment, exact to the commit. Hashes are compared on the way; what does
+not fit is refused, and the last good moment is named. If it is interrupted, the same
+command goes on where it was. An archive that is not encrypted holds no app secrets: new
+ones are drawn.` + tellingLong,
 		Example: `  livetree restore /mnt/backups/monday ./livetree-data
   livetree serve --data ./livetree-data
-  livetree restore /mnt/backups/monday /tmp/drill --data /var/lib/livetree`,
+  livetree restore /mnt/backups/monday /tmp/drill --data /var/lib/livetree
+  livetree restore file:///mnt/other/livetree ./livetree-data --at 2026-11-15T14:05:00Z
+  livetree restore s3://bucket/prefix ./livetree-data --at 10m`,
 		GroupID: groupCare,
 		Args:    takes("BACKUP", "DATA"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if places.IsURL(args[0]) {
+				return a.restoreArchive(c, source, args[0], args[1], at, asJSON)
+			}
+			if at != "" {
+				return errors.New("--at is for archives: a backup holds one moment")
+			}
 			if opts.SkipContent && t.wanted(c.Flags()) {
 				return errors.New("--skip-content proves too little for a server to be told of it: leave that out, or --data and --admin-url")
 			}
@@ -55,6 +71,8 @@ empty or not exist. A backup that is damaged is not restored: exit code 65.` + t
 		},
 	}
 	t.declare(a, c.Flags())
+	source.declare(c.Flags())
+	c.Flags().StringVar(&at, "at", "", "of an archive, the `moment`: "+momentUsage+"; or DATABASE:POSITION for a commit of one database")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, errors too")
 	c.Flags().BoolVar(&opts.SkipContent, "skip-content", false, "compare only the files of the backup with their hashes, which is faster")
 	return c

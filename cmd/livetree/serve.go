@@ -140,11 +140,26 @@ func (s *serveSettings) declare(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.lane, "lane", true, "serve the ordinary requests of HTTP/1.1 by a way of our own, which takes less processor time; without it net/http of Go serves them all, to find out which of the two a problem is in")
 	flags.Var((*serverflags.Level)(&s.logLevel), "log-level", "what is logged from this `level` on: DEBUG, INFO, WARN or ERROR")
 	flags.Var(&s.logFormat, "log-format", "how it is logged; auto is text on a terminal and JSON otherwise")
+	s.declareArchive(flags)
 	flags.BoolVar(&c.AccessLog, "access-log", false, "log every request, at the level INFO")
 
 	flags.StringVar(&s.configFile, configFlag, "", "a TOML `file` with settings; its keys are the names of flags")
 	flags.Var(&s.printConfig, printConfigFlag, "print all settings and where they come from, as text or as json, and exit")
 	flags.Lookup(printConfigFlag).NoOptDefVal = "text"
+}
+
+// declareArchive declares the flags of the archive.
+func (s *serveSettings) declareArchive(flags *pflag.FlagSet) {
+	a := &s.config.Archive
+	a.Keep, a.Spool = server.DefaultArchiveKeep, server.DefaultArchiveSpool
+	flags.StringVar(&a.URL, "archive", "", "the `URL` that every commit is sent to: file:///DIRECTORY on another disk, or s3://BUCKET/PREFIX; nowhere if empty")
+	flags.StringVar(&a.Endpoint, "archive-endpoint", "", "the `URL` of the S3 service; that of AWS if empty")
+	flags.StringVar(&a.Region, "archive-region", "", "the `region` of the bucket")
+	flags.StringVar(&a.Credentials, "archive-credentials", "", "a `file` with the credential of the bucket, as AWS has them; else AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+	flags.Var((*cli.Duration)(&a.Keep), "archive-keep", "the `time` that the archive reaches back")
+	flags.Var((*cli.ByteSize)(&a.Spool), "archive-spool", "the `size` of the records that wait on disk at most, while the archive cannot be reached")
+	flags.Var((*cli.List)(&a.Recipients), "archive-recipient", "a public `key` of age that the archive is encrypted to; repeatable")
+	flags.StringVar(&a.Identities, "archive-identity", "", "a `file` with a secret key of age, for reading the past of an encrypted archive")
 }
 
 // declareLimits declares the flags that bound what clients, and the server itself,

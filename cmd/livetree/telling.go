@@ -44,10 +44,19 @@ func (t *telling) tell(c *cobra.Command, dir string) error {
 		return nil
 	}
 	m, err := backup.ReadManifest(dir)
-	if err == nil {
-		err = t.do(c.Context(), http.MethodPost, "/v1/verified", map[string]string{"epoch": m.Epoch}, nil)
-	}
 	if err != nil {
+		return fmt.Errorf("the backup is good, but the server was not told of it: %w", err)
+	}
+	return t.tellEpoch(c, m.Epoch)
+}
+
+// tellEpoch tells the server, if it is to be, that what its store of an epoch has written can
+// be restored.
+func (t *telling) tellEpoch(c *cobra.Command, epoch string) error {
+	if !t.wanted(c.Flags()) {
+		return nil
+	}
+	if err := t.do(c.Context(), http.MethodPost, "/v1/verified", map[string]string{"epoch": epoch}, nil); err != nil {
 		return fmt.Errorf("the backup is good, but the server was not told of it: %w", err)
 	}
 	return nil

@@ -9,11 +9,13 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/livetree/livetree/internal/admin"
+	"github.com/livetree/livetree/internal/archiver"
 	"github.com/livetree/livetree/internal/cli"
 )
 
@@ -163,10 +165,20 @@ func (f frame) lines() []string {
 		fmt.Sprintf("streams   %d open  views %d", s.Streams, s.Views),
 		fmt.Sprintf("clients   %d of SDKs%s", s.Clients, clientsText(s.ClientKinds, r.Clients, perSecond)),
 		fmt.Sprintf("disk      %s  free %s  store %s  log %s  sync %.1f ms", s.Disk, sizeText(s.FreeBytes), sizeText(s.UsedBytes), sizeText(s.WALBytes), s.SyncMillis),
+		archiveLine(s.Archive),
 		fmt.Sprintf("process   %s resident  %d goroutines", sizeText(s.RSSBytes), s.Goroutines),
 		"",
 	}
 	return append(lines, pathLines("busiest paths", r.Busiest, true)...)
+}
+
+// archiveLine writes how the archive does.
+func archiveLine(s *archiver.Status) string {
+	if s == nil {
+		return "archive   none"
+	}
+	return fmt.Sprintf("archive   %s  %s behind  %s wait  %d records  %d failures", cli.Visible(s.State),
+		s.Lag(time.Now()).Round(time.Millisecond*100), sizeText(uint64(max(0, s.WaitingBytes))), s.Records, s.Failures)
 }
 
 // clientsText writes which clients of SDKs there are, and what they do in a second.

@@ -33,6 +33,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/livetree/livetree/internal/archiver"
 	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/console"
@@ -124,6 +125,7 @@ type Sources struct {
 	LastBackup   func() time.Time // zero if there was none
 	LastVerified func() time.Time // when one was verified, likewise
 	OpenRequests func() int64
+	Archive      func() archiver.Status // nil if there is none
 }
 
 // StreamStats are what the streams count.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/livetree/livetree/internal/archiver"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/exchange"
 )
@@ -78,6 +79,9 @@ func (h *Handler) Readiness() Readiness {
 	r.add("writes", choose(health.Stalled > maxStall, "stalled", "ok"), "ok", "fail")
 	draining := h.opts.Draining != nil && h.opts.Draining()
 	r.add("drain", choose(draining, "draining", "no"), "no", "fail")
+	if h.opts.Archive != nil {
+		r.add("archive", h.opts.Archive().State, archiver.StateOK, "warn")
+	}
 	r.add("rules", choose(h.any((*engine.Database).IsOpen), "open", "closed"), "closed", "warn")
 	r.add("secrets", choose(h.any((*engine.Database).HasWeakSecret), "weak", "strong"), "strong", "warn")
 	r.add("dev", choose(h.opts.Dev, "on", "off"), "off", "warn")

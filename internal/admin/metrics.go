@@ -44,6 +44,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	c.collectServer(p)
 	c.collectStreams(p)
 	c.collectClients(p)
+	c.collectArchive(p)
 	c.collectProcess(p)
 }
 
@@ -208,6 +209,23 @@ func (c *collector) collectServer(p page) {
 	for _, check := range handler.Readiness().Checks {
 		p.gauge("not_ready", "1 for a check of /readyz that fails.", ready[check.Result], "check", check.Name)
 	}
+}
+
+// collectArchive sends how the archive does, if there is one.
+func (c *collector) collectArchive(p page) {
+	if c.opts.Archive == nil {
+		return
+	}
+	s := c.opts.Archive()
+	p.gauge("archive_lag_seconds", "Age of the oldest commit that is not in the archive.", s.Lag(c.opts.Now()).Seconds())
+	p.gauge("archive_waiting_bytes", "Records on disk that are not in the archive.", float64(s.WaitingBytes))
+	p.counter("archive_sent_bytes_total", "Bytes of records that were archived, before they were compressed.", float64(s.Bytes))
+	p.counter("archive_records_total", "Commits that were archived.", float64(s.Records))
+	p.counter("archive_segments_total", "Segments that were archived.", float64(s.Segments))
+	p.counter("archive_bases_total", "Bases that were archived.", float64(s.Bases))
+	p.counter("archive_failures_total", "Tries to write to the archive that failed.", float64(s.Failures))
+	p.counter("archive_losses_total", "How often too many records waited, and were dropped.", float64(s.Losses))
+	p.gauge("archive_base_age_seconds", "Age of the newest base in the archive; +Inf for none.", c.age(s.Base))
 }
 
 // read asks a source that may be missing.

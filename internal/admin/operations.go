@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/livetree/livetree/internal/archiver"
 	"github.com/livetree/livetree/internal/console"
 	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/fault"
@@ -84,6 +85,8 @@ type Status struct {
 	CAFile          string         `json:"ca_file,omitempty"`
 	Label           *console.Label `json:"label,omitempty"`
 	Dev             bool           `json:"dev"`
+	// Archive is how the archive does, if there is one.
+	Archive *archiver.Status `json:"archive,omitempty"`
 }
 
 func (h *Handler) status(w http.ResponseWriter, r *http.Request) {
@@ -106,6 +109,10 @@ func (h *Handler) status(w http.ResponseWriter, r *http.Request) {
 		Dev:        h.opts.Dev,
 
 		DefaultDatabase: h.opts.DefaultDatabase,
+	}
+	if h.opts.Archive != nil {
+		archive := h.opts.Archive()
+		s.Archive = &archive
 	}
 	if callerOf(r).scope() == session.Operator {
 		s.CAFile = h.opts.CAFile

@@ -86,6 +86,7 @@ var livetree = layout{
 		"internal/bench",
 		"internal/cli",
 		"internal/serverflags",
+		"internal/clienttrust",
 		"cmd/livetree",
 		"cmd/livetree-bench",
 	},

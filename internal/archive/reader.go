@@ -45,6 +45,31 @@ type Line struct {
 	Bytes int64
 }
 
+// End returns the last moment that the line can bring back.
+func (l Line) End() time.Time {
+	last := l.Last
+	for _, b := range l.Bases {
+		if b.Made.After(last) {
+			last = b.Made
+		}
+	}
+	return last.UTC()
+}
+
+// Newest returns the line that was written to last, ErrNoBase if there is none.
+func (r *Reader) Newest(ctx context.Context) (newest Line, err error) {
+	lines, err := r.Lines(ctx)
+	if err == nil && len(lines) == 0 {
+		err = ErrNoBase
+	}
+	for _, line := range lines {
+		if line.End().After(newest.End()) {
+			newest = line
+		}
+	}
+	return newest, err
+}
+
 // Lines returns all lines of the archive, by epoch. It reads the manifests and the end
 // of each line: its cost grows with the number of bases and of groups of segments.
 func (r *Reader) Lines(ctx context.Context) ([]Line, error) {

@@ -126,19 +126,22 @@ func (a *Archiver) Run(ctx context.Context) {
 		if errors.Is(err, archive.ErrTaken) {
 			a.fail(StateTaken, err)
 			a.options.Logger.Error("nothing is archived any more: another server writes to this archive; give each server an archive of its own, then start it again",
-				"archive", a.options.Place, "error", err)
+				"archive", a.options.Place.String(), "error", err)
 			return
 		}
 		if errors.Is(err, journal.ErrLost) {
 			continue // which begin tells
 		}
 		a.fail(StateFailing, err)
-		a.options.Logger.Warn("the archive cannot be written, records wait on disk", "archive", a.options.Place, "error", err, "next try in", tries.next)
+		a.options.Logger.Warn("the archive cannot be written, records wait on disk", "archive", a.options.Place.String(), "error", err, "next try in", tries.next)
 		if tries.wait(ctx) != nil {
 			return
 		}
 	}
 }
+
+// Close gives up what is held. Run does so itself when it ends.
+func (a *Archiver) Close() { a.hold.Close() }
 
 // tries counts the pauses between tries, which double.
 type tries struct{ least, most, next time.Duration }
@@ -158,7 +161,7 @@ func (a *Archiver) serve(ctx context.Context, tries *tries) error {
 		Epoch: a.options.Store.Epoch(), Now: a.options.Now, Recipients: a.options.Recipients, Patience: a.options.Patience,
 		Waiting: func(c archive.Claim) {
 			a.fail(StateWaiting, nil)
-			a.options.Logger.Warn("another server has written to this archive lately: if it is gone, its place is taken in a minute", "archive", a.options.Place, "claim", c)
+			a.options.Logger.Warn("another server has written to this archive lately: if it is gone, its place is taken in a minute", "archive", a.options.Place.String(), "claim", c)
 		},
 	})
 	if err != nil {

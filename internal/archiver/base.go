@@ -20,7 +20,7 @@ func (a *Archiver) begin(ctx context.Context, w *archive.Writer) error {
 	if a.hold.State() == journal.Lost {
 		a.note(func(s *Status) { s.State, s.Losses = StateLost, s.Losses+1 })
 		a.options.Logger.Error("too many records waited for the archive, and were dropped: it cannot bring back the time until its next base, which is being made",
-			"archive", a.options.Place, "spool", a.options.Spool)
+			"archive", a.options.Place.String(), "spool", a.options.Spool)
 	}
 	if a.hold.State() == journal.Following && w.Line().LastBase != nil {
 		return nil
@@ -83,10 +83,10 @@ func (a *Archiver) makeBase(ctx context.Context, w *archive.Writer, chain func(s
 		s.Base = manifest.Made
 		s.State, s.Error = StateOK, ""
 	})
-	a.options.Logger.Info("a base was archived", "archive", a.options.Place, "databases", manifest.Databases, "bytes", manifest.Bytes,
+	a.options.Logger.Info("a base was archived", "archive", a.options.Place.String(), "databases", manifest.Databases, "bytes", manifest.Bytes,
 		"took", a.options.Now().Sub(began).Round(time.Millisecond))
 	if _, err := w.Prune(ctx, a.options.Now().Add(-a.options.Keep)); err != nil && ctx.Err() == nil {
-		a.options.Logger.Warn("old parts of the archive could not be removed, which is tried again after the next base", "archive", a.options.Place, "error", err)
+		a.options.Logger.Warn("old parts of the archive could not be removed, which is tried again after the next base", "archive", a.options.Place.String(), "error", err)
 	}
 	return nil
 }

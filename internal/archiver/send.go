@@ -50,6 +50,7 @@ func (a *Archiver) sendAll(ctx context.Context, w *archive.Writer) error {
 		if err != nil || segment.Len() == 0 {
 			return err
 		}
+		bytes := segment.Bytes()
 		if err := a.append(ctx, w, segment); err != nil {
 			return err
 		}
@@ -60,7 +61,7 @@ func (a *Archiver) sendAll(ctx context.Context, w *archive.Writer) error {
 		if err := a.hold.Release(released); err != nil {
 			return err
 		}
-		a.sent(segment)
+		a.sent(segment.Len(), bytes)
 	}
 }
 
@@ -80,7 +81,7 @@ func (a *Archiver) append(ctx context.Context, w *archive.Writer, segment *archi
 		if tries.wait(ctx) != nil {
 			return ctx.Err()
 		}
-		a.options.Logger.Warn("the archive cannot be written, records wait on disk", "archive", a.options.Place, "error", err)
+		a.options.Logger.Warn("the archive cannot be written, records wait on disk", "archive", a.options.Place.String(), "error", err)
 	}
 }
 

@@ -93,14 +93,14 @@ func (a *Archiver) opened(line archive.Status) {
 }
 
 // sent notes a segment.
-func (a *Archiver) sent(segment *archive.Segment) {
+func (a *Archiver) sent(records, bytes int) {
 	a.note(func(s *Status) {
 		if s.State != StateLost {
 			s.State, s.Error = StateOK, ""
 		}
 		s.Segments++
-		s.Records += uint64(segment.Len())
-		s.Bytes += int64(segment.Bytes())
+		s.Records += uint64(records)
+		s.Bytes += int64(bytes)
 		s.Oldest = time.Time{}
 	})
 }

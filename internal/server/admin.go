@@ -124,6 +124,8 @@ type adminParts struct {
 	budget   *hub.Budget // for what streams have not taken yet
 	scans    *scan.Pool
 	caFile   string // from the root on, or empty
+
+	archiving *archiving
 }
 
 // absolute returns the name of a file from the root on, for those who work elsewhere.
@@ -168,6 +170,7 @@ func (a *adminSide) serve(ctx context.Context, parts adminParts) error {
 		DefaultDatabase: parts.DefaultDatabase,
 		MaxCopy:         parts.MaxBody,
 		Writes:          a.memory.Writes,
+		Past:            parts.archiving.open(),
 
 		Store:    parts.store,
 		Catalog:  parts.founder.Catalog,
@@ -247,6 +250,7 @@ func (a *adminSide) sources(parts adminParts, dir string) admin.Sources {
 		Scans:        parts.scans.Passes,
 		BodyBytes:    a.memory.Bytes,
 		OpenRequests: parts.serving.guard.running.Count,
+		Archive:      parts.archiving.status(),
 		LastBackup:   func() time.Time { return modified(filepath.Join(dir, backupFile)) },
 		LastVerified: func() time.Time { return modified(filepath.Join(dir, verifiedFile)) },
 	}

@@ -53,7 +53,7 @@ func newSDKFront(c Config, f *founder, rates *rateLimiter, requests *admin.Reque
 
 // newREST returns the HTTP front. There is one for all ports: what its requests may
 // take in memory is counted once.
-func newREST(c Config, f *founder, rulesSet func(ctx context.Context, database, by string)) *rest.Handler {
+func newREST(c Config, f *founder, rulesSet func(ctx context.Context, database, by string), a *archiving) *rest.Handler {
 	names := c.hosts()
 	opts := rest.Options{
 		Catalog: f.Catalog,
@@ -72,6 +72,7 @@ func newREST(c Config, f *founder, rulesSet func(ctx context.Context, database, 
 		Operations: c.operations,
 		Dialect:    c.Dialect,
 		RulesSet:   rulesSet,
+		Past:       a.open(),
 	}
 	if c.Dev {
 		opts.Create = f.create

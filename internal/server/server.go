@@ -104,6 +104,8 @@ type Config struct {
 	// Scrub says how the tables are read again in the background; not at all by
 	// default.
 	Scrub store.Scrub
+	// Archive is where every commit goes; nowhere by default.
+	Archive Archive
 	Limits
 
 	// NoLane leaves all of HTTP to net/http.
@@ -242,6 +244,11 @@ func keepPrivate(c Config) {
 
 // runStore is Run with the store open.
 func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide) error {
+	archiving, err := newArchiving(ctx, c, s)
+	if err != nil {
+		return err
+	}
+	defer archiving.close()
 	clock := state.NewClock(time.Now, rand.Reader, s.LastMillis())
 	accessKey, err := auth.AccessKey(s.ETagKey())
 	if err != nil {
@@ -272,6 +279,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	var keeper sync.WaitGroup
 	keeper.Go(func() { watchClock(keeping, clock, clockTolerance, c.Logger) })
 	keeper.Go(func() { newSecretKeeper(f, c.Logger).run(keeping) })
+	keeper.Go(func() { archiving.run(keeping) })
 	defer keeper.Wait()
 	defer stopKeeping()
 	tlsConfig, caFile, acme, err := newTLS(c)
@@ -282,7 +290,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	defer c.clients.Close(ended()) // does nothing after a drain
 	rates := newRateLimiter(c.RateLimit, time.Now)
 	c.sdks = newSDKFront(c, f, rates, operator.requests)
-	front := newREST(c, f, operator.rulesSet)
+	front := newREST(c, f, operator.rulesSet, archiving)
 	both := c.sdks.Handler(front)
 	serving := newServing(servingOptions{
 		secure:  rates.wrap(both),
@@ -296,7 +304,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 
 		closeStreams: c.clients.Close,
 	})
-	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, front, streamBudget, scans, absolute(caFile)}); err != nil {
+	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, front, streamBudget, scans, absolute(caFile), archiving}); err != nil {
 		return err
 	}
 	databases.RunLeft(ctx, c.Logger, c.postponed)

@@ -27,6 +27,8 @@ type Options struct {
 	Archive string
 	// At is what Run restores.
 	At Moment
+	// Only, if it is not empty, is the one database that Run restores.
+	Only string
 	// Logger is told why, if the disk ends the process; nothing by default.
 	Logger *slog.Logger
 	// Progress is told how far it has come, if it is set.
@@ -87,6 +89,8 @@ type restoring struct {
 	reader *archive.Reader
 	site   *site
 	newest int64 // time of a commit
+	// numbers are those that Only has in the base.
+	numbers map[layout.ID]bool
 }
 
 func (j *restoring) tell(p Progress) {
@@ -139,6 +143,9 @@ func (j *restoring) load(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
+	if err := j.choose(ctx); err != nil {
+		return err
+	}
 	done := int64(0)
 	for i, part := range j.base.Parts {
 		if done += part.Bytes; i < j.site.Parts {
@@ -150,6 +157,9 @@ func (j *restoring) load(ctx context.Context) (err error) {
 		j.tell(Progress{Step: "base", Done: done, Total: j.base.Bytes, Time: j.base.Made})
 	}
 	err = j.reader.Databases(ctx, j.base, func(d archive.Database) error {
+		if j.leavesOut(layout.ID(d.Number)) {
+			return nil
+		}
 		return l.Name(transfer.Database{ID: layout.ID(d.Number), Name: d.Name, Position: d.Position, Millis: d.Millis})
 	})
 	if err != nil {
@@ -158,9 +168,29 @@ func (j *restoring) load(ctx context.Context) (err error) {
 	return l.Finish(0, 0)
 }
 
+// choose finds which database is restored, if it is only one.
+func (j *restoring) choose(ctx context.Context) error {
+	if j.Only == "" {
+		return nil
+	}
+	j.numbers = map[layout.ID]bool{}
+	return j.reader.Databases(ctx, j.base, func(d archive.Database) error {
+		if d.Name == j.Only {
+			j.numbers[layout.ID(d.Number)] = true
+		}
+		return nil
+	})
+}
+
+// leavesOut reports whether a database of the base is not restored.
+func (j *restoring) leavesOut(id layout.ID) bool { return j.Only != "" && !j.numbers[id] }
+
 // part loads a part of the base.
 func (j *restoring) part(ctx context.Context, l *transfer.Loader, part int) error {
 	err := j.reader.Rows(ctx, j.base, part, func(key, value []byte) error {
+		if j.leavesOut(transfer.DatabaseOf(key)) {
+			return nil
+		}
 		if isSecrets(key) && transfer.AreHidden(value) {
 			value, j.site.Drawn = drawSecret(), true
 		}
@@ -184,7 +214,7 @@ func (j *restoring) replay(ctx context.Context, s *store.Store, report *Report) 
 	}
 	count := int64(0)
 	err = j.reader.Replay(ctx, j.base, j.until, func(e archive.Entry) error {
-		if !j.takes(e) {
+		if !j.takes(e) || j.Only != "" && e.Name != j.Only {
 			return nil
 		}
 		if count++; count%progressEvery == 0 {

@@ -26,6 +26,8 @@ import (
 	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/tree"
 )
 
 var (
@@ -392,5 +394,41 @@ func TestRestoreDamage(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Logf("seed %d", seed)
+	}
+}
+
+// onlyLine returns the only line of an archive.
+func onlyLine(t testing.TB, r *archive.Reader) archive.Line {
+	t.Helper()
+	lines, err := r.Lines(context.Background())
+	if err != nil || len(lines) != 1 {
+		t.Fatal(len(lines), err)
+	}
+	return lines[0]
+}
+
+// TestVerify: an archive that is good is proved, and one whose records do not give what
+// its bases hold is not.
+func TestVerify(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	o, r := newArchive(t, seed, 150)
+	line := onlyLine(t, r)
+	v, err := restore.Verify(context.Background(), r, line, t.TempDir(), restore.Options{})
+	if err != nil || v.Bases != len(line.Bases) || v.To.UnixMilli() != o.moments[len(o.moments)-1].millis {
+		t.Errorf("seed %d: %+v, %v", seed, v, err)
+	}
+	// The server loses a write that it has sent, and makes a base without it.
+	for o.databases["a"] == nil {
+		o.step()
+	}
+	o.write(o.databases["a"])
+	c := tree.Change{Write: tree.Put(tree.Path{}, tree.LeafNode(tree.IntegerLeaf(o.millis))), Millis: o.millis}
+	e := &o.unsent[len(o.unsent)-1]
+	e.Row = layout.AppendRecord(nil, layout.Record{Change: c})
+	o.send()
+	o.base()
+	if _, err = restore.Verify(context.Background(), r, onlyLine(t, r), t.TempDir(), restore.Options{}); !errors.Is(err, restore.ErrDiffers) {
+		t.Errorf("seed %d: a record that the base contradicts: %v", seed, err)
 	}
 }

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/livetree/livetree/internal/archive"
+	"github.com/livetree/livetree/internal/archive/place"
+	"github.com/livetree/livetree/internal/archive/places"
+	"github.com/livetree/livetree/internal/archive/restore"
+	"github.com/livetree/livetree/internal/cli"
+)
+
+const archiveLong = `
+
+URL is file:///DIRECTORY or s3://BUCKET/PREFIX, as livetree serve --archive has it. The
+credential of a bucket is in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or in the file
+that --archive-credentials names. No server is needed.`
+
+// An archiveSource is how an archive is reached and read.
+type archiveSource struct {
+	options    places.Options
+	identities string
+}
+
+func (s *archiveSource) declare(flags *pflag.FlagSet) {
+	flags.StringVar(&s.options.Endpoint, "archive-endpoint", "", "the `URL` of the S3 service; that of AWS if empty")
+	flags.StringVar(&s.options.Region, "archive-region", "", "the `region` of the bucket")
+	flags.StringVar(&s.options.CredentialsFile, "archive-credentials", "", "a `file` with the credential of the bucket, as AWS has them")
+	flags.StringVar(&s.identities, "archive-identity", "", "a `file` with a secret key of age, for an archive that is encrypted")
+}
+
+// open returns the place and what reads it.
+func (s *archiveSource) open(ctx context.Context, url string) (place.Place, *archive.Reader, error) {
+	s.options.Getenv = os.Getenv
+	p, err := places.Open(ctx, url, s.options)
+	if err != nil {
+		return nil, nil, err
+	}
+	var options archive.ReaderOptions
+	if s.identities != "" {
+		text, err := cli.ReadText(s.identities, 1<<20)
+		if err != nil {
+			return nil, nil, err
+		}
+		if options.Identities, err = archive.ParseIdentities(strings.NewReader(text)); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", s.identities, err)
+		}
+	}
+	return p, archive.NewReader(p, options), nil
+}
+
+func newArchiveCommand(a *app) *cobra.Command {
+	c := group(a, &cobra.Command{
+		Use:     "archive",
+		Short:   "list, verify and prune what a server has archived",
+		Long:    "livetree archive looks at what livetree serve --archive has written; livetree restore makes a data directory of it.",
+		GroupID: groupCare,
+	})
+	c.AddCommand(newArchiveListCommand(a), newArchiveVerifyCommand(a), newArchivePruneCommand(a))
+	return c
+}
+
+func newArchiveListCommand(a *app) *cobra.Command {
+	s := &archiveSource{}
+	c := &cobra.Command{
+		Use:     "list URL [flags]",
+		Short:   "list the lines and bases of an archive",
+		Long:    "livetree archive list shows, for each store that has written to an archive, its bases and the last moment that can be restored." + archiveLong,
+		Example: "  livetree archive list file:///mnt/other/livetree",
+		Args:    takes("URL"),
+	}
+	s.declare(c.Flags())
+	asJSON := c.Flags().Bool("json", false, "print JSON, errors too")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		_, r, err := s.open(c.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		lines, err := r.Lines(c.Context())
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			printJSON(a.stdout, lines)
+			return nil
+		}
+		for _, line := range lines {
+			say(a.stdout, fmt.Sprintf("line %016x: %s, %s in %s up to %s\n", line.Epoch, counted(len(line.Bases), "base"), size(line.Bytes),
+				counted(int(line.Segment), "segment"), line.End().Format(time.RFC3339Nano)))
+			for _, b := range line.Bases {
+				say(a.stdout, fmt.Sprintf("  base %d: %s  %s  %s\n", b.Number, b.Made.Format(time.RFC3339Nano), counted(int(b.Databases), "database"), size(b.Bytes)))
+			}
+			for _, d := range line.Damaged {
+				say(a.stdout, "  damaged: "+d.Error()+"\n")
+			}
+		}
+		return nil
+	}
+	return c
+}
+
+func newArchiveVerifyCommand(a *app) *cobra.Command {
+	s, t := &archiveSource{}, &telling{}
+	c := &cobra.Command{
+		Use:   "verify URL [flags]",
+		Short: "prove that an archive can be restored",
+		Long: `livetree archive verify restores the newest line of an archive into a directory of its own,
+applies every record, and compares the trees with what each base says of them. Exit code
+65 if something is damaged.` + archiveLong + tellingLong,
+		Example: "  livetree archive verify file:///mnt/other/livetree\n  livetree archive verify s3://backups/livetree --data /var/lib/livetree",
+		Args:    takes("URL"),
+	}
+	s.declare(c.Flags())
+	t.declare(a, c.Flags())
+	dir := c.Flags().String("temporary", os.TempDir(), "a `directory` with room for all the data")
+	asJSON := c.Flags().Bool("json", false, "print JSON, errors too")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		_, r, err := s.open(c.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		line, err := r.Newest(c.Context())
+		if err != nil {
+			return err
+		}
+		p := newProgress(a, *asJSON)
+		v, err := restore.Verify(c.Context(), r, line, *dir, restore.Options{Progress: p.restore, Logger: newLogger(a.stderr, slog.LevelError, true)})
+		p.end()
+		if err != nil {
+			return err
+		}
+		if *asJSON {
+			printJSON(a.stdout, v)
+		} else {
+			say(a.stdout, fmt.Sprintf("good: %s, %s, every moment from %s to %s\n", counted(v.Bases, "base"), counted(int(v.Records), "record"),
+				v.From.Format(time.RFC3339Nano), v.To.Format(time.RFC3339Nano)))
+		}
+		return t.tellEpoch(c, v.Epoch)
+	}
+	return c
+}
+
+func newArchivePruneCommand(a *app) *cobra.Command {
+	s := &archiveSource{}
+	keep := 30 * 24 * time.Hour
+	c := &cobra.Command{
+		Use:   "prune URL --keep TIME [flags]",
+		Short: "remove what an archive need not keep",
+		Long: `livetree archive prune removes the bases and segments that no moment within --keep needs.
+A server prunes its archive itself, by --archive-keep; this is for archives of servers
+that are gone.` + archiveLong,
+		Example: "  livetree archive prune file:///mnt/other/livetree --keep 168h",
+		Args:    takes("URL"),
+	}
+	s.declare(c.Flags())
+	c.Flags().Var((*cli.Duration)(&keep), "keep", "the `time` that the archive reaches back")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		p, _, err := s.open(c.Context(), args[0])
+		if err != nil {
+			return err
+		}
+		done, err := archive.Prune(c.Context(), p, time.Now().Add(-keep))
+		if err != nil {
+			return err
+		}
+		say(a.stdout, fmt.Sprintf("removed %s, %s, %s\n", counted(done.Bases, "base"), counted(done.Segments, "segment"), size(done.Bytes)))
+		return nil
+	}
+	return c
+}
+
+// restoreArchive makes a data directory from an archive.
+func (a *app) restoreArchive(c *cobra.Command, s *archiveSource, url, target, at string, asJSON bool) error {
+	moment, err := parseRestoreMoment(at)
+	if err != nil {
+		return err
+	}
+	_, r, err := s.open(c.Context(), url)
+	if err != nil {
+		return err
+	}
+	p := newProgress(a, asJSON)
+	report, err := restore.Run(c.Context(), r, target, restore.Options{
+		Archive: url, At: moment, Progress: p.restore, Logger: newLogger(a.stderr, slog.LevelError, true),
+	})
+	p.end()
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		printJSON(a.stdout, report)
+		return nil
+	}
+	data, err := filepath.Abs(target)
+	if err != nil {
+		data = target
+	}
+	say(a.stdout, fmt.Sprintf("restored %s as of %s (base %d and %s) into %s\n", counted(report.Databases, "database"),
+		report.Moment.Format(time.RFC3339Nano), report.Base, counted(int(report.Records), "record"), data))
+	if report.NewSecrets {
+		say(a.stdout, "the archive holds no app secrets: new ones were drawn, see secrets/ there, and give them to your programs\n")
+	}
+	say(a.stdout, "serve it: livetree serve --data "+cli.QuoteShell(data)+"\n")
+	return nil
+}
+
+// parseRestoreMoment reads --at: a moment, or DATABASE:POSITION.
+func parseRestoreMoment(at string) (m restore.Moment, err error) {
+	if at == "" {
+		return m, nil
+	}
+	if name, text, ok := strings.Cut(at, ":"); ok {
+		if n, err := strconv.ParseUint(text, 10, 64); err == nil && strings.Trim(name, "0123456789") != "" && !strings.Contains(name, "T") {
+			return restore.Moment{Database: name, Position: n}, nil
+		}
+	}
+	m.Time, err = cli.ParseMoment(at, time.Now())
+	if err != nil {
+		err = fmt.Errorf("--at: %w, or DATABASE:POSITION", err)
+	}
+	return m, err
+}
+
+// restore shows how far an archive is restored.
+func (p *progress) restore(at restore.Progress) {
+	if at.Total > 0 {
+		p.text(fmt.Sprintf("%s %s of %s", at.Step, size(at.Done), size(at.Total)))
+		return
+	}
+	p.text(fmt.Sprintf("%s %d, %s", at.Step, at.Done, at.Time.UTC().Format(time.RFC3339)))
+}

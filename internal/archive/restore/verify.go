@@ -1,0 +1,204 @@
+package restore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/livetree/livetree/internal/archive"
+	"github.com/livetree/livetree/internal/archive/bases"
+	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/store/layout"
+)
+
+// ErrDiffers says that replayed records do not give what a base holds.
+var ErrDiffers = errors.New("the records do not give what the base holds")
+
+// A Verified says what was proved of a line.
+type Verified struct {
+	Epoch string `json:"epoch"`
+	// Bases are those that were compared, Databases the trees in them, Records those that
+	// were replayed.
+	Bases     int   `json:"bases"`
+	Databases int64 `json:"databases"`
+	Records   int64 `json:"records"`
+	// From and To are the first and the last moment that can be restored.
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
+
+// Verify proves the line of an archive: it loads its oldest base in a directory of its
+// own below dir, which it removes at the end, and applies all records. Wherever there is
+// another base on the way, the trees must have the hashes that it tells.
+func Verify(ctx context.Context, r *archive.Reader, line archive.Line, dir string, opts Options) (v Verified, err error) {
+	if len(line.Damaged) > 0 {
+		return v, line.Damaged[0]
+	}
+	if len(line.Bases) == 0 {
+		return v, fmt.Errorf("%w: it holds no base", archive.ErrNoBase)
+	}
+	path, err := os.MkdirTemp(dir, "livetree-verify-")
+	if err != nil {
+		return v, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(path)) }()
+	s := &site{place: filepath.Join(path, "place"), path: path}
+	job := &verifying{restoring: restoring{Options: opts, reader: r, plan: plan{base: line.Bases[0]}, site: s}}
+	job.result = Verified{Epoch: line.Bases[0].Epoch, From: line.Bases[0].Moment().UTC()}
+	if err := job.load(ctx); err != nil {
+		return v, err
+	}
+	if job.store, err = job.openStore(); err != nil {
+		return v, err
+	}
+	err = errors.Join(job.run(ctx, line.Bases), job.store.Close())
+	return job.result, err
+}
+
+// A verifying is a proof that is under way.
+type verifying struct {
+	restoring
+	store    *store.Store
+	replayer *Replayer
+	result   Verified
+}
+
+// run compares the first base with itself as loaded, replays up to each other base and
+// compares, and replays the rest.
+func (v *verifying) run(ctx context.Context, list []archive.Manifest) (err error) {
+	if v.replayer, err = NewReplayer(v.store); err != nil {
+		return err
+	}
+	for i, base := range list {
+		goals, err := v.goals(ctx, base)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			if err := v.advance(ctx, list[i-1], goals); err != nil {
+				return err
+			}
+			if err := v.trim(goals); err != nil {
+				return err
+			}
+		}
+		if err := v.compare(ctx, base, goals); err != nil {
+			return err
+		}
+		v.result.Bases, v.newest = v.result.Bases+1, base.Moment().UnixMilli()
+	}
+	if err := v.advance(ctx, list[len(list)-1], nil); err != nil {
+		return err
+	}
+	v.result.To = time.UnixMilli(v.newest).UTC()
+	return v.replayer.Wait()
+}
+
+// goals returns what a base says of its databases.
+func (v *verifying) goals(ctx context.Context, base archive.Manifest) (map[store.ID]archive.Database, error) {
+	goals := make(map[store.ID]archive.Database, base.Databases)
+	err := v.reader.Databases(ctx, base, func(d archive.Database) error {
+		goals[layout.ID(d.Number)] = d
+		return nil
+	})
+	return goals, err
+}
+
+// errReached ends a replay.
+var errReached = errors.New("reached")
+
+// advance applies the records after a base until the databases have come to what another
+// base says of them, and no further. Without goals it applies all.
+func (v *verifying) advance(ctx context.Context, from archive.Manifest, goals map[store.ID]archive.Database) error {
+	missing, err := v.missing(goals)
+	if err != nil || goals != nil && missing == 0 {
+		return err
+	}
+	names := make(map[string]store.ID, len(goals))
+	for id, d := range goals {
+		names[d.Name] = id
+	}
+	err = v.reader.Replay(ctx, from, time.Time{}, func(e archive.Entry) error {
+		id := layout.ID(e.Database)
+		goal, wanted := goals[id]
+		if _, taken := names[e.Name]; goals != nil && (wanted && e.Position > goal.Position || !wanted && taken && id > names[e.Name]) {
+			return nil // it comes after the base
+		}
+		if v.result.Records++; v.result.Records%progressEvery == 0 {
+			v.tell(Progress{Step: "records", Done: v.result.Records, Time: time.UnixMilli(e.Millis)})
+		}
+		v.newest = max(v.newest, e.Millis)
+		if err := v.replayer.Apply(id, e.Name, e.Position, e.Row); err != nil {
+			return err
+		}
+		if wanted && e.Position == goal.Position {
+			if missing--; missing == 0 {
+				return errReached
+			}
+		}
+		return nil
+	})
+	if errors.Is(err, errReached) {
+		return nil
+	}
+	return err
+}
+
+// missing returns how many databases have not come to their goals.
+func (v *verifying) missing(goals map[store.ID]archive.Database) (n int, err error) {
+	for id, goal := range goals {
+		position, _, err := v.replayer.Position(id)
+		if err != nil {
+			return 0, err
+		}
+		if position < goal.Position {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// trim removes the databases that a base does not have: they were dropped before it, or
+// made after it, and then all their records come again.
+func (v *verifying) trim(goals map[store.ID]archive.Database) error {
+	clear(v.replayer.strangers)
+	for id, name := range maps.Clone(v.replayer.names) {
+		if _, ok := goals[id]; !ok {
+			if err := v.replayer.drop(id, name); err != nil {
+				return err
+			}
+		}
+	}
+	return v.replayer.Wait()
+}
+
+// compare compares all databases with what a base says of them.
+func (v *verifying) compare(ctx context.Context, base archive.Manifest, goals map[store.ID]archive.Database) error {
+	view := v.store.View()
+	defer view.Release()
+	for i, id := range slices.Sorted(maps.Keys(goals)) {
+		v.tell(Progress{Step: "trees", Done: int64(i), Total: int64(len(goals)), Time: base.Made})
+		goal := goals[id]
+		position, err := view.Tree(id).Position()
+		if err != nil {
+			return err
+		}
+		if position != goal.Position {
+			return fmt.Errorf("%w: base %d has %s at position %d, and the records lead to %d", ErrDiffers, base.Number, goal.Name, goal.Position, position)
+		}
+		hash, err := bases.TreeHash(ctx, view.Tree(id))
+		if err != nil {
+			return err
+		}
+		if goal.Tree != "" && hash != goal.Tree {
+			return fmt.Errorf("%w: %s at position %d is another tree in base %d", ErrDiffers, goal.Name, goal.Position, base.Number)
+		}
+		v.result.Databases++
+	}
+	return nil
+}
