@@ -22,7 +22,7 @@ say = @printf '\n--- %s\n' '$(1)'
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check
 check: fmt vet staticcheck lint tidy fuzz ## everything below that needs no judgement, except the tests
@@ -138,6 +138,13 @@ acme: ## certificates from Pebble, Let's Encrypt's authority for tests, for a re
 	@cd conformance/acme; \
 	if ! $(GO) mod download; then echo '*** SKIPPED, ACME was NOT checked: the modules cannot be fetched' >&2; exit 0; fi; \
 	$(GO) vet ./... && $(GO) test -count=1 -timeout 10m ./...
+
+.PHONY: s3
+s3: ## archives in a bucket of a real S3 server, Versity's gateway, in a module of its own
+	$(call say,S3)
+	@cd conformance/s3; \
+	if ! $(GO) mod download; then echo '*** SKIPPED, S3 was NOT checked: the modules cannot be fetched' >&2; exit 0; fi; \
+	$(GO) vet ./... && $(GO) test -count=1 -timeout 30m ./...
 
 .PHONY: proxies
 proxies: ## nginx and Caddy in front of a real server, where they are installed; INSTALL=yes installs them

@@ -140,7 +140,11 @@ func (f *fake) set(fail func(*http.Request) int) {
 // TestArchiveInBucket writes a small archive and reads it.
 func TestArchiveInBucket(t *testing.T) {
 	t.Parallel()
-	p := open(t, newFake(t), "s3://bucket/livetree")
+	writeAndRead(t, open(t, newFake(t), "s3://bucket/livetree"))
+}
+
+func writeAndRead(t *testing.T, p place.Place) {
+	t.Helper()
 	w, err := archive.Open(t.Context(), p, archive.Options{Epoch: 5, Now: func() time.Time { return time.UnixMilli(1) }})
 	if err != nil {
 		t.Fatal(err)
