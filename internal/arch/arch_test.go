@@ -45,6 +45,8 @@ var livetree = layout{
 		"internal/store/seek",
 		"internal/store/inspect",
 		"internal/store/batch",
+		"internal/store/logkeep",
+		"internal/store/journal",
 		"internal/store",
 		"internal/compare",
 		"internal/scan",

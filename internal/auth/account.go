@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/tree"
 )
 
 // This file is about service accounts: programs that hold a private key whose
@@ -281,6 +282,6 @@ func (v *Verifier) accessProof(credential string, database Database) (*proof, er
 	if _, ok := database.account(keyID); !ok {
 		return nil, errRevoked
 	}
-	id := Identity{Admin: true, Operator: true, Expires: expires, Basis: v.accountBasis(keyID)}
+	id := Identity{Admin: true, Operator: true, Expires: expires, Basis: v.accountBasis(keyID), By: tree.ByAccount}
 	return &proof{identity: id, account: keyID}, nil
 }

@@ -64,6 +64,31 @@ type Identity struct {
 	// process, so that it can be stored with what is to be done for the identity later. It
 	// is empty for an identity that rests on none of these.
 	Basis string
+	// By says what the identity rests on, where rules do not tell: tree.BySecret,
+	// tree.ByAccount or tree.ByOperator. It is empty for everybody else.
+	By string
+}
+
+// Author returns who makes what the identity writes.
+func (id Identity) Author() tree.Author {
+	uid := id.UID()
+	switch {
+	case uid != "" || id.By == "" && !id.Admin && !id.Auth.IsNull():
+		return tree.NewAuthor(tree.ByUID, uid)
+	case id.By != "":
+		return tree.Author{By: id.By}
+	case id.Admin:
+		return tree.Author{By: tree.BySecret}
+	}
+	return tree.Author{By: tree.ByNobody}
+}
+
+// UID returns what rules see as auth.uid, if that is a text.
+func (id Identity) UID() string {
+	if uid := id.Auth.Child("uid"); uid.Leaf().Kind() == tree.String {
+		return uid.Leaf().Text()
+	}
+	return ""
 }
 
 // As returns the identity that id has when it asks as somebody else: what auth
@@ -189,7 +214,7 @@ func (v *Verifier) proof(ctx context.Context, credential string, database Databa
 // prove finds out what a credential proves, from nothing but itself.
 func (v *Verifier) prove(ctx context.Context, credential string, database Database) (*proof, error) {
 	if secret, ok := findSecret(credential, database.Secrets); ok {
-		return &proof{identity: Identity{Admin: true, Operator: true, Basis: v.secretBasis(secret)}}, nil
+		return &proof{identity: Identity{Admin: true, Operator: true, Basis: v.secretBasis(secret), By: tree.BySecret}}, nil
 	}
 	if IsAccessToken(credential) {
 		return v.accessProof(credential, database)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/tree"
 )
 
 // Owner is the credential that SDKs in emulator mode send.
@@ -25,4 +26,6 @@ func (g *Guard) AllowsOwner(header http.Header) bool {
 }
 
 // OwnerIdentity returns who brings the credential Owner.
-func OwnerIdentity() auth.Identity { return auth.Identity{Admin: true, Operator: true} }
+func OwnerIdentity() auth.Identity {
+	return auth.Identity{Admin: true, Operator: true, By: tree.ByOperator}
+}

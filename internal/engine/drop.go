@@ -3,6 +3,7 @@ package engine
 import (
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/tree"
 )
 
 // This file drops a database. That is the last of its commits. Writes that were queued
@@ -31,7 +32,9 @@ func (d *Database) Drop() error {
 
 // remove commits the drop. No write is made after it.
 func (w *writer) remove(task *task) error {
-	batch, err := w.db.source.Store.BuildDrop(w.db.source.Name, w.db.source.ID)
+	batch, err := w.db.source.Store.BuildDrop(w.db.source.Name, w.db.source.ID, tree.Change{
+		Position: w.position + 1, Millis: w.db.source.Clock.Millis(), Author: operator.Author(),
+	})
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/tree"
 )
 
 // This file builds and drops indexes in the background, in steps.
@@ -191,7 +193,7 @@ func (x *indexer) advanceIndex() error {
 // commitStep hands a step in that was worked out on a view of a position. If others
 // write meanwhile, it leaves them the machine for as long as the step took.
 func (x *indexer) commitStep(began time.Time, position uint64, step func(*state.Settings) (revision, error)) error {
-	_, err := x.db.Write(context.Background(), Request{revise: step})
+	_, err := x.db.Write(context.Background(), Request{revise: step, Who: auth.Identity{By: tree.ByServer}})
 	if x.db.published.Load().Position > position+1 {
 		x.pause(min(x.db.source.Clock.Now().Sub(began), maxRest))
 	}

@@ -46,7 +46,7 @@ func Deploy(ctx context.Context, d *Database, new Deployment) (position uint64, 
 	if err != nil {
 		return 0, err
 	}
-	commit, err := d.Write(ctx, Request{revise: func(s *state.Settings) (revision, error) {
+	commit, err := d.Write(ctx, Request{Who: operator, revise: func(s *state.Settings) (revision, error) {
 		if new.IfMatch != "" && new.IfMatch != RulesETag(d, documentOf(s)) {
 			return revision{}, errMismatch
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/tree"
 )
 
 // A revision is a change of settings, perhaps with the rows of an index.
@@ -83,8 +84,11 @@ func (d *Database) set(ctx context.Context, name string, value []byte) error {
 	})
 }
 
+// operator is who changes settings.
+var operator = auth.Identity{By: tree.ByOperator}
+
 // revise changes settings at its turn in the order of commits.
 func (d *Database) revise(ctx context.Context, change func(*state.Settings) (revision, error)) error {
-	_, err := d.Write(ctx, Request{revise: change})
+	_, err := d.Write(ctx, Request{revise: change, Who: operator})
 	return err
 }

@@ -38,6 +38,14 @@ type Request struct {
 	parting *parting
 }
 
+// author returns who makes the change.
+func (r *Request) author() tree.Author {
+	if p := r.parting; p != nil && p.makes > 0 {
+		return tree.NewAuthor(tree.ByOnDisconnect, r.Who.UID())
+	}
+	return r.Who.Author()
+}
+
 // A Commit is what became of a request.
 type Commit struct {
 	// Change has the write as it was stored: server values resolved, and for a
@@ -254,6 +262,7 @@ func (w *writer) decide(task *task) (Commit, error) {
 	}
 	if (len(commit.Assignments) > 0 && !task.request.Who.Simulate) || task.revision.rows != nil {
 		commit.Position = w.position + 1
+		commit.Author = task.request.author()
 	}
 	return commit, nil
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/tree"
 )
 
 // notForOperators are parameters that make no sense where the database and the
@@ -35,7 +36,7 @@ func (h *Handler) ServeOperator(w http.ResponseWriter, r *http.Request, of Opera
 	c := h.newCall(w, r)
 	defer c.usage.release()
 	c.name, c.usage.database, c.database, c.operator = of.Name, of.Name, of.Database, of.By
-	c.who = auth.Identity{Admin: true, Operator: true}
+	c.who = auth.Identity{Admin: true, Operator: true, By: tree.ByOperator}
 	c.reply.dialect = c.dialectOf(of.Database)
 	if err := c.serveOperator(); err != nil {
 		c.reply.fail(err)

@@ -99,7 +99,7 @@ func (c *copying) read(done <-chan struct{}) (engine.Request, error) {
 	return engine.Request{
 		Write: c.write(n),
 		Also:  []engine.Condition{{Path: c.to, ETag: state.NullETag}, {Path: c.from, ETag: tag}},
-		Who:   auth.Identity{Admin: true, Operator: true},
+		Who:   auth.Identity{Admin: true, Operator: true, By: tree.ByOperator},
 	}, nil
 }
 

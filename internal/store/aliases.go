@@ -4,6 +4,7 @@ import (
 	"github.com/livetree/livetree/internal/store/batch"
 	"github.com/livetree/livetree/internal/store/inspect"
 	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/logkeep"
 	"github.com/livetree/livetree/internal/store/seek"
 )
 
@@ -30,6 +31,8 @@ type (
 	IndexRows = batch.IndexRows
 	// PriorityRows are a step of building the index by priority of a node.
 	PriorityRows = batch.PriorityRows
+	// LogKeep says how much of the log of changes is kept.
+	LogKeep = logkeep.Keep
 	// A Cost is what a read has taken from the store.
 	Cost = seek.Cost
 	// A Flaw is something in a store that no store writes.

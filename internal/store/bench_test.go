@@ -272,7 +272,7 @@ func BenchmarkTrim(b *testing.B) {
 			}
 			b.ResetTimer()
 			for b.Loop() {
-				s.log.trim()
+				s.log.Trim()
 			}
 		})
 	}
@@ -289,7 +289,7 @@ func BenchmarkTrim(b *testing.B) {
 			s.put("b", `1`)
 			b.ResetTimer()
 			for b.Loop() {
-				s.log.trim()
+				s.log.Trim()
 			}
 		})
 	}

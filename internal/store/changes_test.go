@@ -57,6 +57,9 @@ func describe(c tree.Change) string {
 	if c.Truncated {
 		line += " truncated"
 	}
+	if c.Author.By != "" {
+		line += " by " + c.Author.String()
+	}
 	for _, a := range c.Assignments {
 		line += " " + a.Path.String()
 		if a.Priority {
@@ -108,7 +111,7 @@ func TestLogTellsWhatCommitsDid(t *testing.T) {
 // set commits a change of settings.
 func (s *stand) set(changed Settings) {
 	s.Helper()
-	b, err := s.BuildSettings(s.id, tree.Change{Position: s.position + 1, Millis: s.opts.Now().UnixMilli()}, changed, nil)
+	b, err := s.BuildSettings(s.id, tree.Change{Position: s.position + 1, Millis: s.opts.Now().UnixMilli(), Author: s.author}, changed, nil)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -193,7 +196,7 @@ func (s *stand) logged() (first uint64, n int) {
 // trim does what the keeper does every minute, and makes it visible.
 func (s *stand) trim() {
 	s.Helper()
-	s.log.trim()
+	s.log.Trim()
 	done := make(visible)
 	if err := s.Commit(s.build(putWrite(s, "trimmed", `true`)), done); err != nil {
 		s.Fatal(err)
@@ -229,7 +232,7 @@ func TestTrimByAge(t *testing.T) {
 		t.Errorf("changes behind 5: %d, %v; want the 7 that are left", len(lines), err)
 	}
 	now.advance(30 * time.Second)
-	s.log.trim()
+	s.log.Trim()
 	s.close()
 
 	// All are old now: the newest stays, since it says where the database is.
@@ -241,7 +244,7 @@ func TestTrimByAge(t *testing.T) {
 	if _, err := s.changes(10); !errors.Is(err, ErrTrimmed) {
 		t.Errorf("changes behind 10: %v, want that they were trimmed", err)
 	}
-	s.log.trim() // nothing left to do
+	s.log.Trim() // nothing left to do
 	if first, n := s.logged(); first != 12 || n != 1 {
 		t.Errorf("%d changes from %d on are left, want one, 12", n, first)
 	}
@@ -275,7 +278,7 @@ func TestTrimByBytes(t *testing.T) {
 
 	// A change that is larger than the bound stays while it is the newest.
 	s.put("a", `"`+strings.Repeat("x", 20<<10)+`"`)
-	s.log.trim()
+	s.log.Trim()
 	s.put("b", `1`)
 	if first, n := s.logged(); first != s.position-1 || n != 2 {
 		t.Errorf("%d changes from %d on are left, want 2 from %d on", n, first, s.position-1)
@@ -307,15 +310,13 @@ func TestTrimForgetsDroppedDatabases(t *testing.T) {
 	s := newStand(t, Options{})
 	s.put("a", `1`)
 	s.put("a", `2`)
-	s.log.trim()
+	s.log.Trim()
 	if err := s.Drop("db"); err != nil {
 		t.Fatal(err)
 	}
-	s.log.trim()
-	s.log.mu.Lock()
-	defer s.log.mu.Unlock()
-	if len(s.log.logs) != 0 || len(s.log.queue) != 0 || s.log.bytes != 0 {
-		t.Errorf("the keeper of the logs remembers %v, %v and %d bytes, want nothing", s.log.logs, s.log.queue, s.log.bytes)
+	s.log.Trim()
+	if logs, bytes := s.log.Known(); logs != 0 || bytes != 0 {
+		t.Errorf("the keeper of the logs remembers %d and %d bytes, want nothing", logs, bytes)
 	}
 }
 

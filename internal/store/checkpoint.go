@@ -142,6 +142,11 @@ func RenewEpoch(path string, opts Options) error {
 	epoch := make([]byte, 8)
 	_, err = io.ReadFull(s.opts.Rand, epoch)
 	if err == nil {
+		// Who holds the log of the original goes on with that.
+		from, to := layout.HoldsRange()
+		err = s.db.DeleteRange(from, to, pebble.NoSync)
+	}
+	if err == nil {
 		err = s.db.Set(layout.EpochKey, epoch, pebble.Sync)
 	}
 	return errors.Join(err, s.Close())

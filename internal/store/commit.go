@@ -1,6 +1,7 @@
 package store
 
 import (
+	"encoding/binary"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -46,6 +47,7 @@ type pipeline struct {
 	order  sync.Mutex
 	millis int64    // the latest time of a commit
 	noted  [16]byte // the last group row that was written
+	risen  bool     // the store has the newest format version
 
 	mu      sync.Mutex
 	pending []Ticket // of the open group, in commit order
@@ -111,18 +113,19 @@ func (s *Store) Commit(b *batch.Batch, t Ticket) error {
 		s.memos.stamps.touch(b.ID, a.Path, p.group.Load())
 	}
 	s.shared.CutGaps(b.ID, b.Rows)
+	s.holds.Add(b)
 	err := s.apply(b)
 	if err != nil {
 		<-p.slots
 		return err
 	}
-	s.log.add(b.ID, b.Logged)
+	s.log.Add(b.ID, b.Logged)
 	p.add(t, 1)
 	return nil
 }
 
 // apply writes the batch, with the number of its group if that is not in the log
-// already. The gate is held.
+// already, and with the format version that its log row needs. The gate is held.
 func (s *Store) apply(b *batch.Batch) error {
 	p := &s.pipeline
 	if p.shut {
@@ -141,10 +144,16 @@ func (s *Store) apply(b *batch.Batch) error {
 			return err
 		}
 	}
+	rises := !p.risen && b.Logged.Position > 0
+	if rises {
+		if err := b.Rows.Set(layout.FormatKey, binary.BigEndian.AppendUint32(nil, layout.FormatAuthors), nil); err != nil {
+			return err
+		}
+	}
 	if err := s.db.Apply(b.Rows, pebble.NoSync); err != nil {
 		return err
 	}
-	p.noted = row
+	p.noted, p.risen = row, p.risen || rises
 	return nil
 }
 
@@ -208,6 +217,7 @@ func (s *Store) syncGroup() int {
 			t.Durable(group)
 		}
 		s.view.Swap(view).Release()
+		s.holds.Durable()
 	}
 	for _, t := range tickets {
 		t.Visible()

@@ -11,6 +11,7 @@ import (
 	"github.com/livetree/livetree/internal/store/damage"
 	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/store/seek"
+	"github.com/livetree/livetree/internal/tree"
 )
 
 // Create makes a database and returns its number, which is never used again. When it
@@ -25,6 +26,7 @@ func (s *Store) Create(name string) (layout.ID, error) {
 	if err := s.db.LogData(nil, pebble.Sync); err != nil {
 		return 0, fmt.Errorf("sync the name of a database: %w", err)
 	}
+	s.holds.Durable()
 	return id, nil
 }
 
@@ -50,6 +52,7 @@ func (s *Store) addName(name string) (layout.ID, error) {
 		b.Set(layout.NextIDKey, binary.BigEndian.AppendUint32(nil, uint32(id+1)), nil),
 	)
 	if err == nil {
+		s.holds.Created(id, name)
 		err = s.db.Apply(b, pebble.NoSync)
 	}
 	if err != nil {
@@ -78,14 +81,15 @@ func (s *Store) Names(yield func(name string, id layout.ID) bool) error {
 }
 
 // BuildDrop works out a batch that removes a database with all it holds. It must be the
-// last one of the database. Forget is called when it is committed.
-func (s *Store) BuildDrop(name string, id layout.ID) (*batch.Batch, error) {
-	return s.batches.Drop(name, id)
+// last one of the database. Of the change the position, the time and the author count, and
+// only while the database is held. Forget is called when it is committed.
+func (s *Store) BuildDrop(name string, id layout.ID, c tree.Change) (*batch.Batch, error) {
+	return s.batches.Drop(name, s.Live(id).reader, c)
 }
 
 // Forget gives up what is remembered of a database that was dropped.
 func (s *Store) Forget(id layout.ID) {
-	s.log.forget(id)
+	s.log.Forget(id)
 	s.memos.forget(id)
 	s.shared.ForgetGaps(id)
 }

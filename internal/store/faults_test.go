@@ -216,7 +216,7 @@ func (c *child) work(s *Store, life int) error {
 				c.note("dropped " + other.name)
 			}
 		case len(writes) * 2 / 3:
-			s.log.trim()
+			s.log.Trim()
 			s.askFlush()
 		case len(writes) * 4 / 5:
 			// A checkpoint that fails does the store no harm.

@@ -14,6 +14,7 @@ import (
 	"github.com/livetree/livetree/internal/store/damage"
 	"github.com/livetree/livetree/internal/store/datadir"
 	"github.com/livetree/livetree/internal/store/inspect"
+	"github.com/livetree/livetree/internal/store/logkeep"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -151,7 +152,7 @@ func (s *Store) runKeeper() {
 	ticker := time.NewTicker(keeperInterval)
 	defer ticker.Stop()
 	trimmed := s.opts.Now()
-	var survey logSurvey
+	var survey logkeep.Survey
 	for {
 		select {
 		case <-s.stop:
@@ -164,10 +165,11 @@ func (s *Store) runKeeper() {
 		if err := s.health.noteDurable(s.pipeline.durable.Load()); err != nil {
 			s.health.fail("note the durable group", err)
 		}
-		s.log.look(&survey, surveyPortion)
-		if now := s.opts.Now(); now.Sub(trimmed) >= trimInterval {
+		s.log.Look(&survey, logkeep.SurveyPortion)
+		if now := s.opts.Now(); now.Sub(trimmed) >= logkeep.TrimInterval {
 			trimmed = now
-			s.log.trim()
+			s.log.Trim()
+			s.holds.Sweep()
 		}
 	}
 }

@@ -2,8 +2,6 @@ package store
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -11,8 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable/block"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"github.com/livetree/livetree/internal/store/batch"
-	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/logkeep"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -46,9 +43,9 @@ func (s *stand) trimCost() (blocks uint64, looks int) {
 	if err := s.db.Flush(); err != nil {
 		s.Fatal(err)
 	}
-	before, looked := s.blockBytes(), s.log.looks
-	s.log.trim()
-	return s.blockBytes() - before, s.log.looks - looked
+	before, looked := s.blockBytes(), s.log.Looks()
+	s.log.Trim()
+	return s.blockBytes() - before, s.log.Looks() - looked
 }
 
 // TestGrowthTrim: a round of trimming costs as much as it trims, however many
@@ -103,11 +100,11 @@ func TestGrowthLogSurvey(t *testing.T) {
 		}
 		s.close()
 		s = newStand(t, opts)
-		var v logSurvey
-		s.log.look(&v, 1000)
-		most := 21 + 2 + (surveySegments+1)*(surveySample+1)
-		if !v.done || v.rows > most {
-			t.Errorf("the survey of a log of %d rows read %d, want at most %d", n, v.rows, most)
+		var v logkeep.Survey
+		s.log.Look(&v, 1000)
+		const most = 21 + 2 + 17*5 // four rows of each of 16 segments, and one before
+		if rows, all := v.Read(); !all || rows > most {
+			t.Errorf("the survey of a log of %d rows read %d, want at most %d", n, rows, most)
 		}
 	}
 }
@@ -115,7 +112,7 @@ func TestGrowthLogSurvey(t *testing.T) {
 // TestLogsAreTrimmedAfterARestart: as if the store had not been closed, whether
 // the databases are written to again or not, and before the survey or after it.
 func TestLogsAreTrimmedAfterARestart(t *testing.T) {
-	for _, rows := range []int{1, 2, 3, surveyRows, surveyRows + 1, 2000} {
+	for _, rows := range []int{1, 2, 3, 64, 65, 2000} {
 		for _, written := range []string{"not", "before", "after"} {
 			t.Run(fmt.Sprint(rows, " ", written), func(t *testing.T) {
 				fs, now := vfs.NewMem(), newClock()
@@ -133,14 +130,14 @@ func TestLogsAreTrimmedAfterARestart(t *testing.T) {
 					}
 				}
 				write("before")
-				s.log.look(new(logSurvey), 1000)
+				s.log.Look(new(logkeep.Survey), 1000)
 				write("after")
-				s.log.trim()
+				s.log.Trim()
 				if first, n := s.logged(); first != 1 || n != int(last) {
 					t.Errorf("%d rows from %d on are left, want all %d", n, first, last)
 				}
 				now.advance(11 * time.Second)
-				s.log.trim()
+				s.log.Trim()
 				s.put("a", `1`) // so that a view shows it
 				if first, n := s.logged(); first != last || n != 2 {
 					t.Errorf("%d rows from %d on are left, want the newest, %d, and one that came behind it", n, first, last)
@@ -163,7 +160,7 @@ func TestSurveyEstimates(t *testing.T) {
 
 	opts.LogKeep = LogKeep{DatabaseBytes: 300 << 10}
 	s = openStand(t, opts)
-	s.log.look(new(logSurvey), 1000)
+	s.log.Look(new(logkeep.Survey), 1000)
 	s.trim()
 	if _, n := s.logged(); n < 450 || n > 580 {
 		t.Errorf("%d rows of about 530 bytes are left, want about 570", n)
@@ -172,91 +169,11 @@ func TestSurveyEstimates(t *testing.T) {
 
 	opts.LogKeep = LogKeep{Age: 6 * time.Second}
 	s = newStand(t, opts)
-	s.log.look(new(logSurvey), 1000)
+	s.log.Look(new(logkeep.Survey), 1000)
 	s.trim()
 	if _, n := s.logged(); n < 360 || n > 430 {
 		t.Errorf("%d rows are left, want those of the last 6 seconds, about 360", n)
 	}
-}
-
-// TestKeptLog holds what the keeper remembers of a log against the log itself.
-func TestKeptLog(t *testing.T) {
-	seed := rand.Uint64()
-	rng := rand.New(rand.NewPCG(seed, 0))
-	fail := func(format string, args ...any) { t.Fatalf("seed %d: %s", seed, fmt.Sprintf(format, args...)) }
-	for range 20 {
-		keep := LogKeep{Age: 100 * time.Second, DatabaseBytes: 1 << (10 + rng.IntN(12)), StoreBytes: 1 << 40}
-		millis, rows := int64(0), []batch.LogRow{{Position: 7, Millis: 0, Bytes: 50}}
-		l := newKeptLog(1, rows[0])
-		pause := int64(1)
-		for range 3000 {
-			if rng.IntN(200) == 0 {
-				pause = []int64{1, 10, 100, 1000}[rng.IntN(4)]
-			}
-			millis += rng.Int64N(pause + 1)
-			r := batch.LogRow{Position: rows[len(rows)-1].Position + 1, Millis: millis - rng.Int64N(3), Bytes: 50 + rng.Int64N(100)}
-			if rng.IntN(100) == 0 {
-				r.Bytes += rng.Int64N(layout.MaxLogged)
-			}
-			rows = append(rows, r)
-			l.add(r, keep)
-			if rng.IntN(20) > 0 {
-				continue
-			}
-			oldest := millis - keep.Age.Milliseconds()
-			span := keep.Age.Milliseconds() * 4 / maxSegments
-			cut := l.cut(oldest, keep.DatabaseBytes)
-			if cut.from != rows[0].Position || cut.to > l.newest.Position {
-				fail("cut from %d to before %d, want from %d and not the newest, %d", cut.from, cut.to, rows[0].Position, l.newest.Position)
-			}
-			before := rows
-			rows = rows[cut.to-cut.from:]
-			bytes := int64(0)
-			for _, row := range rows {
-				bytes += row.Bytes
-			}
-			if bytes != l.bytes {
-				fail("the log is taken for %d bytes, and is %d", l.bytes, bytes)
-			}
-			if len(l.segments) > maxSegments {
-				fail("%d segments", len(l.segments))
-			}
-			if len(rows) > 1 && (bytes > keep.DatabaseBytes || rows[0].Millis < oldest-2*span) {
-				fail("%d bytes are left, from %d ms before the time on", bytes, oldest-rows[0].Millis)
-			}
-			if n := len(before) - len(rows); n > 0 && before[n-1].Millis > oldest+3 && bytes < keep.DatabaseBytes*3/4-2*layout.MaxLogged {
-				fail("only %d bytes are left of %d that are allowed", bytes, keep.DatabaseBytes)
-			}
-		}
-	}
-}
-
-// TestKeptLogMemory: what the keeper takes for each database that was written to.
-func TestKeptLogMemory(t *testing.T) {
-	const logs = 2000
-	var k logKeeper
-	k.init(nil, LogKeep{Age: time.Hour, DatabaseBytes: 64 << 20, StoreBytes: 1 << 40}, nil, nil)
-	heapBytes := func() uint64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	before := heapBytes()
-	for id := range layout.ID(logs) {
-		for p := range uint64(20) {
-			k.add(id, batch.LogRow{Position: p + 1, Millis: int64(p), Bytes: 100})
-		}
-	}
-	if each := (heapBytes() - before) / logs; each > 400 {
-		t.Errorf("a database that was written to takes %d bytes, want at most 400", each)
-	}
-	k.cutOld(1 << 40)
-	k.cutOld(1 << 40)
-	if after := heapBytes(); after > before+logs*100 {
-		t.Errorf("databases whose logs are down to one row take %d bytes", (after-before)/logs)
-	}
-	runtime.KeepAlive(&k)
 }
 
 // TestTrimKeepsThePosition: the newest row of a database stays, also when all its
@@ -266,7 +183,7 @@ func TestTrimKeepsThePosition(t *testing.T) {
 	other := useDatabase(t, s.Store, "other")
 	s.puts(300, 10)
 	other.puts(2, 10)
-	s.log.trim()
+	s.log.Trim()
 	s.commit(tree.Put(tree.Path{}, tree.Node{}))
 	if first, n := s.logged(); first != 300 || n != 2 {
 		t.Errorf("%d rows from %d on are left, want 2 from 300 on", n, first)

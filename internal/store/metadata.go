@@ -43,9 +43,11 @@ func (s *Store) loadMetadata() error {
 	if err != nil {
 		return err
 	}
-	if v := binary.BigEndian.Uint32(format); v > layout.FormatVersion {
-		return fmt.Errorf("%w: its format is %d, this version reads up to %d", ErrNewer, v, layout.FormatVersion)
+	version := binary.BigEndian.Uint32(format)
+	if version > layout.FormatVersion {
+		return fmt.Errorf("%w: its format is %d, this version reads up to %d", ErrNewer, version, layout.FormatVersion)
 	}
+	s.pipeline.risen = version >= layout.FormatAuthors
 	epoch, err := metaRow(s.db, layout.EpochKey, 8)
 	if err != nil {
 		return missingMetadata(err)

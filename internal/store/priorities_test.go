@@ -121,9 +121,9 @@ func TestCheckOfUnbuiltPriorityIndex(t *testing.T) {
 	}
 }
 
-// TestUnbuiltPriorityIndexRaisesTheFormat: versions that would take an index for
-// whole that is not are kept out, from the commit that begins one.
-func TestUnbuiltPriorityIndexRaisesTheFormat(t *testing.T) {
+// TestFirstCommitRaisesTheFormat: versions that would not understand a log row, or take
+// an index for whole that is not, are kept out from the first commit on.
+func TestFirstCommitRaisesTheFormat(t *testing.T) {
 	mem := vfs.NewMem()
 	s := openStand(t, Options{FS: mem, PriorityRows: 5, ChunkBytes: 64})
 	version := func() uint32 {
@@ -133,15 +133,17 @@ func TestUnbuiltPriorityIndexRaisesTheFormat(t *testing.T) {
 		}
 		return binary.BigEndian.Uint32(row)
 	}
-	s.put("few", numbered(5))
-	s.commit(priorityWrite(t, "few/k000001", 5))
+	s.leave(goldenLeft...)
 	if got := version(); got != layout.FormatFirst {
-		t.Errorf("a store without such an index has format %d, want %d", got, layout.FormatFirst)
+		t.Errorf("a store without a commit has format %d, want %d", got, layout.FormatFirst)
 	}
 	s.put("many", numbered(6))
+	if got := version(); got != layout.FormatAuthors {
+		t.Errorf("a store with a commit has format %d, want %d", got, layout.FormatAuthors)
+	}
 	s.commit(priorityWrite(t, "many/k000001", 5))
-	if got := version(); got != layout.FormatUnbuilt {
-		t.Errorf("a store with such an index has format %d, want %d", got, layout.FormatUnbuilt)
+	if got := version(); got != layout.FormatAuthors {
+		t.Errorf("a store with an index that is not whole has format %d, want %d", got, layout.FormatAuthors)
 	}
 	s.close()
 	a, err := OpenArchive("data", Options{FS: mem})

@@ -22,6 +22,7 @@ type stand struct {
 	id       layout.ID
 	position uint64
 	indexes  *layout.Indexes // that writes keep
+	author   tree.Author     // of commits
 	frontier batch.Frontier
 }
 
@@ -95,7 +96,11 @@ func (s *Store) Drop(name string) error {
 	if err != nil {
 		return err
 	}
-	batch, err := s.BuildDrop(name, id)
+	position, err := s.Live(id).Position()
+	if err != nil {
+		return err
+	}
+	batch, err := s.BuildDrop(name, id, tree.Change{Position: position + 1, Millis: s.opts.Now().UnixMilli()})
 	if err != nil {
 		return err
 	}
@@ -111,7 +116,7 @@ func (s *Store) Drop(name string) error {
 // build works out a write, which becomes the next commit if it is committed.
 func (s *stand) build(w tree.Write) *batch.Batch {
 	s.Helper()
-	c := tree.Change{Write: w, Position: s.position + 1, Millis: s.opts.Now().UnixMilli()}
+	c := tree.Change{Write: w, Position: s.position + 1, Millis: s.opts.Now().UnixMilli(), Author: s.author}
 	b, err := s.Build(s.id, c, s.indexes, nil, &s.frontier)
 	if err != nil {
 		s.Fatalf("Build(%s): %v", w.At, err)

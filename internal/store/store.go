@@ -14,7 +14,9 @@ import (
 	"github.com/livetree/livetree/internal/store/batch"
 	"github.com/livetree/livetree/internal/store/damage"
 	"github.com/livetree/livetree/internal/store/datadir"
+	"github.com/livetree/livetree/internal/store/journal"
 	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/logkeep"
 	"github.com/livetree/livetree/internal/store/seek"
 )
 
@@ -36,7 +38,8 @@ type Store struct {
 	digests  digests
 	health   health
 	counters counters
-	log      logKeeper
+	log      logkeep.Keeper
+	holds    journal.Set
 	scrub    scrubber
 	bounds   selectBounds
 	// checkpoint is true while there is one.
@@ -156,13 +159,17 @@ func (s *Store) start() error {
 		return fmt.Errorf("%w: the log ends at group %d, but group %d was committed; restore a backup into an empty directory with livetree restore",
 			ErrDamaged, s.meta.group, s.dir.Durable)
 	}
-	s.log.init(s.db, s.opts.LogKeep, s.opts.Now, s.opts.Logger)
+	s.log.Init(s.db, s.opts.LogKeep, s.opts.Now, s.opts.Logger, s.holds.Floor)
+	s.holds.Init(s.db, func() (pebble.Reader, func()) {
+		v := s.View()
+		return v.snapshot, v.Release
+	}, s.log.Forget, s.opts.Logger)
 	s.scrub.opts, s.scrub.db, s.scrub.files, s.scrub.health, s.scrub.stop = s.opts.Scrub, s.db, s.files(), &s.health, s.stop
 	if err := errors.Join(s.health.recallDamage(), s.scrub.load()); err != nil {
 		return err
 	}
 	s.batches = batch.Maker{
-		DB: s.db, ChunkBytes: s.opts.ChunkBytes, PriorityRows: s.opts.PriorityRows, StepChildren: s.opts.StepChildren,
+		DB: s.db, IsHeld: s.holds.IsHeld, ChunkBytes: s.opts.ChunkBytes, PriorityRows: s.opts.PriorityRows, StepChildren: s.opts.StepChildren,
 	}
 	s.pipeline.init(s.meta.group+1, s.meta.millis)
 	s.view.Store(s.newView(s.meta.group))

@@ -62,6 +62,8 @@ type Change struct {
 	Truncated bool
 	// Settings says that settings of the database changed, and no data.
 	Settings bool
+	// Author is who made the change.
+	Author Author
 }
 
 // OnlyDeletes reports whether the write can only make the tree smaller.

@@ -21,6 +21,10 @@ type Batch struct {
 	Rows   *pebble.Batch
 	Logged LogRow
 
+	// Dropped is the name of the database, if the batch removes it and somebody still has to
+	// read its log.
+	Dropped string
+
 	assignments []tree.Assignment
 	begins      bool
 }
@@ -42,6 +46,9 @@ func (b *Batch) Close() {
 // A Maker makes the batches of a store.
 type Maker struct {
 	DB *pebble.DB
+	// IsHeld reports whether somebody needs whole records of commits; nil if nobody ever
+	// does.
+	IsHeld func() bool
 	// ChunkBytes is the largest subtree that is kept in one row.
 	ChunkBytes int
 	// PriorityRows is how many rows a write adds itself where it brings the first
@@ -59,14 +66,15 @@ func (m Maker) Build(live seek.Reader, c tree.Change, indexes *layout.Indexes, p
 	b := m.newBuilder(live, indexes)
 	defer b.free()
 	if prepared != nil {
-		b.plan.prepared, b.writer.prepared = prepared.nodes, prepared.nodes
+		b.plan.prepared, b.writer.prepared, b.writer.texts = prepared.nodes, prepared.nodes, prepared.texts
 	}
+	b.writer.isHeld = m.isHeld()
 	b.plan.frontier, b.indexer.position = frontier, c.Position
 	err := b.change(c.Write)
 	var logged LogRow
 	if err == nil {
 		c.Assignments = b.plan.marked(c.Assignments)
-		logged, err = b.writer.log(c)
+		logged, err = b.writer.log(layout.Record{Change: c})
 	}
 	if err != nil {
 		return nil, errors.Join(err, b.writer.rows.Close())
@@ -154,23 +162,15 @@ func (m Maker) Settings(live seek.Reader, c tree.Change, changed layout.Settings
 		}
 	}
 	c.Write, c.Settings = tree.Write{}, true
-	logged, logErr := w.log(c)
+	w.isHeld = m.isHeld()
+	if changed == nil {
+		changed = layout.Settings{} // the record is whole without any
+	}
+	logged, logErr := w.log(layout.Record{Change: c, Values: changed})
 	if err = errors.Join(err, logErr); err != nil {
 		return nil, errors.Join(err, w.rows.Close())
 	}
 	return &Batch{ID: live.ID, Rows: w.rows, Logged: logged}, nil
 }
 
-// Drop works out a batch that removes a database with all it holds. It must be the
-// last one of the database.
-func (m Maker) Drop(name string, id layout.ID) (*Batch, error) {
-	rows := m.DB.NewBatch()
-	err := rows.Delete(layout.NameKey(name), nil)
-	for _, space := range []byte{layout.SpaceData, layout.SpaceIndex, layout.SpaceSettings, layout.SpaceLog} {
-		err = errors.Join(err, rows.DeleteRange(layout.AppendSpace(nil, space, id), layout.AppendSpace(nil, space, id+1), nil))
-	}
-	if err != nil {
-		return nil, errors.Join(err, rows.Close())
-	}
-	return &Batch{ID: id, Rows: rows}, nil
-}
+func (m Maker) isHeld() bool { return m.IsHeld != nil && m.IsHeld() }

@@ -17,6 +17,9 @@ import (
 type Prepared struct {
 	id    layout.ID
 	nodes preparedNodes
+	// texts are those of the large nodes in the whole record, by the place of their
+	// assignment; nil if nobody needs it.
+	texts map[int]*layout.Text
 }
 
 type preparedNode struct {
@@ -36,13 +39,19 @@ type preparedNode struct {
 func (m Maker) Prepare(r seek.Reader, w tree.Write, indexes *layout.Indexes, minBytes int) (*Prepared, error) {
 	p := &Prepared{id: r.ID}
 	for i, a := range w.Assignments {
-		if a.Priority || !a.Node.IsObject() {
+		if a.Priority {
 			continue
 		}
 		if _, _, fits := tree.AppendWithin(nil, a.Node, tree.Plain, max(minBytes, m.ChunkBytes)); fits {
 			continue
 		}
-		n, err := m.prepareNode(r, a, indexes, w.Bytes())
+		if m.isHeld() {
+			p.addText(i, a.Node)
+		}
+		if !a.Node.IsObject() {
+			continue
+		}
+		n, err := m.prepareNode(r, a, indexes, w.Bytes()+p.texts[i].Size())
 		n.assignment = i
 		p.nodes = append(p.nodes, n)
 		if err != nil {
@@ -51,6 +60,14 @@ func (m Maker) Prepare(r seek.Reader, w tree.Write, indexes *layout.Indexes, min
 		}
 	}
 	return p, nil
+}
+
+// addText makes the text of an assignment for the record.
+func (p *Prepared) addText(assignment int, n tree.Node) {
+	if p.texts == nil {
+		p.texts = make(map[int]*layout.Text)
+	}
+	p.texts[assignment] = layout.NewText(n)
 }
 
 // prepareNode encodes the rows of one node, which take about so many bytes.

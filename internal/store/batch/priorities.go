@@ -2,7 +2,6 @@ package batch
 
 import (
 	"bytes"
-	"encoding/binary"
 
 	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/store/layout"
@@ -82,13 +81,9 @@ func (x *indexer) activatePriorities(c *indexedChild) error {
 }
 
 // listUnbuilt puts a parent into the list of those whose index by priority is to be
-// built. Versions that do not know the list must not open the store any more.
+// built. Versions that do not know the list cannot open a store with a log row that
+// this one writes.
 func (x *indexer) listUnbuilt(parent []byte) error {
-	if !x.begins {
-		x.begins = true
-		if err := x.writer.rows.Set(layout.FormatKey, binary.BigEndian.AppendUint32(nil, layout.FormatUnbuilt), nil); err != nil {
-			return err
-		}
-	}
+	x.begins = true
 	return x.writer.rows.Set(layout.UnbuiltKey(x.reader.ID, x.position, parent), nil, nil)
 }

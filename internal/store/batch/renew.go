@@ -81,6 +81,9 @@ func (p *Prepared) Renew(w tree.Write, was, now int64) (bool, error) {
 		if err := n.renew(keys[i], dates); err != nil {
 			return false, err
 		}
+		if err := p.texts[n.assignment].Redate(dates.textWas, dates.text); err != nil {
+			return false, err
+		}
 		a := w.Assignments[n.assignment]
 		n.key, n.path, n.node = keys[i], a.Path, a.Node
 	}

@@ -21,7 +21,9 @@ type writer struct {
 	chunkBytes int
 	prepared   preparedNodes
 	indexes    *layout.Indexes
-	times      *times // of rows that are prepared; nil if they need not be noted
+	times      *times               // of rows that are prepared; nil if they need not be noted
+	texts      map[int]*layout.Text // of prepared assignments, for the record
+	isHeld     bool                 // somebody needs whole records
 
 	// The rest is memory that is used again: for a row that is being made, and for the
 	// key of a log row.
@@ -180,14 +182,23 @@ func (w *writer) setPriority(key []byte, priority tree.Leaf) error {
 	return w.rows.Set(key, row, nil)
 }
 
-// log adds the change to the log.
-func (w *writer) log(c tree.Change) (LogRow, error) {
-	row, ok := layout.AppendLogRow(w.scratch[:0], c)
+// log adds the commit to the log, and beside it what the log leaves out, if somebody
+// needs that.
+func (w *writer) log(r layout.Record) (LogRow, error) {
+	c := r.Change
+	row, ok := layout.AppendLogRow(w.scratch[:0], r)
 	if !ok {
 		c.Assignments, c.Truncated = nil, true
-		row, _ = layout.AppendLogRow(w.scratch[:0], c)
+		row, _ = layout.AppendLogRow(w.scratch[:0], layout.Record{Change: c})
 	}
 	w.scratch = row[:0]
 	w.key = layout.LogKey(w.key[:0], w.reader.ID, c.Position)
-	return LogRow{c.Position, c.Millis, int64(len(w.key) + len(row))}, w.rows.Set(w.key, row, nil)
+	logged := LogRow{Position: c.Position, Millis: c.Millis, Bytes: int64(len(w.key) + len(row))}
+	if err := w.rows.Set(w.key, row, nil); err != nil || !w.isHeld || layout.IsWholeRow(row) {
+		return logged, err
+	}
+	record := layout.AppendWhole(nil, r, w.texts)
+	w.key = layout.RecordKey(w.key[:0], w.reader.ID, c.Position)
+	logged.Whole = int64(len(w.key) + len(record))
+	return logged, w.rows.Set(w.key, record, nil)
 }

@@ -29,15 +29,35 @@ func (a *Archive) CheckDirectory(report func(Flaw) bool) error {
 	if err != nil {
 		return err
 	}
+	dropped, err := a.dropped()
+	if err != nil {
+		return err
+	}
 	slices.Sort(ids)
-	return a.checkSpaces(ids, report)
+	return a.checkSpaces(ids, dropped, report)
+}
+
+// dropped returns the databases that were dropped, and whose log somebody has to read.
+func (a *Archive) dropped() (ids []layout.ID, err error) {
+	from, to := layout.DroppedRange()
+	err = a.readRows(from, to, func(key, _ []byte) error {
+		if len(key) != len(layout.DroppedKey(0)) {
+			return damage.AtRow(key, errors.New("not the key of a dropped database"))
+		}
+		ids = append(ids, layout.CutNumber(key))
+		return nil
+	})
+	return ids, err
 }
 
 // checkSpaces seeks from one range that rows may be in to the next.
-func (a *Archive) checkSpaces(ids []layout.ID, report func(Flaw) bool) error {
-	_, metaEnd := layout.NameRange()
-	allowed := []Span{{[]byte{layout.SpaceMeta, layout.MetaSettings}, metaEnd}}
-	for _, space := range []byte{layout.SpaceData, layout.SpaceIndex, layout.SpaceSettings, layout.SpaceLog} {
+func (a *Archive) checkSpaces(ids, dropped []layout.ID, report func(Flaw) bool) error {
+	allowed := []Span{{[]byte{layout.SpaceMeta, layout.MetaSettings}, layout.MetaEnd()}}
+	for _, space := range []byte{layout.SpaceData, layout.SpaceIndex, layout.SpaceSettings, layout.SpaceLog, layout.SpaceRecord} {
+		if space == layout.SpaceLog {
+			ids = slices.Concat(ids, dropped)
+			slices.Sort(ids)
+		}
 		for _, id := range ids {
 			allowed = append(allowed, Span{layout.AppendSpace(nil, space, id), layout.AppendSpace(nil, space, id+1)})
 		}

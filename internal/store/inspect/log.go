@@ -34,7 +34,7 @@ func CheckLog(r seek.Reader, newestMillis int64, report func(Flaw) bool) error {
 		return damage.Mark(err)
 	}
 	if last > 0 {
-		return nil
+		return checkWholes(r, last, report)
 	}
 	for _, space := range []byte{layout.SpaceData, layout.SpaceSettings} {
 		holds, err := holds(r, space)
@@ -68,6 +68,45 @@ func checkLogRow(key, row []byte, last uint64, newestMillis int64) (position uin
 		return position, fmt.Errorf("the change at position %d should have no assignments", position)
 	}
 	return position, nil
+}
+
+// checkWholes reads the whole records that are kept of a database: each is of a commit in
+// the log.
+func checkWholes(r seek.Reader, newest uint64, report func(Flaw) bool) error {
+	it, err := r.Space(layout.SpaceRecord)
+	if err != nil {
+		return damage.Mark(err)
+	}
+	defer func() { _ = it.Close() }()
+	for ok := it.First(); ok; ok = it.Next() {
+		row, err := it.ValueAndErr()
+		if err != nil {
+			return damage.Mark(err)
+		}
+		if err := checkWhole(it.Key(), row, newest); err != nil && !report(logFlaw(it.Key(), err)) {
+			return nil
+		}
+	}
+	return damage.Mark(it.Error())
+}
+
+func checkWhole(key, row []byte, newest uint64) error {
+	if len(key) != layout.LogKeyBytes {
+		return errors.New("not the key of a record")
+	}
+	position := layout.LogPosition(key)
+	if position == 0 || position > newest {
+		return fmt.Errorf("there is a record of position %d, the newest is %d", position, newest)
+	}
+	text, err := layout.DecodeWhole(nil, row)
+	if err != nil {
+		return err
+	}
+	record, err := layout.DecodeRecord(text, position)
+	if err == nil && !record.IsWhole() {
+		err = fmt.Errorf("the record of position %d is not whole", position)
+	}
+	return err
 }
 
 func logFlaw(key []byte, err error) Flaw {

@@ -59,7 +59,7 @@ func FuzzLogRow(f *testing.F) {
 		{Write: tree.Write{At: p, Patch: true}, Truncated: true},
 		{Settings: true},
 	} {
-		row, ok := AppendLogRow(nil, c)
+		row, ok := AppendLogRow(nil, Record{Change: c})
 		if !ok {
 			f.Fatalf("%+v has no row", c)
 		}
@@ -70,7 +70,7 @@ func FuzzLogRow(f *testing.F) {
 		if err != nil {
 			return
 		}
-		stored, ok := AppendLogRow(nil, c)
+		stored, ok := AppendLogRow(nil, Record{Change: c})
 		if !ok {
 			return // larger than what is kept
 		}
@@ -78,7 +78,7 @@ func FuzzLogRow(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%x is stored as %x, which cannot be read: %v", row, stored, err)
 		}
-		if twice, _ := AppendLogRow(nil, again); !bytes.Equal(twice, stored) {
+		if twice, _ := AppendLogRow(nil, Record{Change: again}); !bytes.Equal(twice, stored) {
 			t.Errorf("%x is stored as %x, and that as %x", row, stored, twice)
 		}
 	})

@@ -24,6 +24,8 @@ func DescribeKey(key []byte) string {
 			return fmt.Sprintf("what connections have left to be written in database %d", database)
 		}
 		return fmt.Sprintf("the settings of database %d", database)
+	case SpaceRecord:
+		return fmt.Sprintf("the records of database %d", database)
 	default:
 		if len(rest) != 8 {
 			return fmt.Sprintf("the change log of database %d", database)

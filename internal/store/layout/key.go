@@ -23,6 +23,7 @@ const (
 	SpaceIndex    byte = 0x03 // index rows
 	SpaceSettings byte = 0x04 // rules, secrets, index definitions, sequence
 	SpaceLog      byte = 0x05 // what each commit did
+	SpaceRecord   byte = 0x06 // all that a commit did, if the log leaves something out
 )
 
 // The bytes that can follow an encoded path or begin a component. Their order

@@ -77,38 +77,69 @@ func (s PathSet) touches(path []byte) bool {
 func DecodeLogRow(row []byte, position uint64, paths PathSet) (c tree.Change, ok bool, err error) {
 	r := &logReader{rest: row}
 	c.Position = position
-	head := r.take(LogHead)
-	if head == nil {
-		return c, false, r.err
-	}
-	if head[0] != logVersion || head[1]&^logFlags != 0 {
-		return c, false, fmt.Errorf("unknown log row %.4x", row)
-	}
-	c.Patch, c.Truncated = head[1]&logPatch != 0, head[1]&logTruncated != 0
-	c.Settings = head[1]&logSettings != 0
-	c.Millis = LogMillis(head)
+	_, author := r.head(&c, logFlags)
 	// All assignments are at the path of the write or below.
 	at := r.take(r.uvarint())
 	if r.err == nil && !c.Settings && !paths.touches(at) {
 		return c, false, nil
 	}
-	c.At = r.decode(at)
+	c.Author, c.At = r.author(author), r.decode(at)
+	c.Assignments = r.assignments(paths)
+	r.end()
+	return c, paths == nil || c.Settings || c.Truncated || len(c.Assignments) > 0, r.err
+}
+
+// head decodes what comes before the path of a change, and returns its flags, of which
+// some are allowed, and its author.
+func (r *logReader) head(c *tree.Change, allowed byte) (flags byte, author []byte) {
+	row := r.rest
+	head := r.take(LogHead)
+	if head == nil {
+		return 0, nil
+	}
+	version, flags := head[0], head[1]
+	if version != logFirst && version != logVersion || flags&^allowed != 0 || version == logFirst && flags&^firstFlags != 0 {
+		r.fail(fmt.Sprintf("unknown log row %.4x", row))
+		return 0, nil
+	}
+	c.Patch, c.Truncated, c.Settings = flags&logPatch != 0, flags&logTruncated != 0, flags&logSettings != 0
+	c.Millis = LogMillis(head)
+	if version == logFirst {
+		return flags, nil
+	}
+	return flags, r.take(r.uvarint())
+}
+
+func (r *logReader) author(text []byte) tree.Author {
+	a := tree.ParseAuthor(string(text))
+	if a.UID == "" && len(a.By) != len(text) {
+		r.fail("unknown author in a log row")
+	}
+	return a
+}
+
+// assignments decodes those that concern some paths.
+func (r *logReader) assignments(paths PathSet) (list []tree.Assignment) {
 	for range r.uvarint() {
 		if r.err != nil {
 			break
 		}
 		a, ok, err := r.assignment(paths)
-		if err != nil {
-			return c, false, err
+		if err != nil && r.err == nil {
+			r.err = err
 		}
 		if ok {
-			c.Assignments = append(c.Assignments, a)
+			list = append(list, a)
 		}
 	}
+	return list
+}
+
+// end fails if something is left.
+func (r *logReader) end() {
 	if r.err == nil && len(r.rest) > 0 {
 		r.fail("bytes behind a log row")
 	}
-	return c, paths == nil || c.Settings || c.Truncated || len(c.Assignments) > 0, r.err
 }
 
 // assignment decodes an assignment if it concerns some paths.

@@ -13,13 +13,18 @@ const MaxLogged = 64 << 10
 
 // The first bytes of a log row: the version of its layout, then flags.
 const (
-	logVersion byte = 1
+	logFirst   byte = 1 // without the author
+	logVersion byte = 2
 
 	logPatch     byte = 1 << 0
 	logTruncated byte = 1 << 1
 	logSettings  byte = 1 << 2
+	logValues    byte = 1 << 3 // the values of settings follow; only in a record
+	logDropped   byte = 1 << 4
 
-	logFlags = logPatch | logTruncated | logSettings
+	firstFlags  = logPatch | logTruncated | logSettings // of logFirst
+	logFlags    = firstFlags | logDropped
+	recordFlags = logFlags | logValues
 )
 
 // How an assignment in a log row changes its path.
@@ -38,51 +43,59 @@ const (
 	LogHead     = 10
 )
 
-// AppendLogRow appends a change; it reports false when that takes more than
-// MaxLogged bytes.
-func AppendLogRow(dst []byte, c tree.Change) ([]byte, bool) {
-	var flags byte
-	if c.Patch {
-		flags |= logPatch
-	}
-	if c.Truncated {
-		flags |= logTruncated
-	}
-	if c.Settings {
-		flags |= logSettings
-	}
-	dst = append(dst, logVersion, flags)
-	dst = binary.BigEndian.AppendUint64(dst, uint64(c.Millis))
-	start := len(dst)
-	dst = sized(appendPath(dst, c.At), start)
-	dst = binary.AppendUvarint(dst, uint64(len(c.Assignments)))
-	for _, a := range c.Assignments {
+// AppendLogRow appends a commit without the values of settings; it reports false when
+// that takes more than MaxLogged bytes.
+func AppendLogRow(dst []byte, r Record) ([]byte, bool) {
+	r.Values = nil
+	return appendChange(dst, r, MaxLogged)
+}
+
+// appendChange appends a change up to and with its assignments, which may take so many
+// bytes.
+func appendChange(dst []byte, r Record, most int) ([]byte, bool) {
+	dst = binary.AppendUvarint(appendHead(dst, r), uint64(len(r.Assignments)))
+	for _, a := range r.Assignments {
 		var fits bool
-		if dst, fits = appendAssignment(dst, a); !fits || len(dst) > MaxLogged {
+		if dst, fits = appendAssignment(dst, a, most); !fits || len(dst) > most {
 			return dst, false
 		}
 	}
 	return dst, true
 }
 
+// appendHead appends what comes before the assignments of a change.
+func appendHead(dst []byte, r Record) []byte {
+	dst = append(dst, logVersion, r.flags())
+	dst = binary.BigEndian.AppendUint64(dst, uint64(r.Millis))
+	start := len(dst)
+	dst = sized(r.Author.AppendTo(dst), start)
+	start = len(dst)
+	return sized(appendPath(dst, r.At), start)
+}
+
 // appendAssignment appends one assignment of a change: its kind, its path and its
-// node. It reports false if the node alone takes more than MaxLogged bytes.
-func appendAssignment(dst []byte, a tree.Assignment) ([]byte, bool) {
+// node. It reports false if the node alone takes more than so many bytes.
+func appendAssignment(dst []byte, a tree.Assignment, most int) ([]byte, bool) {
+	dst = appendPlace(dst, a)
+	start := len(dst)
+	if !a.Node.IsNull() {
+		var fits bool
+		if dst, _, fits = tree.AppendWithin(dst, a.Node, tree.Export, most); !fits {
+			return dst, false
+		}
+	}
+	return sized(dst, start), true
+}
+
+// appendPlace appends the kind and the path of an assignment.
+func appendPlace(dst []byte, a tree.Assignment) []byte {
 	kind := assignmentKind(a)
 	dst = append(dst, kind)
 	if kind == logLeaf {
 		dst = append(dst, byte(a.Leaf))
 	}
 	start := len(dst)
-	dst = sized(appendPath(dst, a.Path), start)
-	start = len(dst)
-	if !a.Node.IsNull() {
-		var fits bool
-		if dst, _, fits = tree.AppendWithin(dst, a.Node, tree.Export, MaxLogged); !fits {
-			return dst, false
-		}
-	}
-	return sized(dst, start), true
+	return sized(appendPath(dst, a.Path), start)
 }
 
 func assignmentKind(a tree.Assignment) byte {

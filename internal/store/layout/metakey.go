@@ -7,6 +7,9 @@ import "encoding/binary"
 const (
 	MetaSettings byte = 0x00
 	MetaNames    byte = 0x01
+	MetaDropped  byte = 0x02
+	MetaHolds    byte = 0x03
+	metaEnd      byte = 0x04
 )
 
 func metaKey(name string) []byte { return append([]byte{SpaceMeta, MetaSettings}, name...) }
@@ -16,6 +19,41 @@ func NameKey(name string) []byte { return append([]byte{SpaceMeta, MetaNames}, n
 
 // NameRange returns the range of the rows with the numbers of databases.
 func NameRange() (from, to []byte) { return NameKey(""), []byte{SpaceMeta, MetaNames + 1} }
+
+// MetaEnd returns the end of the metadata, exclusive.
+func MetaEnd() []byte { return []byte{SpaceMeta, metaEnd} }
+
+// DroppedKey returns the key of the row that holds the name of a database which was
+// dropped while somebody still had to read its log.
+func DroppedKey(id ID) []byte {
+	return binary.BigEndian.AppendUint32([]byte{SpaceMeta, MetaDropped}, uint32(id))
+}
+
+// DroppedRange returns the range of those rows.
+func DroppedRange() (from, to []byte) {
+	return []byte{SpaceMeta, MetaDropped}, []byte{SpaceMeta, MetaDropped + 1}
+}
+
+// HoldKey returns the key of the row that says how far the holder with a name, which has
+// no zero byte, is with the log of a database.
+func HoldKey(name string, id ID) []byte {
+	key := append([]byte{SpaceMeta, MetaHolds}, name...)
+	return binary.BigEndian.AppendUint32(append(key, 0), uint32(id))
+}
+
+// HoldRange returns the range of the rows of a holder.
+func HoldRange(name string) (from, to []byte) {
+	from = append([]byte{SpaceMeta, MetaHolds}, name...)
+	return append(from[:len(from):len(from)], 0), append(from[:len(from):len(from)], 1)
+}
+
+// HoldsRange returns the range of the rows of all holders.
+func HoldsRange() (from, to []byte) {
+	return []byte{SpaceMeta, MetaHolds}, []byte{SpaceMeta, MetaHolds + 1}
+}
+
+// CutNumber returns the number of a database with which a key ends.
+func CutNumber(key []byte) ID { return ID(binary.BigEndian.Uint32(key[len(key)-4:])) }
 
 // The keys of what a store knows of itself.
 var (
@@ -32,12 +70,15 @@ const PebbleDir = "store"
 // Versions of the format.
 const (
 	// FormatVersion is the version of internal/store/FORMAT.md, the newest that is read.
-	FormatVersion = 2
+	FormatVersion = 3
 	// FormatFirst is the version of a new directory. It rises when something is
 	// stored that older versions would misread.
 	FormatFirst = 1
 	// FormatUnbuilt is the first version with indexes by priority that are not whole.
 	FormatUnbuilt = 2
+	// FormatAuthors is the first version whose log says who made a change. The first
+	// commit that writes such a row raises a store to it.
+	FormatAuthors = 3
 )
 
 // GroupRow returns the value of the group row: the newest group, and the latest time

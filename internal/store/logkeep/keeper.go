@@ -1,4 +1,11 @@
-package store
+// Package logkeep bounds the change logs of the databases of a store: by age, by the
+// size of one, and by the size of all.
+//
+// A Keeper is told of every commit, and remembers of each log where its parts begin, how
+// old they are and how many bytes they take. So trimming reads nothing, and costs as much as it
+// trims. What was there when the store was opened a Survey finds out, in steps, from a few
+// rows of each log.
+package logkeep
 
 import (
 	"container/heap"
@@ -14,22 +21,24 @@ import (
 )
 
 const (
-	// trimInterval is how often the logs are trimmed.
-	trimInterval = time.Minute
+	// TrimInterval is how often the logs are trimmed.
+	TrimInterval = time.Minute
 	// trimPortion is how many logs are cut at a time, while commits wait, and how
 	// many cuts are deleted in one batch.
 	trimPortion = 1000
 )
 
-// A logKeeper bounds the logs of the databases. It is told of every commit, and
+// A Keeper bounds the logs of the databases. It is told of every commit, and
 // remembers how large and how old a log is, so that trimming reads nothing and looks
 // only at the logs that have something to trim. A log that it does not know is
 // empty or has one row, unless the survey has not come to it yet.
-type logKeeper struct {
-	keep   LogKeep
+type Keeper struct {
+	keep   Keep
 	db     *pebble.DB
 	now    func() time.Time
 	logger *slog.Logger
+	// floor returns up to which position a log may be cut.
+	floor func(layout.ID) uint64
 
 	mu    sync.Mutex
 	logs  map[layout.ID]*keptLog
@@ -39,14 +48,15 @@ type logKeeper struct {
 	looks int        // how often a log was looked at to be cut
 }
 
-// init makes an empty keeper work. The clock and the logger are those of the store.
-func (k *logKeeper) init(db *pebble.DB, keep LogKeep, now func() time.Time, logger *slog.Logger) {
-	k.db, k.keep, k.now, k.logger = db, keep, now, logger
+// Init makes an empty keeper work. The clock and the logger are those of the store. Floor
+// says up to which position the log of a database may be cut: somebody has to read the rest.
+func (k *Keeper) Init(db *pebble.DB, keep Keep, now func() time.Time, logger *slog.Logger, floor func(layout.ID) uint64) {
+	k.db, k.keep, k.now, k.logger, k.floor = db, keep, now, logger, floor
 	k.logs = make(map[layout.ID]*keptLog)
 }
 
-// add notes the row of a commit.
-func (k *logKeeper) add(id layout.ID, r batch.LogRow) {
+// Add notes the row of a commit.
+func (k *Keeper) Add(id layout.ID, r batch.LogRow) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	l := k.logs[id]
@@ -70,7 +80,7 @@ func (k *logKeeper) add(id layout.ID, r batch.LogRow) {
 }
 
 // insert begins to keep a log. The lock is held.
-func (k *logKeeper) insert(l *keptLog) {
+func (k *Keeper) insert(l *keptLog) {
 	k.logs[l.id] = l
 	k.bytes += l.bytes
 	l.due = l.oldest(k.keep)
@@ -78,19 +88,43 @@ func (k *logKeeper) insert(l *keptLog) {
 }
 
 // remove forgets a log. The lock is held.
-func (k *logKeeper) remove(l *keptLog) {
+func (k *Keeper) remove(l *keptLog) {
 	delete(k.logs, l.id)
 	k.bytes -= l.bytes
 	heap.Remove(&k.queue, l.index)
 }
 
-// forget forgets the log of a database that is dropped.
-func (k *logKeeper) forget(id layout.ID) {
+// Forget forgets the log of a database that is dropped.
+func (k *Keeper) Forget(id layout.ID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if l := k.logs[id]; l != nil {
 		k.remove(l)
 	}
+}
+
+// Known returns how many logs are remembered, and their bytes.
+func (k *Keeper) Known() (logs int, bytes int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.logs), k.bytes
+}
+
+// Newest returns the position of the newest row of a log, 0 if it is not remembered.
+func (k *Keeper) Newest(id layout.ID) uint64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if l := k.logs[id]; l != nil {
+		return l.newest.Position
+	}
+	return 0
+}
+
+// Looks returns how often a log was looked at to be cut.
+func (k *Keeper) Looks() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.looks
 }
 
 // A logCut is what is to be deleted: the rows from a position to before another.
@@ -101,16 +135,17 @@ type logCut struct {
 
 // cut cuts one log, and adds what is to be deleted. A log of which only the newest
 // row is left is forgotten. The lock is held.
-func (k *logKeeper) cut(cuts []logCut, l *keptLog, oldest, allowed int64) []logCut {
+func (k *Keeper) cut(cuts []logCut, l *keptLog, oldest, allowed int64) []logCut {
 	k.looks++
-	was := l.bytes
-	c := l.cut(oldest, min(allowed, k.keep.DatabaseBytes))
+	was, floor := l.bytes, k.floor(l.id)
+	c := l.cut(oldest, min(allowed, k.keep.DatabaseBytes+l.held(floor)), floor)
 	k.bytes += l.bytes - was
 	l.full = false
 	if l.isSingle() {
 		k.remove(l)
 	} else {
-		l.due = l.oldest(k.keep)
+		// What is held is looked at again in the next round, not in this one.
+		l.due = max(l.oldest(k.keep), oldest+k.keep.Age.Milliseconds())
 		heap.Fix(&k.queue, l.index)
 	}
 	if c.from < c.to {
@@ -121,7 +156,7 @@ func (k *logKeeper) cut(cuts []logCut, l *keptLog, oldest, allowed int64) []logC
 
 // cutOld cuts logs that have rows from before a time, in milliseconds. It reports
 // whether there are more.
-func (k *logKeeper) cutOld(oldest int64) (cuts []logCut, more bool) {
+func (k *Keeper) cutOld(oldest int64) (cuts []logCut, more bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	due := oldest + k.keep.Age.Milliseconds()
@@ -136,31 +171,40 @@ func (k *logKeeper) cutOld(oldest int64) (cuts []logCut, more bool) {
 }
 
 // large returns the logs that may be too large, and the share of its bytes that each
-// may keep: all logs give up the same share when they are too large together.
-func (k *logKeeper) large() (logs []*keptLog, share float64) {
+// may keep: all logs give up the same share when they are too large together. What is held
+// does not count: others need not give way to it.
+func (k *Keeper) large() (logs []*keptLog, share float64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	logs, k.full = k.full, nil
 	if k.bytes <= k.keep.StoreBytes {
 		return logs, 1
 	}
-	return slices.Clone(k.queue), float64(k.keep.StoreBytes) / float64(k.bytes)
+	free := k.bytes
+	for _, l := range k.queue {
+		free -= l.held(k.floor(l.id))
+	}
+	if free <= k.keep.StoreBytes {
+		return logs, 1
+	}
+	return slices.Clone(k.queue), float64(k.keep.StoreBytes) / float64(free)
 }
 
 // cutLarge cuts logs to a share of their bytes.
-func (k *logKeeper) cutLarge(logs []*keptLog, oldest int64, share float64) (cuts []logCut) {
+func (k *Keeper) cutLarge(logs []*keptLog, oldest int64, share float64) (cuts []logCut) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, l := range logs {
 		if k.logs[l.id] == l { // it was not dropped meanwhile
-			cuts = k.cut(cuts, l, oldest, int64(float64(l.bytes)*share))
+			held := l.held(k.floor(l.id))
+			cuts = k.cut(cuts, l, oldest, held+int64(float64(l.bytes-held)*share))
 		}
 	}
 	return cuts
 }
 
-// trim removes what is older or more than LogKeep allows.
-func (k *logKeeper) trim() {
+// Trim removes what is older or more than Keep allows.
+func (k *Keeper) Trim() {
 	oldest := k.now().Add(-k.keep.Age).UnixMilli()
 	for more := true; more; {
 		var cuts []logCut
@@ -176,7 +220,7 @@ func (k *logKeeper) trim() {
 // delete deletes what was cut off. It is one batch: after each range
 // tombstone the next read sorts all of them again. What a crash keeps from being
 // deleted the next survey finds.
-func (k *logKeeper) delete(cuts []logCut) {
+func (k *Keeper) delete(cuts []logCut) {
 	if len(cuts) == 0 {
 		return
 	}

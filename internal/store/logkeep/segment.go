@@ -1,4 +1,4 @@
-package store
+package logkeep
 
 import (
 	"math"
@@ -52,12 +52,12 @@ func newKeptLog(id layout.ID, r batch.LogRow) *keptLog {
 func (l *keptLog) isSingle() bool { return l.segments[0].first == l.newest.Position }
 
 // oldest returns when the oldest segment will be too old.
-func (l *keptLog) oldest(keep LogKeep) int64 {
+func (l *keptLog) oldest(keep Keep) int64 {
 	return l.segments[0].millis + keep.Age.Milliseconds()
 }
 
 // add adds a row.
-func (l *keptLog) add(r batch.LogRow, keep LogKeep) {
+func (l *keptLog) add(r batch.LogRow, keep Keep) {
 	last := &l.segments[len(l.segments)-1]
 	most := min(segmentBytes, keep.DatabaseBytes/maxSegments, keep.StoreBytes/maxSegments)
 	if last.bytes >= most || r.Millis-l.opened > 2*keep.Age.Milliseconds()/maxSegments {
@@ -74,7 +74,7 @@ func (l *keptLog) add(r batch.LogRow, keep LogKeep) {
 
 // weight returns how much of the log some segments are, up to and with the last: of
 // its bytes, and of the age that it may reach.
-func (l *keptLog) weight(from, last int, keep LogKeep) float64 {
+func (l *keptLog) weight(from, last int, keep Keep) float64 {
 	bytes, began := int64(0), l.began
 	if from > 0 {
 		began = l.segments[from-1].millis
@@ -87,7 +87,7 @@ func (l *keptLog) weight(from, last int, keep LogKeep) float64 {
 
 // merge makes one of the two neighbours that are the least of the log, until at
 // most so many segments are left.
-func (l *keptLog) merge(most int, keep LogKeep) {
+func (l *keptLog) merge(most int, keep Keep) {
 	for len(l.segments) > most {
 		found, least := 1, math.Inf(1)
 		for i := 1; i < len(l.segments); i++ {
@@ -103,11 +103,11 @@ func (l *keptLog) merge(most int, keep LogKeep) {
 
 // cut forgets the oldest segments: those without a row from a time on, and as many
 // more as have to go for the bytes that are allowed. The newest row stays: it holds
-// the position of the database.
-func (l *keptLog) cut(oldest, allowed int64) logCut {
+// the position of the database. What is behind the floor stays, too.
+func (l *keptLog) cut(oldest, allowed int64, floor uint64) logCut {
 	c := logCut{id: l.id, from: l.segments[0].first}
 	n := 0
-	for n < len(l.segments) && (l.bytes > allowed || l.segments[n].millis < oldest) {
+	for n < len(l.segments) && l.end(n)-1 <= floor && (l.bytes > allowed || l.segments[n].millis < oldest) {
 		l.began = l.segments[n].millis
 		l.bytes -= l.segments[n].bytes
 		n++
@@ -123,9 +123,17 @@ func (l *keptLog) cut(oldest, allowed int64) logCut {
 	return c
 }
 
+// held returns how many bytes cannot be cut off, as they are behind a floor.
+func (l *keptLog) held(floor uint64) (bytes int64) {
+	for i := len(l.segments) - 1; i >= 0 && l.end(i)-1 > floor; i-- {
+		bytes += l.segments[i].bytes
+	}
+	return bytes
+}
+
 // prepend adds the rows of an older part of the log, as far as they are not here
 // already.
-func (l *keptLog) prepend(older *keptLog, keep LogKeep) {
+func (l *keptLog) prepend(older *keptLog, keep Keep) {
 	first := l.segments[0].first
 	segments := slices.DeleteFunc(older.segments, func(s logSegment) bool { return s.first >= first })
 	if len(segments) == 0 {
@@ -165,9 +173,9 @@ func (q *logQueue) Pop() any {
 	return log
 }
 
-// LogKeep says how much of the log of changes is kept. The newest change of a
+// Keep says how much of the log of changes is kept. The newest change of a
 // database always is.
-type LogKeep struct {
+type Keep struct {
 	Age           time.Duration // an hour by default
 	DatabaseBytes int64         // 64 MiB by default
 	StoreBytes    int64         // 1 GiB by default

@@ -1,4 +1,4 @@
-package store
+package logkeep
 
 import (
 	"encoding/binary"
@@ -16,8 +16,8 @@ import (
 // looks at a few rows of each: a log may have a million.
 
 const (
-	// surveyPortion is how many logs are looked at in a round of the keeper.
-	surveyPortion = 1000
+	// SurveyPortion is how many logs are looked at in a round of the keeper.
+	SurveyPortion = 1000
 	// surveyRows is how many rows a log may have to be read whole.
 	surveyRows = 64
 	// surveySegments is how many segments a longer log is taken for.
@@ -26,17 +26,20 @@ const (
 	surveySample = 4
 )
 
-// A logSurvey is how far a survey of the logs has come.
-type logSurvey struct {
+// A Survey is how far a survey of the logs has come.
+type Survey struct {
 	next layout.ID
 	done bool
 	rows int // that were read
 }
 
-// look looks at the next logs, at most so many. It reads the newest state,
+// Read returns how many rows were read, and whether all logs were looked at.
+func (s *Survey) Read() (rows int, all bool) { return s.rows, s.done }
+
+// Look looks at the next logs, at most so many. It reads the newest state,
 // durable or not: a log is always cut before a row that is in the write-ahead log
 // already.
-func (k *logKeeper) look(survey *logSurvey, most int) {
+func (k *Keeper) Look(survey *Survey, most int) {
 	if survey.done {
 		return
 	}
@@ -68,7 +71,7 @@ func (k *logKeeper) look(survey *logSurvey, most int) {
 // A surveyor looks at rows of logs.
 type surveyor struct {
 	*pebble.Iterator
-	keeper *logKeeper
+	keeper *Keeper
 	rows   int
 }
 
@@ -130,7 +133,7 @@ func (v *surveyor) read(l *keptLog, newest batch.LogRow) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the log ends before position %d: %w", newest.Position, errors.Join(ErrDamaged, v.Error()))
+	return fmt.Errorf("the log ends before position %d: %w", newest.Position, errors.Join(damage.ErrDamaged, v.Error()))
 }
 
 // sample halves a log up to a row again and again, where that tells the most.
@@ -202,7 +205,7 @@ func (l *keptLog) end(i int) uint64 {
 }
 
 // heaviest returns the segment that is the most of the log, unless all are small.
-func (l *keptLog) heaviest(keep LogKeep) (found int, ok bool) {
+func (l *keptLog) heaviest(keep Keep) (found int, ok bool) {
 	most := 2.0 / surveySegments
 	for i, s := range l.segments {
 		if w := l.weight(i, i, keep); w > most && l.end(i)-s.first > 2*surveySample {
@@ -213,7 +216,7 @@ func (l *keptLog) heaviest(keep LogKeep) (found int, ok bool) {
 }
 
 // known returns the key before which the keeper does not know the log.
-func (k *logKeeper) known(id layout.ID) []byte {
+func (k *Keeper) known(id layout.ID) []byte {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if l := k.logs[id]; l != nil {
@@ -223,7 +226,7 @@ func (k *logKeeper) known(id layout.ID) []byte {
 }
 
 // found notes what the survey found of a log.
-func (k *logKeeper) found(l *keptLog) {
+func (k *Keeper) found(l *keptLog) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	later := k.logs[l.id]

@@ -1,0 +1,143 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/livetree/livetree/internal/store/damage"
+	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/seek"
+)
+
+// A mark is what a holder has noted of a database.
+type mark struct {
+	position uint64
+	note     []byte
+	name     string
+}
+
+// appendTo appends the row of a mark: the position, the note behind its length, the name.
+func (m mark) appendTo(dst []byte) []byte {
+	dst = append(binary.BigEndian.AppendUint64(dst, m.position), byte(len(m.note)))
+	return append(append(dst, m.note...), m.name...)
+}
+
+func decodeMark(key, row []byte) (m mark, err error) {
+	if len(row) < 9 || len(row) < 9+int(row[8]) {
+		return m, damage.AtRow(key, errors.New("the row of a hold is cut short"))
+	}
+	n := 9 + int(row[8])
+	return mark{binary.BigEndian.Uint64(row), bytes.Clone(row[9:n]), string(row[n:])}, nil
+}
+
+// mark returns what was noted of a database, and whether anything was.
+func (h *Hold) mark(id layout.ID) (m mark, ok bool, err error) {
+	key := layout.HoldKey(h.name, id)
+	row, closer, err := h.set.db.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return m, false, nil
+	}
+	if err != nil {
+		return m, false, damage.Mark(err)
+	}
+	defer func() { _ = closer.Close() }()
+	m, err = decodeMark(key, row)
+	return m, err == nil, err
+}
+
+// load finds out what is pending when a hold begins. If that cannot be followed, a base is
+// needed.
+func (h *Hold) load() error {
+	rows, err := rowsIn(h.set.db, func() (from, to []byte) { return layout.HoldRange(h.name) })
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	marks := make(map[layout.ID]mark, len(rows))
+	for key, row := range rows {
+		if marks[layout.CutNumber([]byte(key))], err = decodeMark([]byte(key), row); err != nil {
+			return err
+		}
+	}
+	found := 0
+	look := func(id layout.ID, name string, dropped bool) error {
+		m, known := marks[id]
+		if known {
+			found++
+		}
+		return h.find(id, name, dropped, m.position, known)
+	}
+	switch err := h.eachDatabase(look); {
+	case errors.Is(err, ErrLost) || err == nil && found < len(marks): // one was dropped meanwhile
+		return h.Restart()
+	case err != nil:
+		return err
+	}
+	h.set.mu.Lock()
+	defer h.set.mu.Unlock()
+	if h.state = Following; h.bytes > h.bound {
+		h.lose()
+	}
+	return nil
+}
+
+// eachDatabase calls look with every database, also with those that were dropped and are
+// still kept.
+func (h *Hold) eachDatabase(look func(id layout.ID, name string, dropped bool) error) error {
+	var failed error
+	err := seek.Names(h.set.db, func(name string, id layout.ID) bool {
+		failed = look(id, name, false)
+		return failed == nil
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return err
+	}
+	dropped, err := rowsIn(h.set.db, layout.DroppedRange)
+	if err != nil {
+		return err
+	}
+	for key, name := range dropped {
+		if err := look(layout.CutNumber([]byte(key)), string(name), true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// find notes what is pending of a database that was released up to a position.
+func (h *Hold) find(id layout.ID, name string, dropped bool, released uint64, known bool) error {
+	newest, err := newestIn(h.set.db, id)
+	switch {
+	case err != nil:
+		return err
+	case known && newest < released:
+		return fmt.Errorf("%w: database %d ends at %d, but %d was released", ErrLost, id, newest, released)
+	case known && newest == released:
+		return nil
+	}
+	bytes, err := h.estimate(id, released+1, newest)
+	if err != nil {
+		return err
+	}
+	h.set.mu.Lock()
+	defer h.set.mu.Unlock()
+	p := h.pending[id]
+	if p == nil {
+		p = &pending{newest: newest}
+		h.pending[id] = p
+	}
+	p.name, p.dropped, p.first, p.wholes = name, p.dropped || dropped, released+1, true
+	// What was added since the hold began is counted twice here; that is little.
+	p.segments = append([]segment{{released + 1, bytes}}, p.segments...)
+	p.bytes += bytes
+	h.bytes += bytes
+	return nil
+}
+
+// newestIn returns the position of the newest log row of a database, 0 for none.
+func newestIn(rows pebble.Reader, id layout.ID) (uint64, error) {
+	return seek.Reader{Source: rows, ID: id}.Position()
+}

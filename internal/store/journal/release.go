@@ -1,0 +1,203 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/livetree/livetree/internal/store/batch"
+	"github.com/livetree/livetree/internal/store/damage"
+	"github.com/livetree/livetree/internal/store/layout"
+)
+
+// A Released is a database whose records are not needed any more up to a position.
+type Released struct {
+	DB       layout.ID
+	Position uint64
+	// Note is the holder's own, of at most 64 bytes. Pending gives it back.
+	Note []byte
+}
+
+// Begin says up to which positions the base holds the databases: all that there were in a
+// view taken while the hold was beginning. What the hold had noted before is forgotten. When
+// it returns, that cannot be lost.
+func (h *Hold) Begin(base []Released) error {
+	names, err := h.baseNames()
+	if err != nil {
+		return err
+	}
+	view, release := h.set.view()
+	defer release()
+	err = apply(h.set.db, pebble.Sync, func(b *pebble.Batch) error {
+		from, to := layout.HoldRange(h.name)
+		if err := b.DeleteRange(from, to, nil); err != nil {
+			return err
+		}
+		for _, r := range base {
+			newest, err := newestIn(view, r.DB)
+			if err == nil && r.Position > newest {
+				err = fmt.Errorf("database %d is at %d, not at %d", r.DB, newest, r.Position)
+			}
+			if err != nil {
+				return err
+			}
+			if err := h.setMark(b, r, names[r.DB]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return h.begun(base)
+}
+
+// baseNames returns the names of all databases, if a base is wanted.
+func (h *Hold) baseNames() (map[layout.ID]string, error) {
+	h.set.mu.Lock()
+	state, closed := h.state, h.closed
+	h.set.mu.Unlock()
+	switch {
+	case closed:
+		return nil, ErrClosed
+	case state == Lost:
+		return nil, ErrLost
+	case state == Following:
+		return nil, errors.New("the hold has a base")
+	}
+	names := map[layout.ID]string{}
+	err := h.eachDatabase(func(id layout.ID, name string, _ bool) error {
+		names[id] = name
+		return nil
+	})
+	return names, err
+}
+
+// begun follows from a base on.
+func (h *Hold) begun(base []Released) error {
+	h.set.mu.Lock()
+	defer h.set.mu.Unlock()
+	if !h.isArmed() {
+		return ErrLost // while the rows were written
+	}
+	based := make(map[layout.ID]bool, len(base))
+	for _, r := range base {
+		based[r.DB] = true
+		h.forget(r.DB, r.Position)
+	}
+	for id, p := range h.pending {
+		if !based[id] && p.dropped && !p.created { // before the base was made
+			h.bytes -= p.bytes
+			delete(h.pending, id)
+			h.set.unswept = true
+		}
+	}
+	h.state = Following
+	h.signal()
+	return nil
+}
+
+// forget forgets what is pending of a database up to a position. The lock is held.
+func (h *Hold) forget(id layout.ID, position uint64) {
+	p := h.pending[id]
+	if p == nil {
+		return
+	}
+	h.bytes -= p.release(position)
+	if p.isDone() {
+		h.bytes -= p.bytes
+		delete(h.pending, id)
+	}
+}
+
+func (h *Hold) setMark(b *pebble.Batch, r Released, name string) error {
+	if len(r.Note) > maxNote {
+		return fmt.Errorf("a note of %d bytes: at most %d are allowed", len(r.Note), maxNote)
+	}
+	return b.Set(layout.HoldKey(h.name, r.DB), mark{r.Position, r.Note, name}.appendTo(nil), nil)
+}
+
+// Release says that records are not needed any more, which Pending has named and Read has
+// read: they may be trimmed now. A crash may take it back.
+func (h *Hold) Release(list []Released) error {
+	var buried []layout.ID
+	err := apply(h.set.db, pebble.NoSync, func(b *pebble.Batch) error {
+		for _, r := range list {
+			gone, err := h.release(b, r)
+			if err != nil {
+				return err
+			}
+			if gone {
+				buried = append(buried, r.DB)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	h.set.mu.Lock()
+	for _, r := range list {
+		if h.isArmed() {
+			h.forget(r.DB, r.Position)
+		}
+	}
+	h.set.mu.Unlock()
+	for _, id := range buried {
+		h.set.forget(id)
+	}
+	return nil
+}
+
+// release adds to a batch what is noted and deleted. It reports whether the database was
+// dropped, and nothing is left of it now.
+func (h *Hold) release(b *pebble.Batch, r Released) (gone bool, err error) {
+	h.set.mu.Lock()
+	err = h.ready()
+	p := h.pending[r.DB]
+	var entry pending
+	if p != nil {
+		entry = *p
+	}
+	others := h.set.floor(r.DB, h)
+	last := !h.set.isPending(r.DB, h)
+	h.set.mu.Unlock()
+	switch {
+	case err != nil:
+		return false, err
+	case p == nil || r.Position > entry.offered:
+		return false, fmt.Errorf("position %d of database %d was not read: it cannot be released", r.Position, r.DB)
+	case entry.dropped && last && r.Position >= entry.newest:
+		return true, h.set.bury(b, r.DB)
+	}
+	if err := h.setMark(b, r, entry.name); err != nil {
+		return false, err
+	}
+	if !entry.wholes {
+		return false, nil
+	}
+	return false, deleteRecords(b, h.set.db, r.DB, min(r.Position, others))
+}
+
+// deleteRecords deletes the whole records of a database up to a position: one by one if
+// they are few.
+func deleteRecords(b *pebble.Batch, rows pebble.Reader, id layout.ID, to uint64) error {
+	from, end := layout.RecordKey(nil, id, 0), layout.RecordKey(nil, id, to+1)
+	it, err := rows.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: end})
+	if err != nil {
+		return damage.Mark(err)
+	}
+	defer func() { _ = it.Close() }()
+	n := 0
+	for ok := it.First(); ok; ok = it.Next() {
+		if n++; n > batch.PointDeletes {
+			return b.DeleteRange(from, end, nil)
+		}
+		if err := b.Delete(it.Key(), nil); err != nil {
+			return err
+		}
+	}
+	return damage.Mark(it.Error())
+}
