@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -181,7 +180,7 @@ that are gone.` + archiveLong,
 
 // restoreArchive makes a data directory from an archive.
 func (a *app) restoreArchive(c *cobra.Command, s *archiveSource, url, target, at string, asJSON bool) error {
-	moment, err := parseRestoreMoment(at)
+	moment, err := restore.ParseMoment(at, func(text string) (time.Time, error) { return cli.ParseMoment(text, time.Now()) })
 	if err != nil {
 		return err
 	}
@@ -212,23 +211,6 @@ func (a *app) restoreArchive(c *cobra.Command, s *archiveSource, url, target, at
 	}
 	say(a.stdout, "serve it: livetree serve --data "+cli.QuoteShell(data)+"\n")
 	return nil
-}
-
-// parseRestoreMoment reads --at: a moment, or DATABASE:POSITION.
-func parseRestoreMoment(at string) (m restore.Moment, err error) {
-	if at == "" {
-		return m, nil
-	}
-	if name, text, ok := strings.Cut(at, ":"); ok {
-		if n, err := strconv.ParseUint(text, 10, 64); err == nil && strings.Trim(name, "0123456789") != "" && !strings.Contains(name, "T") {
-			return restore.Moment{Database: name, Position: n}, nil
-		}
-	}
-	m.Time, err = cli.ParseMoment(at, time.Now())
-	if err != nil {
-		err = fmt.Errorf("--at: %w, or DATABASE:POSITION", err)
-	}
-	return m, err
 }
 
 // restore shows how far an archive is restored.

@@ -141,7 +141,7 @@ func (o *operator) showHistory(c *cobra.Command, db string, query url.Values) (t
 			o.print("the log begins at %s\n", time.UnixMilli(page.Reaches).UTC().Format(time.RFC3339))
 		}
 		for _, e := range page.Entries {
-			o.print("%s  %-20s  %s  %s -> %s\n", time.UnixMilli(e.Time).UTC().Format(time.RFC3339Nano), whoText(e.Who), cli.Visible(e.Path), seenText(e.Before), seenText(e.After))
+			o.print("%s  %-20s  %s  %s -> %s\n", time.UnixMilli(e.Time).UTC().Format(time.RFC3339Nano), cli.Visible(e.Who.String()), cli.Visible(e.Path), cli.Visible(e.Before.String()), cli.Visible(e.After.String()))
 		}
 		if !page.More {
 			return page.To, nil
@@ -164,27 +164,7 @@ func (o *operator) showChange(event string, data []byte) (last bool, err error) 
 		return false, err
 	}
 	for _, set := range change.Set {
-		o.print("%s  %-20s  %s  -> %s\n", time.UnixMilli(change.Time).UTC().Format(time.RFC3339Nano), whoText(change.Who), cli.Visible(set.Path), cli.Visible(set.Value))
+		o.print("%s  %-20s  %s  -> %s\n", time.UnixMilli(change.Time).UTC().Format(time.RFC3339Nano), cli.Visible(change.Who.String()), cli.Visible(set.Path), cli.Visible(set.Value))
 	}
 	return false, nil
-}
-
-// whoText writes who has made a commit.
-func whoText(who *rows.Who) string {
-	if who == nil {
-		return "not known"
-	}
-	return cli.Visible(strings.TrimSuffix(who.By+" "+who.UID, " "))
-}
-
-// seenText writes a node, as far as it is known.
-func seenText(seen *rows.Seen) string {
-	if seen == nil {
-		return "?"
-	}
-	text := cli.Visible(seen.Value)
-	if seen.Cut {
-		text += "…"
-	}
-	return text
 }

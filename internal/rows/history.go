@@ -39,6 +39,14 @@ func newWho(a tree.Author) *Who {
 	return &Who{a.By, a.UID}
 }
 
+// String writes who it was for people.
+func (w *Who) String() string {
+	if w == nil {
+		return "not known"
+	}
+	return strings.TrimSuffix(w.By+" "+w.UID, " ")
+}
+
 // A HistoryEntry is a commit that touched a path.
 type HistoryEntry struct {
 	At   string `json:"at"`
@@ -57,6 +65,17 @@ type HistoryEntry struct {
 type Seen struct {
 	Value string `json:"value"`
 	Cut   bool   `json:"cut,omitempty"`
+}
+
+// String writes the node for people, as far as it is known.
+func (s *Seen) String() string {
+	switch {
+	case s == nil:
+		return "?"
+	case s.Cut:
+		return s.Value + "…"
+	}
+	return s.Value
 }
 
 // A History lists commits that touched a path, the oldest first.

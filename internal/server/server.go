@@ -250,11 +250,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	}
 	defer archiving.close()
 	clock := state.NewClock(time.Now, rand.Reader, s.LastMillis())
-	accessKey, err := auth.AccessKey(s.ETagKey())
-	if err != nil {
-		return err
-	}
-	verifier, err := auth.New(auth.Options{Now: time.Now, Issuers: c.Issuers, Logger: c.Logger, AccessKey: accessKey})
+	verifier, err := newVerifier(c, s)
 	if err != nil {
 		return err
 	}
@@ -315,6 +311,15 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 		keeper.Go(func() { operator.run(keeping) })
 	}
 	return runServing(ctx, c, serving, announcement{c, caFile, f, operator.consoleLine(c)}, listening)
+}
+
+// newVerifier returns what tells whose a credential is.
+func newVerifier(c Config, s *store.Store) (*auth.Verifier, error) {
+	accessKey, err := auth.AccessKey(s.ETagKey())
+	if err != nil {
+		return nil, err
+	}
+	return auth.New(auth.Options{Now: time.Now, Issuers: c.Issuers, Logger: c.Logger, AccessKey: accessKey})
 }
 
 // newTLS returns how TLS is spoken, the file that clients have to trust, and the

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/livetree/livetree/internal/archive"
@@ -30,6 +32,22 @@ func (m Moment) String() string {
 		return "the newest state"
 	}
 	return m.Time.UTC().Format(time.RFC3339Nano)
+}
+
+// ParseMoment reads DATABASE:POSITION, or what parse reads as a time; the newest state if it is
+// empty.
+func ParseMoment(text string, parse func(string) (time.Time, error)) (m Moment, err error) {
+	if text == "" {
+		return m, nil
+	}
+	name, position, _ := strings.Cut(text, ":")
+	if n, err := strconv.ParseUint(position, 10, 64); err == nil && strings.Trim(name, "0123456789") != "" {
+		return Moment{Database: name, Position: n}, nil
+	}
+	if m.Time, err = parse(text); err != nil {
+		err = fmt.Errorf("%w; or DATABASE:POSITION", err)
+	}
+	return m, err
 }
 
 // ErrNoCommit says that an archive does not hold a commit.

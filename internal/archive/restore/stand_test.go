@@ -264,7 +264,7 @@ func (o *original) set(d *source, values store.Settings, rows *store.IndexRows) 
 
 func (o *original) drop(d *source) {
 	o.Helper()
-	b, err := o.BuildDrop(d.name, d.id)
+	b, err := o.BuildDrop(d.name, d.id, tree.Change{Position: d.position + 1, Millis: o.millis})
 	o.check(err)
 	delete(o.databases, d.name)
 	o.commit(d, b, layout.Record{Change: tree.Change{Position: d.position + 1, Millis: o.millis}, Dropped: true})
