@@ -10,7 +10,7 @@
  * or the network.
  */
 
-import { compare } from '../lib/keys.js';
+import { compare, comparePositions } from '../lib/keys.js';
 import { join } from '../lib/route.js';
 
 /**
@@ -36,25 +36,13 @@ import { join } from '../lib/route.js';
 /** @typedef {{kind: 'row', place: Place, row: Row, id: string, level: number, open: Place | undefined}} RowItem */
 /** @typedef {{kind: 'gap', place: Place, gap: Gap, id: string, level: number, offset: number}} GapItem */
 
+/** @type {{index: number, place: Place}[]} */
+const none = []; // no open node in a segment, which is so for most
 const maxRun = 1000; // rows in a run; a longer one is cut, so that far parts of it can be dropped
 
 /** @param {Segment} segment @returns {segment is Run} */
 export function isRun(segment) {
   return 'rows' in segment;
-}
-
-/**
- * Compares two positions such as 5c1e-1812. Those of different epochs cannot be
- * compared: the second counts as newer.
- * @param {string | undefined} a
- * @param {string | undefined} b
- */
-export function comparePositions(a, b) {
-  if (!a || !b) return -1;
-  const [i, j] = [a.lastIndexOf('-'), b.lastIndexOf('-')];
-  if (a.slice(0, i) !== b.slice(0, j)) return -1;
-  const [x, y] = [BigInt('0' + a.slice(i + 1)), BigInt('0' + b.slice(j + 1))];
-  return x < y ? -1 : x > y ? 1 : 0;
 }
 
 export class Place {
@@ -112,10 +100,10 @@ export class Place {
     const layout = [];
     const opened = [...this.open.keys()];
     for (const segment of this.segments) {
-      /** @type {{index: number, place: Place}[]} */
-      const opens = [];
+      let opens = none;
       let height = isRun(segment) ? segment.rows.length : segment.size;
-      if (isRun(segment)) {
+      if (isRun(segment) && opened.length > 0) {
+        opens = [];
         for (const key of opened) {
           const index = search(segment.rows, key);
           const place = this.open.get(key);
@@ -238,13 +226,15 @@ export class Place {
    */
   tidy() {
     for (let i = 0; i < this.segments.length; i++) {
-      const [before, gap, after] = [this.segments[i - 1], this.segments[i], this.segments[i + 1]];
+      const gap = this.segments[i];
       if (!gap || isRun(gap)) continue;
-      if (before && isRun(before)) Object.assign(gap, { from: undefined, after: before.rows.at(-1)?.key });
-      else if (before && !this.prefix) Object.assign(gap, { from: before.before, after: before.to });
-      else if (!before && !this.prefix) Object.assign(gap, { from: undefined, after: undefined });
-      if (after && isRun(after)) Object.assign(gap, { to: undefined, before: after.rows[0]?.key });
-      else if (!after && !this.prefix) Object.assign(gap, { to: undefined, before: undefined });
+      const before = this.segments[i - 1];
+      const after = this.segments[i + 1];
+      if (before && isRun(before)) bound(gap, 'from', undefined, 'after', before.rows.at(-1)?.key);
+      else if (before && !this.prefix) bound(gap, 'from', before.before, 'after', before.to);
+      else if (!before && !this.prefix) bound(gap, 'from', undefined, 'after', undefined);
+      if (after && isRun(after)) bound(gap, 'to', undefined, 'before', after.rows[0]?.key);
+      else if (!after && !this.prefix) bound(gap, 'to', undefined, 'before', undefined);
       else if (after && gap.to === undefined && gap.before === undefined) {
         // A run between two gaps is gone: they are one.
         this.segments.splice(i, 2, { ...after, from: gap.from, after: gap.after, size: gap.size + (isRun(after) ? 0 : after.size), busy: false });
@@ -301,11 +291,17 @@ export class Place {
   }
 
   /**
-   * Cuts gaps at the marks of an outline.
+   * Cuts gaps at the marks of an outline, into parts that are worth a page. Marks and segments
+   * are in key order, so both are gone through once.
    * @param {{count: number, exact: boolean, every: number, marks: string[]}} outline
+   * @param {number} [least] rows in a part
    */
-  cut(outline) {
+  cut(outline, least = 200) {
     this.outline = { count: outline.count, exact: outline.exact };
+    const step = Math.max(1, Math.ceil(least / outline.every));
+    const every = outline.every * step;
+    const marks = outline.marks.filter((_, i) => i > 0 && i % step === 0); // nothing is before the first
+    let next = 0;
     /** @type {Segment[]} */
     const parts = [];
     for (const segment of this.segments) {
@@ -313,13 +309,17 @@ export class Place {
         parts.push(segment);
         continue;
       }
-      const inside = outline.marks.slice(1).filter((mark) => inGap(segment, mark)); // nothing is before the first
       let low = { ...segment, busy: false }; // the page that is on its way comes to nothing
-      for (const mark of inside) {
-        parts.push({ ...low, to: undefined, before: mark, size: outline.every });
+      let size = Math.min(segment.size, every);
+      for (; next < marks.length; next++) {
+        const mark = marks[next] ?? '';
+        if (afterGap(segment, mark)) break;
+        if (!inGap(segment, mark) || mark === segment.from) continue; // nothing of the gap is before it
+        parts.push({ ...low, to: undefined, before: mark, size: every });
         low = { ...segment, after: undefined, from: mark, busy: false };
+        size = Math.max(1, outline.count % every || every);
       }
-      parts.push({ ...low, size: inside.length > 0 ? Math.max(1, outline.count % outline.every || outline.every) : Math.min(segment.size, outline.every) });
+      parts.push({ ...low, size });
     }
     this.segments = parts;
     this.tidy();
@@ -361,15 +361,22 @@ export function search(rows, key) {
   return -1;
 }
 
-/**
- * @param {Gap} gap
- * @param {string} key
- */
+/** Sets one end of a gap by both of its names. Most are as they were, and a million children have a thousand gaps: nothing is made or written in vain. @param {Gap} gap @param {'from' | 'to'} closed @param {string | undefined} key @param {'after' | 'before'} open @param {string | undefined} other */
+function bound(gap, closed, key, open, other) {
+  if (gap[closed] !== key) gap[closed] = key;
+  if (gap[open] !== other) gap[open] = other;
+}
+
+/** @param {Gap} gap @param {string} key */
 function inGap(gap, key) {
   if (gap.from !== undefined && compare(key, gap.from) < 0) return false;
   if (gap.after !== undefined && compare(key, gap.after) <= 0) return false;
-  if (gap.to !== undefined && compare(key, gap.to) > 0) return false;
-  return gap.before === undefined || compare(key, gap.before) < 0;
+  return !afterGap(gap, key);
+}
+
+/** @param {Gap} gap @param {string} key */
+function afterGap(gap, key) {
+  return (gap.to !== undefined && compare(key, gap.to) > 0) || (gap.before !== undefined && compare(key, gap.before) >= 0);
 }
 
 /**
