@@ -19,6 +19,7 @@ import { dataRoute, encodeKey, join } from '../lib/route.js';
 const maxWrites = 50;
 const maxBytes = 16_000_000;
 export const maxKept = 5_000_000; // bytes of a node that are fetched for its undo
+export const maxOpened = 1 << 20; // characters of a value that are shown or edited as a whole
 
 /** The writers of this page, by database: what can be taken back outlives the screens. @type {Map<string, Writer>} */
 const writers = new Map();
