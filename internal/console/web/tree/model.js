@@ -292,34 +292,37 @@ export class Place {
 
   /**
    * Cuts gaps at the marks of an outline, into parts that are worth a page. Marks and segments
-   * are in key order, so both are gone through once.
+   * are in key order, so both are gone through once. A mark says how many rows are before it.
    * @param {{count: number, exact: boolean, every: number, marks: string[]}} outline
-   * @param {number} [least] rows in a part
+   * @param {number} [least] rows in a part: with its neighbours they are one page
    */
-  cut(outline, least = 200) {
-    this.outline = { count: outline.count, exact: outline.exact };
-    const step = Math.max(1, Math.ceil(least / outline.every));
-    const every = outline.every * step;
-    const marks = outline.marks.filter((_, i) => i > 0 && i % step === 0); // nothing is before the first
-    let next = 0;
+  cut({ count, exact, every, marks }, least = 198) {
+    this.outline = { count, exact };
+    const step = Math.max(1, Math.ceil(least / every));
+    const last = this.segments.findLastIndex((segment) => !isRun(segment));
+    const tail = this.segments.slice(last + 1).reduce((sum, run) => sum + (isRun(run) ? run.rows.length : 0), 0);
+    let [at, next] = [0, 1]; // rows before here, and the next mark: nothing is before the first
     /** @type {Segment[]} */
     const parts = [];
-    for (const segment of this.segments) {
+    for (const [i, segment] of this.segments.entries()) {
+      const begin = at;
       if (isRun(segment)) {
+        at += segment.rows.length;
         parts.push(segment);
         continue;
       }
       let low = { ...segment, busy: false }; // the page that is on its way comes to nothing
-      let size = Math.min(segment.size, every);
-      for (; next < marks.length; next++) {
+      for (; next < marks.length && !afterGap(segment, marks[next] ?? ''); next++) {
         const mark = marks[next] ?? '';
-        if (afterGap(segment, mark)) break;
-        if (!inGap(segment, mark) || mark === segment.from) continue; // nothing of the gap is before it
-        parts.push({ ...low, to: undefined, before: mark, size: every });
+        if (next % step !== 0 || next * every <= at || mark === segment.from || !inGap(segment, mark)) continue;
+        parts.push({ ...low, to: undefined, before: mark, size: next * every - at });
         low = { ...segment, after: undefined, from: mark, busy: false };
-        size = Math.max(1, outline.count % every || every);
+        at = next * every;
       }
+      const known = i === last ? count - tail : segment.before !== undefined && segment.before === marks[next] ? next * every : 0;
+      const size = Math.max(1, known ? known - at : Math.min(segment.size - (at - begin), every * step));
       parts.push({ ...low, size });
+      at += size;
     }
     this.segments = parts;
     this.tidy();
@@ -379,10 +382,7 @@ function afterGap(gap, key) {
   return (gap.to !== undefined && compare(key, gap.to) > 0) || (gap.before !== undefined && compare(key, gap.before) >= 0);
 }
 
-/**
- * @param {Segment} segment
- * @param {string} key
- */
+/** @param {Segment} segment @param {string} key */
 function startsAfter(segment, key) {
   if (isRun(segment)) return compare(segment.rows[0]?.key ?? '', key) > 0;
   if (segment.after !== undefined) return compare(segment.after, key) >= 0;
