@@ -2,7 +2,7 @@
 // against REST, versions to the byte, and streams that go on after the server was away.
 
 import assert from 'node:assert/strict';
-import { row, select, startServer } from './world.mjs';
+import { deploy, row, select, startServer } from './world.mjs';
 
 /** Random numbers from 0 to 1 that are the same for the same seed. */
 function random(seed) {
@@ -124,9 +124,7 @@ export const tests = {
     const crlf = texts.slice(-50).reverse().findIndex((text) => text.includes('\r\n'));
     await buttons.nth(crlf).click();
     await page.getByText('Draft, not deployed').waitFor();
-    await page.getByRole('button', { name: 'Review' }).click();
-    await page.getByRole('dialog', { name: 'Deploy rules' }).getByRole('button', { name: 'Deploy' }).click();
-    await page.getByRole('status').filter({ hasText: 'deployed' }).waitFor();
+    await deploy(page);
     assert.equal(await server.rest('GET', '/.settings/rules'), texts.slice(-50).reverse()[crlf]);
     await server.rest('PUT', '/.settings/rules', before);
     await page.context().close();
