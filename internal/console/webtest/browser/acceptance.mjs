@@ -2,7 +2,7 @@
 // against REST, versions to the byte, and streams that go on after the server was away.
 
 import assert from 'node:assert/strict';
-import { deploy, row, select, startServer } from './world.mjs';
+import { deploy, eventually, row, select, startServer } from './world.mjs';
 
 /** Random numbers from 0 to 1 that are the same for the same seed. */
 function random(seed) {
@@ -196,14 +196,14 @@ export const tests = {
     for (let i = 0; i < 100; i++) await server.dataRequest(url, '/figures.json');
     const low = await counted();
     const page = await browser.open(server, '/console/health');
-    const before = (await history()).from;
-    let seen = await history();
-    while (seen.from === before) {
-      await page.waitForTimeout(300);
+    const sum = (series) => Object.entries(series).filter(([name]) => name.startsWith('requests')).flatMap(([, values]) => values).reduce((all, value) => all + (value ?? 0), 0);
+    let [seen, total] = [await history(), 0];
+    await eventually('the sample with these requests', async () => {
       seen = await history();
-    }
+      total = sum(seen.series) * seen.step;
+      return total > 0.9 * low.requests;
+    });
     const high = await counted();
-    const total = Object.entries(seen.series).filter(([name]) => name.startsWith('requests')).reduce((all, [, values]) => all + values.reduce((sum, value) => sum + (value ?? 0), 0), 0) * seen.step;
     assert.ok(total > 0.9 * low.requests && total < 1.1 * high.requests, `${total} requests in the history, ${low.requests} to ${high.requests} in /metrics`);
     await page.reload();
     await page.waitForSelector('html[data-ready=signed-in]');
