@@ -1,6 +1,7 @@
 // The long runs: what the page does with a million children and with a thousand changes a
 // second. Prints what it sees and judges nothing: CHILDREN, SECONDS and RATE set how much.
-// LIVETREE and CHROMIUM name the programs; ONLY=text runs the parts whose names have it.
+// LIVETREE and CHROMIUM name the programs; ONLY=text runs the parts whose names have it; with
+// TRACE=1 it also prints what the page's thread was busy with.
 
 import { setTimeout as rest } from 'node:timers/promises';
 import { startBrowser, startServer } from './browser/world.mjs';
@@ -48,14 +49,52 @@ async function until(page, act, path) {
   return Math.round(performance.now() - began);
 }
 
-/** Bytes that come to the browser, by answer. */
-function traffic(page) {
-  let bytes = 0;
-  page.on('response', async (answer) => {
-    const size = await answer.request().sizes().catch(() => null);
-    bytes += size ? size.responseBodySize + size.responseHeadersSize : 0;
-  });
-  return () => bytes;
+/** Bytes that come to the browser, as they are on the wire; those of streams when they come. */
+async function traffic(page) {
+  const sizes = new Map(); // by request; of one that has not ended, its text
+  const cdp = await page.context().newCDPSession(page);
+  await cdp.send('Network.enable');
+  cdp.on('Network.dataReceived', ({ requestId, dataLength }) => sizes.set(requestId, (sizes.get(requestId) ?? 0) + dataLength));
+  cdp.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => sizes.set(requestId, encodedDataLength));
+  return () => [...sizes.values()].reduce((a, b) => a + b, 0);
+}
+
+/**
+ * What the page's own thread does from here on, if TRACE is set: its longest tasks with the
+ * processor time they took, so that a task that waited for the processor is told from one that
+ * worked, and what the time went to.
+ */
+async function trace(page) {
+  if (!process.env.TRACE) return async () => {};
+  const cdp = await page.context().browser().newBrowserCDPSession();
+  const events = [];
+  cdp.on('Tracing.dataCollected', ({ value }) => events.push(...value));
+  await cdp.send('Tracing.start', { transferMode: 'ReportEvents', traceConfig: { includedCategories: ['toplevel', 'devtools.timeline', 'disabled-by-default-devtools.timeline', '__metadata'] } });
+  const profiler = await page.context().newCDPSession(page);
+  await profiler.send('Profiler.enable');
+  await profiler.send('Profiler.start');
+  return async (name) => {
+    const { profile } = await profiler.send('Profiler.stop');
+    const ended = new Promise((resolve) => cdp.once('Tracing.tracingComplete', resolve));
+    await cdp.send('Tracing.end');
+    await ended;
+    await cdp.detach();
+    const main = events.find((one) => one.name === 'FunctionCall' && String(one.args?.data?.url).includes('/console/'));
+    const mine = events.filter((one) => one.ph === 'X' && one.pid === main?.pid && one.tid === main?.tid);
+    const tasks = mine.filter((one) => one.name === 'RunTask').sort((a, b) => b.dur - a.dur);
+    print(`${name}: longest tasks, [ms, of them working]`, tasks.slice(0, 8).map((one) => [Math.round(one.dur / 1000), Math.round((one.tdur ?? 0) / 1000)]));
+    print(`${name}: tasks over 50 ms of work`, String(tasks.filter((one) => one.tdur > 50_000).length));
+    const worst = tasks.filter((one) => one.tdur > 50_000).sort((a, b) => b.tdur - a.tdur)[0];
+    const inside = mine.filter((one) => worst && one !== worst && one.ts >= worst.ts && one.ts + one.dur <= worst.ts + worst.dur).sort((a, b) => b.tdur - a.tdur);
+    print(`${name}: in the one that worked most`, inside.slice(0, 10).map((one) => `${one.name} ${Math.round(one.tdur / 1000)}`));
+    const sums = {};
+    for (const one of mine) if (one.tdur > 0) sums[one.name] = (sums[one.name] ?? 0) + one.tdur / 1000;
+    print(`${name}: ms of work by kind`, Object.fromEntries(Object.entries(sums).sort((a, b) => b[1] - a[1]).slice(0, 14).map(([kind, ms]) => [kind, Math.round(ms)])));
+    const own = {};
+    const names = new Map(profile.nodes.map((node) => [node.id, `${node.callFrame.functionName || '(anonymous)'} ${node.callFrame.url.split('/').slice(-2).join('/')}:${node.callFrame.lineNumber + 1}`]));
+    for (const [i, id] of profile.samples.entries()) own[names.get(id)] = (own[names.get(id)] ?? 0) + profile.timeDeltas[i] / 1000;
+    print(`${name}: ms by function`, Object.fromEntries(Object.entries(own).sort((a, b) => b[1] - a[1]).slice(0, 16).map(([fn, ms]) => [fn, Math.round(ms)])));
+  };
 }
 
 /** Waits until the children are counted, or the server has given up counting. */
@@ -71,7 +110,7 @@ const parts = {
     await server.rest('PUT', '/small', '{"a":1}');
     const page = await browser.open(server, '/console/db/default/data/small');
     const count = [];
-    const bytes = traffic(page);
+    const bytes = await traffic(page);
     page.on('request', (request) => count.push(new URL(request.url()).pathname));
     const cdp = await page.context().newCDPSession(page);
     await cdp.send('Network.setCacheDisabled', { cacheDisabled: true });
@@ -95,7 +134,7 @@ const parts = {
     }
     print('written', `${children} children in ${Math.round((performance.now() - began) / 1000)} s`);
     const page = await browser.open(server, '/console/db/default/data/small');
-    const bytes = traffic(page);
+    const bytes = await traffic(page);
     const box = page.getByRole('textbox', { name: 'Path' });
     for (let i = 0; i < 3; i++) {
       await box.fill('/big');
@@ -132,12 +171,14 @@ const parts = {
     print('jumps, ms', jumps);
     await page.mouse.move(400, 400);
     for (const step of [60, 400, 3000]) {
+      const traced = await trace(page);
       const seen = await meter(page);
       for (let i = 0; i < 200; i++) {
         await page.mouse.wheel(0, step);
         await rest(16);
       }
       print(`scrolling by ${step}`, await seen());
+      await traced(`scrolling by ${step}`);
     }
     await rest(1000);
     print('rows in the page', String(await page.getByRole('treeitem').count()));
@@ -152,7 +193,7 @@ const parts = {
     for (let i = 0; i < 10_000; i++) records['r' + i] = { text: 'y'.repeat(1000) };
     await server.rest('PUT', '/large/tree', JSON.stringify(records), '?print=silent');
     const page = await browser.open(server, '/console/db/default/data/small');
-    const bytes = traffic(page);
+    const bytes = await traffic(page);
     await page.getByRole('textbox', { name: 'Path' }).fill('/large');
     await until(page, () => page.keyboard.press('Enter'), '/large/tree');
     await page.locator('[data-path="/large/tree"] [data-part=key]').click();
@@ -184,6 +225,7 @@ const parts = {
         if (wait > 0) await rest(wait);
       }
     })();
+    const traced = await trace(page);
     const seen = await meter(page);
     const answers = [];
     for (let i = 1; Date.now() < ends; i++) {
@@ -197,6 +239,7 @@ const parts = {
     answers.sort((a, b) => a - b);
     print('the page answers, ms', { p50: answers[answers.length >> 1], p95: answers[Math.floor(answers.length * 0.95)], most: answers.at(-1) });
     print('frames', await seen());
+    await traced('changes');
     await rest(2000);
     const stored = JSON.parse(await server.rest('GET', '/hot'));
     const shown = await page.evaluate(() => [...document.querySelectorAll('[role=treeitem][aria-level="2"]')].map((row) => [row.querySelector('[data-part=key]').textContent, Number(row.querySelector('[data-part=value]').textContent)]));

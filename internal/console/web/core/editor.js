@@ -49,12 +49,19 @@ export class Editor {
     return [...this.options.names, 'editor-problem', 'editor-bracket'];
   }
 
+  /** The text that was put in and how the textarea has it, which knows one kind of line end only. */
+  given = { text: '', shown: '' };
+
+  /** The text: as it was given, to the byte, until something is typed; then with the line ends that it had. */
   get text() {
-    return this.input.value;
+    const { text, shown } = this.given;
+    if (this.input.value === shown) return text;
+    return /\r\n/.test(text) && !/(^|[^\r])\n/.test(text) ? this.input.value.replaceAll('\n', '\r\n') : this.input.value;
   }
 
   set text(text) {
     this.input.value = text;
+    this.given = { text, shown: this.input.value };
     this.draw();
   }
 
@@ -133,7 +140,7 @@ export class Editor {
    * @param {number} column
    */
   go(line, column) {
-    const texts = this.text.split('\n');
+    const texts = this.input.value.split('\n');
     const at = texts.slice(0, line - 1).reduce((sum, text) => sum + text.length + 1, 0) + Math.min(column - 1, texts[line - 1]?.length ?? 0);
     this.input.focus({ preventScroll: true });
     this.input.setSelectionRange(at, at);
@@ -146,7 +153,7 @@ export class Editor {
    */
   key(event) {
     if (event.key !== 'Enter' || event.isComposing || event.ctrlKey || event.metaKey || event.altKey) return;
-    const before = this.text.slice(0, this.input.selectionStart);
+    const before = this.input.value.slice(0, this.input.selectionStart);
     const line = before.slice(before.lastIndexOf('\n') + 1);
     const margin = (/^[ \t]*/.exec(line)?.[0] ?? '') + (/[{[]\s*$/.test(line) ? '  ' : '');
     event.preventDefault();

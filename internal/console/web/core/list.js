@@ -133,51 +133,50 @@ export class VirtualList {
     this.source.shown?.(first, last);
     const from = Math.max(0, first - around);
     const to = Math.min(this.source.count() - 1, last + around);
-    this.drop(from, to);
+    const stale = this.stale(from, to);
     // The page has the rows in their order. Those that stay are in it already, so only new
     // ones are put in, and none is moved while it is being clicked.
-    /** @type {Element | null} */
     let next = this.space.firstElementChild;
     for (let index = from; index <= to; index++) {
-      const element = this.row(index, index * pixels - (this.top - this.bar));
+      const key = this.source.key(index);
+      let element = this.rows.get(key);
+      if (element) while (next && stale.has(next)) next = next.nextElementSibling;
+      else {
+        // One that is in the way is taken where it is: to draw it costs less than to move it.
+        element = next && stale.get(next) ? stale.get(next) : (stale.values().next().value ?? this.spare.pop());
+        this.rows.set(key, (element ??= this.source.make()));
+        stale.delete(element);
+      }
+      this.source.draw(element, index);
+      const where = `translateY(${index * pixels - (this.top - this.bar)}px)`;
+      if (element.style.transform !== where) element.style.transform = where;
       if (element === next) next = element.nextElementSibling;
       else this.space.insertBefore(element, next);
+    }
+    for (const element of stale.values()) {
+      if (this.spare.length < 60) this.spare.push(element);
+      element.remove();
     }
     this.anchor = count > 0 ? this.source.key(first) : '';
     this.inset = this.top - first * pixels;
   }
 
   /**
-   * Takes the elements of rows that are no longer near.
+   * Forgets the rows that are no longer near, and returns their elements.
    * @param {number} from
    * @param {number} to
    */
-  drop(from, to) {
+  stale(from, to) {
     const near = new Set();
     for (let index = from; index <= to; index++) near.add(this.source.key(index));
+    /** @type {Map<Element, HTMLElement>} */
+    const found = new Map();
     for (const [key, element] of this.rows) {
       if (near.has(key)) continue;
       this.rows.delete(key);
-      if (this.spare.length < 60) this.spare.push(element);
-      element.remove();
+      found.set(element, element);
     }
-  }
-
-  /**
-   * @param {number} index
-   * @param {number} y
-   */
-  row(index, y) {
-    const key = this.source.key(index);
-    let element = this.rows.get(key);
-    if (!element) {
-      element = this.spare.pop() ?? this.source.make();
-      this.rows.set(key, element);
-    }
-    this.source.draw(element, index);
-    const where = `translateY(${y}px)`;
-    if (element.style.transform !== where) element.style.transform = where;
-    return element;
+    return found;
   }
 
   /**

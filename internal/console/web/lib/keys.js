@@ -1,6 +1,7 @@
 /**
  * Keys and their order, as the server has it: keys that are written like integers of
- * 32 bits come first, by value, then the others by their UTF-16 units.
+ * 32 bits come first, by value, then the others by their UTF-16 units. And the order of
+ * positions in the log.
  */
 
 const integer = /^-?[0-9]+$/;
@@ -79,4 +80,18 @@ function integerRanges(prefix) {
     ranges.push(sign < 0 ? { from: far, to: near } : { from: near, to: far });
   }
   return sign < 0 ? ranges.reverse() : ranges;
+}
+
+/**
+ * Compares two positions such as 5c1e-1812. Those of different epochs cannot be
+ * compared: the second counts as newer.
+ * @param {string | undefined} a
+ * @param {string | undefined} b
+ */
+export function comparePositions(a, b) {
+  if (!a || !b) return -1;
+  const [i, j] = [a.lastIndexOf('-'), b.lastIndexOf('-')];
+  if (a.slice(0, i) !== b.slice(0, j)) return -1;
+  const [x, y] = [BigInt('0' + a.slice(i + 1)), BigInt('0' + b.slice(j + 1))];
+  return x < y ? -1 : x > y ? 1 : 0;
 }

@@ -39,8 +39,11 @@ class Query {
   constructor(app, route) {
     this.app = app;
     this.database = route.database;
-    this.stop = new AbortController();
-    onEnd(() => this.stop.abort());
+    this.stop = new AbortController(); // of the query that was run last
+    onEnd(() => {
+      this.left = true;
+      this.stop.abort();
+    });
     this.draft = `livetree.draft.query.${route.database}`;
     const first = firstTexts(route, location.pathname + location.search, this.kept());
     const bound = (/** @type {'Start at' | 'Start after' | 'End at' | 'End before' | 'Equal to'} */ label) => ({ label, value: first[label], code: true });
@@ -74,6 +77,8 @@ class Query {
     }
   }
 
+  left = false; // whether another screen is shown by now
+
   /** The query that was run last. @type {import('../core/signal.js').Signal<{path: string[], params: [string, string][]} | null>} */
   last = signal(/** @type {any} */ (null));
 
@@ -106,22 +111,25 @@ class Query {
    * @param {[string, string][]} params
    */
   async run(path, params) {
+    if (this.left) return;
+    this.stop.abort(); // the answer to an older query must not come after that to this one
+    const { signal } = (this.stop = new AbortController());
     fill(this.problem);
     this.last.value = { path, params };
     const url = dataRoute(this.database, path);
     const search = new URLSearchParams(params);
     try {
-      const plan = await this.app.api.json(`${url}?${search}&explain=true`, { signal: this.stop.signal });
+      const plan = await this.app.api.json(`${url}?${search}&explain=true`, { signal });
       this.showPlan(plan, null);
       if (plan.state === 'missing') return this.missing(path, params, plan);
       if (plan.state === 'building') return this.building(path, params);
       const began = performance.now();
-      const text = await this.read(`${url}?${search}&format=export`);
+      const text = await this.read(`${url}?${search}&format=export`, signal);
       this.showPlan(plan, performance.now() - began);
       if (text === null) return fill(this.problem, 'The result is larger than 8 MB. Set a limit, or tighter bounds.');
       this.show(path, params, text);
     } catch (error) {
-      if (this.stop.signal.aborted) return;
+      if (signal.aborted) return;
       const message = error instanceof Error ? error.message : String(error);
       if (/index not defined/i.test(message)) return this.missing(path, params, { index: toFields(search)['Order by'], path: join(path) }, message);
       fill(this.problem, message);
@@ -129,9 +137,9 @@ class Query {
     }
   }
 
-  /** @param {string} url @returns {Promise<string | null>} */
-  async read(url) {
-    const answer = await this.app.api.send(url, { signal: this.stop.signal });
+  /** @param {string} url @param {AbortSignal} signal @returns {Promise<string | null>} */
+  async read(url, signal) {
+    const answer = await this.app.api.send(url, { signal });
     const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
     let text = '';
     for (let part = await reader?.read(); part && !part.done; part = await reader?.read()) {

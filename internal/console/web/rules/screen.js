@@ -143,7 +143,7 @@ class Rules {
   async versions() {
     try {
       const { versions } = await this.app.api.json(`/v1/databases/${encodeKey(this.database)}/rules/history`);
-      fill(this.history, ...versions.map((/** @type {any} */ one, /** @type {number} */ i) => h('li', null,
+      fill(this.history, ...versions.map((/** @type {any} */ one, /** @type {number} */ i) => h('li', { data: { version: String(one.id) } },
         h('span', null, h('time', null, one.time ? moment(one.time) : 'earlier'), ' ', h('span', { class: 'muted' }, `${i === 0 ? 'deployed · ' : ''}${one.by ? one.by + ' · ' : ''}${bytes(one.bytes ?? 0)}`)),
         h('button', { type: 'button', class: 'quiet', on: { click: () => this.restore(String(one.id)) } }, 'Restore'))));
       if (versions.length === 0) fill(this.history, h('li', { class: 'hint' }, 'No versions yet.'));

@@ -5,6 +5,7 @@ import { h, fill } from '../core/dom.js';
 import { mark, marked } from '../core/marks.js';
 import { bytes, clock, cut, several } from '../lib/format.js';
 import { address, encodeKey, join } from '../lib/route.js';
+import { maxOpened } from './write.js';
 
 /** @typedef {import('./model.js').RowItem} RowItem */
 
@@ -52,8 +53,8 @@ const tableParams = { orderBy: '"$key"', limitToFirst: '100' };
  */
 async function showJSON(app, writer, path) {
   try {
-    const { text } = await writer.read(path, maxShown);
-    if (text === null) return complain('This is larger than 1 MB. Export it instead.');
+    const { text } = await writer.read(path, maxOpened);
+    if (text === null) return complain('This is larger than 1 MiB. Export it instead.');
     const shown = (await import('../lib/json.js')).pretty(text);
     const box = h('pre', { class: 'code json-text', tabIndex: 0, 'aria-label': 'JSON' });
     mark(box, shown);
@@ -117,7 +118,6 @@ class Facts {
   }
 }
 
-const maxShown = 1_000_000; // characters of JSON text
 const recentMillis = 1500;
 const maxRecent = 20;
 const lookBack = 5000; // commits

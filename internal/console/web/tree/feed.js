@@ -9,8 +9,9 @@
 
 import { onEnd, signal } from '../core/signal.js';
 import { takeTurn } from '../core/turns.js';
+import { comparePositions } from '../lib/keys.js';
 import { dataRoute, encodeKey } from '../lib/route.js';
-import { comparePositions, isRun } from './model.js';
+import { isRun } from './model.js';
 
 /** @typedef {import('./model.js').Place} Place */
 /** @typedef {import('./model.js').Gap} Gap */

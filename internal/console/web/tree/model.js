@@ -10,7 +10,7 @@
  * or the network.
  */
 
-import { compare } from '../lib/keys.js';
+import { compare, comparePositions } from '../lib/keys.js';
 import { join } from '../lib/route.js';
 
 /**
@@ -36,25 +36,13 @@ import { join } from '../lib/route.js';
 /** @typedef {{kind: 'row', place: Place, row: Row, id: string, level: number, open: Place | undefined}} RowItem */
 /** @typedef {{kind: 'gap', place: Place, gap: Gap, id: string, level: number, offset: number}} GapItem */
 
+/** @type {{index: number, place: Place}[]} */
+const none = []; // no open node in a segment, which is so for most
 const maxRun = 1000; // rows in a run; a longer one is cut, so that far parts of it can be dropped
 
 /** @param {Segment} segment @returns {segment is Run} */
 export function isRun(segment) {
   return 'rows' in segment;
-}
-
-/**
- * Compares two positions such as 5c1e-1812. Those of different epochs cannot be
- * compared: the second counts as newer.
- * @param {string | undefined} a
- * @param {string | undefined} b
- */
-export function comparePositions(a, b) {
-  if (!a || !b) return -1;
-  const [i, j] = [a.lastIndexOf('-'), b.lastIndexOf('-')];
-  if (a.slice(0, i) !== b.slice(0, j)) return -1;
-  const [x, y] = [BigInt('0' + a.slice(i + 1)), BigInt('0' + b.slice(j + 1))];
-  return x < y ? -1 : x > y ? 1 : 0;
 }
 
 export class Place {
@@ -112,10 +100,10 @@ export class Place {
     const layout = [];
     const opened = [...this.open.keys()];
     for (const segment of this.segments) {
-      /** @type {{index: number, place: Place}[]} */
-      const opens = [];
+      let opens = none;
       let height = isRun(segment) ? segment.rows.length : segment.size;
-      if (isRun(segment)) {
+      if (isRun(segment) && opened.length > 0) {
+        opens = [];
         for (const key of opened) {
           const index = search(segment.rows, key);
           const place = this.open.get(key);
@@ -238,13 +226,15 @@ export class Place {
    */
   tidy() {
     for (let i = 0; i < this.segments.length; i++) {
-      const [before, gap, after] = [this.segments[i - 1], this.segments[i], this.segments[i + 1]];
+      const gap = this.segments[i];
       if (!gap || isRun(gap)) continue;
-      if (before && isRun(before)) Object.assign(gap, { from: undefined, after: before.rows.at(-1)?.key });
-      else if (before && !this.prefix) Object.assign(gap, { from: before.before, after: before.to });
-      else if (!before && !this.prefix) Object.assign(gap, { from: undefined, after: undefined });
-      if (after && isRun(after)) Object.assign(gap, { to: undefined, before: after.rows[0]?.key });
-      else if (!after && !this.prefix) Object.assign(gap, { to: undefined, before: undefined });
+      const before = this.segments[i - 1];
+      const after = this.segments[i + 1];
+      if (before && isRun(before)) bound(gap, 'from', undefined, 'after', before.rows.at(-1)?.key);
+      else if (before && !this.prefix) bound(gap, 'from', before.before, 'after', before.to);
+      else if (!before && !this.prefix) bound(gap, 'from', undefined, 'after', undefined);
+      if (after && isRun(after)) bound(gap, 'to', undefined, 'before', after.rows[0]?.key);
+      else if (!after && !this.prefix) bound(gap, 'to', undefined, 'before', undefined);
       else if (after && gap.to === undefined && gap.before === undefined) {
         // A run between two gaps is gone: they are one.
         this.segments.splice(i, 2, { ...after, from: gap.from, after: gap.after, size: gap.size + (isRun(after) ? 0 : after.size), busy: false });
@@ -301,25 +291,38 @@ export class Place {
   }
 
   /**
-   * Cuts gaps at the marks of an outline.
+   * Cuts gaps at the marks of an outline, into parts that are worth a page. Marks and segments
+   * are in key order, so both are gone through once. A mark says how many rows are before it.
    * @param {{count: number, exact: boolean, every: number, marks: string[]}} outline
+   * @param {number} [least] rows in a part: with its neighbours they are one page
    */
-  cut(outline) {
-    this.outline = { count: outline.count, exact: outline.exact };
+  cut({ count, exact, every, marks }, least = 198) {
+    this.outline = { count, exact };
+    const step = Math.max(1, Math.ceil(least / every));
+    const last = this.segments.findLastIndex((segment) => !isRun(segment));
+    const tail = this.segments.slice(last + 1).reduce((sum, run) => sum + (isRun(run) ? run.rows.length : 0), 0);
+    let [at, next] = [0, 1]; // rows before here, and the next mark: nothing is before the first
     /** @type {Segment[]} */
     const parts = [];
-    for (const segment of this.segments) {
+    for (const [i, segment] of this.segments.entries()) {
+      const begin = at;
       if (isRun(segment)) {
+        at += segment.rows.length;
         parts.push(segment);
         continue;
       }
-      const inside = outline.marks.slice(1).filter((mark) => inGap(segment, mark)); // nothing is before the first
       let low = { ...segment, busy: false }; // the page that is on its way comes to nothing
-      for (const mark of inside) {
-        parts.push({ ...low, to: undefined, before: mark, size: outline.every });
+      for (; next < marks.length && !afterGap(segment, marks[next] ?? ''); next++) {
+        const mark = marks[next] ?? '';
+        if (next % step !== 0 || next * every <= at || mark === segment.from || !inGap(segment, mark)) continue;
+        parts.push({ ...low, to: undefined, before: mark, size: next * every - at });
         low = { ...segment, after: undefined, from: mark, busy: false };
+        at = next * every;
       }
-      parts.push({ ...low, size: inside.length > 0 ? Math.max(1, outline.count % outline.every || outline.every) : Math.min(segment.size, outline.every) });
+      const known = i === last ? count - tail : segment.before !== undefined && segment.before === marks[next] ? next * every : 0;
+      const size = Math.max(1, known ? known - at : Math.min(segment.size - (at - begin), every * step));
+      parts.push({ ...low, size });
+      at += size;
     }
     this.segments = parts;
     this.tidy();
@@ -361,21 +364,25 @@ export function search(rows, key) {
   return -1;
 }
 
-/**
- * @param {Gap} gap
- * @param {string} key
- */
+/** Sets one end of a gap by both of its names. Most are as they were, and a million children have a thousand gaps: nothing is made or written in vain. @param {Gap} gap @param {'from' | 'to'} closed @param {string | undefined} key @param {'after' | 'before'} open @param {string | undefined} other */
+function bound(gap, closed, key, open, other) {
+  if (gap[closed] !== key) gap[closed] = key;
+  if (gap[open] !== other) gap[open] = other;
+}
+
+/** @param {Gap} gap @param {string} key */
 function inGap(gap, key) {
   if (gap.from !== undefined && compare(key, gap.from) < 0) return false;
   if (gap.after !== undefined && compare(key, gap.after) <= 0) return false;
-  if (gap.to !== undefined && compare(key, gap.to) > 0) return false;
-  return gap.before === undefined || compare(key, gap.before) < 0;
+  return !afterGap(gap, key);
 }
 
-/**
- * @param {Segment} segment
- * @param {string} key
- */
+/** @param {Gap} gap @param {string} key */
+function afterGap(gap, key) {
+  return (gap.to !== undefined && compare(key, gap.to) > 0) || (gap.before !== undefined && compare(key, gap.before) >= 0);
+}
+
+/** @param {Segment} segment @param {string} key */
 function startsAfter(segment, key) {
   if (isRun(segment)) return compare(segment.rows[0]?.key ?? '', key) > 0;
   if (segment.after !== undefined) return compare(segment.after, key) >= 0;

@@ -4,8 +4,8 @@
  * marks what they changed for a moment, and drops rows that are far from the window.
  */
 
-import { Place, comparePositions, isRun } from './model.js';
-import { prefixRanges } from '../lib/keys.js';
+import { comparePositions, prefixRanges } from '../lib/keys.js';
+import { Place, isRun } from './model.js';
 import { join } from '../lib/route.js';
 
 /** @typedef {import('./model.js').Row} Row */
@@ -178,6 +178,7 @@ export class Tree {
     if (!place) return 0;
     const gone = rows.filter((row) => row.type === 'none').length;
     this.note(rows.length);
+    let moved = false; // whether rows came or went
     for (const row of rows) {
       const rowId = place.idOf(row.key);
       const old = place.row(row.key);
@@ -188,9 +189,10 @@ export class Tree {
         continue;
       }
       const what = place.put({ ...row, at });
+      if (what === 'added' || what === 'removed') moved = true;
       if (what === 'added' || what === 'changed') this.flash(place, place.row(row.key) ?? row, what, rowId);
     }
-    place.tidy();
+    if (moved) place.tidy();
     if (place === this.root) this.rootFromRows();
     return rows.length;
   }

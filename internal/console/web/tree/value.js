@@ -12,6 +12,7 @@ import { ApiError } from '../lib/api.js';
 import { cut } from '../lib/format.js';
 import { field, parse, pretty, typed } from '../lib/json.js';
 import { join } from '../lib/route.js';
+import { maxOpened } from './write.js';
 
 /** @typedef {import('./write.js').State} State */
 /** @typedef {import('./write.js').Writer} Writer */
@@ -76,7 +77,7 @@ export async function editValue(writer, spot) {
   let start = spot.text;
   if (start === null) {
     const state = await reading;
-    if (state.text === null) return complain(`${join(spot.path)} is larger than 5 MB. Export it, change the file, and import it.`);
+    if (state.text === null || state.text.length > maxOpened) return complain(`${join(spot.path)} is larger than 1 MiB. Export it, change the file, and import it.`);
     start = spot.object ? state.text : await writer.api.text(writer.url(spot.path));
   }
   const kept = new Draft(writer.database, spot.path);

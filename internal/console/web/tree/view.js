@@ -101,6 +101,8 @@ export class TreeView {
     const item = this.item(index);
     const [twist, key, , value, meta] = /** @type {HTMLElement[]} */ ([...element.children]);
     if (!item || !twist || !key || !value || !meta) return;
+    if (item.id === this.cursor.peek()) set(this.space, 'aria-activedescendant', element.id);
+    else if (this.space.getAttribute('aria-activedescendant') === element.id) set(this.space, 'aria-activedescendant', null);
     element.style.paddingLeft = 8 + (item.level - 1) * 18 + 'px';
     set(element, 'aria-level', item.level);
     if (item.kind === 'gap') {

@@ -19,6 +19,7 @@ import { dataRoute, encodeKey, join } from '../lib/route.js';
 const maxWrites = 50;
 const maxBytes = 16_000_000;
 export const maxKept = 5_000_000; // bytes of a node that are fetched for its undo
+export const maxOpened = 1 << 20; // characters of a value that are shown or edited as a whole
 
 /** The writers of this page, by database: what can be taken back outlives the screens. @type {Map<string, Writer>} */
 const writers = new Map();
@@ -190,12 +191,22 @@ export class Writer {
     this.past.value = past;
   }
 
+  /** The undo that is under way: the next one begins after it, with the write before. @type {Promise<unknown>} */
+  undoing = Promise.resolve();
+
   /**
    * Takes the newest write back. With force, also what others wrote since.
    * @param {boolean} [force]
    * @returns {Promise<string>} what was taken back
    */
-  async undo(force = false) {
+  undo(force = false) {
+    const done = this.undoing.then(() => this.takeBack(force));
+    this.undoing = done.catch(() => {});
+    return done;
+  }
+
+  /** @param {boolean} force */
+  async takeBack(force) {
     const last = this.past.peek().at(-1);
     if (!last) return '';
     const left = [...last.steps];
@@ -205,8 +216,7 @@ export class Writer {
         left.pop();
       }
     } finally {
-      const rest = this.past.peek().slice(0, -1);
-      this.past.value = left.length > 0 ? [...rest, { ...last, steps: left }] : rest;
+      this.past.value = this.past.peek().flatMap((one) => (one !== last ? [one] : left.length > 0 ? [{ ...last, steps: left }] : []));
     }
     return last.name;
   }

@@ -7,8 +7,10 @@ import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { tests as acceptance } from './acceptance.mjs';
 import { tests as contract } from './contract.mjs';
 import { tests as data } from './data.mjs';
+import { tests as hostile } from './hostile.mjs';
 import { tests as rules } from './rules.mjs';
 import { tests as safety } from './safety.mjs';
 import { screens, tests as others } from './screens.mjs';
@@ -28,7 +30,7 @@ after(async () => {
   await world.server?.stop();
 });
 
-for (const [name, run] of Object.entries({ ...data, ...table, ...rules, ...safety, ...others, ...tasks, ...contract })) {
+for (const [name, run] of Object.entries({ ...data, ...table, ...rules, ...safety, ...others, ...tasks, ...contract, ...hostile, ...acceptance })) {
   if (name.includes(only)) test(name, { timeout: 180_000 }, () => run(world));
 }
 

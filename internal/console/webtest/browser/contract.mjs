@@ -18,9 +18,9 @@ async function hold(sentences) {
   assert.deepEqual(broken, []);
 }
 
-const there = (locator) => locator.waitFor({ timeout: 5000 }).then(() => true);
+const there = (locator) => locator.waitFor().then(() => true);
 const one = async (locator) => (await there(locator.first())) && (await locator.count()) === 1;
-const gone = (locator) => locator.waitFor({ state: 'detached', timeout: 5000 }).then(() => true);
+const gone = (locator) => locator.waitFor({ state: 'detached' }).then(() => true);
 const options = (locator) => locator.locator('option').evaluateAll((all) => all.map((each) => each.value));
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
@@ -97,6 +97,7 @@ export const tests = {
         await editing.click();
         for (const [path, name] of [['db/default/access', 'Add secret'], ['db/default/access', 'Make key file'], ['databases', 'Create'], ['backups', 'Back up now']]) {
           await page.goto(`${server.base}/console/${path}`);
+          await page.waitForSelector('html[data-ready=signed-in]');
           assert.ok(await page.getByRole('button', { name, exact: true }).isDisabled(), name);
         }
         await editing.click();
@@ -135,9 +136,9 @@ export const tests = {
       'a change flashes': async () => {
         await page.waitForSelector('.live[data-state=live]');
         await server.rest('PUT', '/tree/new', '1');
-        await page.waitForSelector('[data-path="/tree/new"][data-flash=added]', { timeout: 5000 });
+        await page.waitForSelector('[data-path="/tree/new"][data-flash=added]');
         await server.rest('PUT', '/tree/new', '2');
-        await page.waitForSelector('[data-path="/tree/new"][data-flash=changed]', { timeout: 5000 });
+        await page.waitForSelector('[data-path="/tree/new"][data-flash=changed]');
       },
       'there are a textbox Path and a searchbox Find key': async () => (await one(page.getByRole('textbox', { name: 'Path', exact: true }))) && one(page.getByRole('searchbox', { name: 'Find key', exact: true })),
       'Find key applies with Enter, and clears when empty': async () => {
@@ -290,7 +291,6 @@ export const tests = {
       },
       'the verdict is allowed or denied, of the text in the editor': async () => {
         await editor.fill('{"rules": {\n  ".read": "auth != null"\n}}');
-        await page.waitForTimeout(400);
         await simulate.getByRole('button', { name: 'Simulate', exact: true }).click();
         await page.waitForFunction(() => document.querySelector('[data-testid=verdict]')?.textContent === 'denied');
         await simulate.getByLabel('Auth', { exact: true }).fill('{"uid":"ann"}');
@@ -314,7 +314,6 @@ export const tests = {
       },
       'a deploy is said in a status': async () => {
         await editor.fill(before);
-        await page.waitForTimeout(400);
         await page.waitForFunction(() => !document.querySelector('.rules-left button.primary').disabled);
         await page.getByRole('button', { name: 'Review', exact: true }).click();
         await page.getByRole('dialog', { name: 'Deploy rules', exact: true }).getByRole('button', { name: 'Deploy', exact: true }).click();

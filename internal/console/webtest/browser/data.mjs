@@ -1,7 +1,7 @@
 // The screen Data by its contract.
 
 import assert from 'node:assert/strict';
-import { expand, row, select } from './world.mjs';
+import { expand, reading, row, select, stored } from './world.mjs';
 
 const hostile = ['<img src=x onerror=alert(1)>', '__proto__', 'a\u202eb', "it's", '50%', 'a b', '😀', '{{7*7}}'];
 
@@ -64,10 +64,9 @@ export const tests = {
     await server.rest('PUT', '/conflict', '{"a":"old"}');
     const page = await browser.open(server, '/console/db/default/data/conflict');
     await select(page, '/conflict/a');
-    await page.keyboard.press('Enter');
+    await reading(page, '/conflict/a', () => page.keyboard.press('Enter'));
     const form = page.getByRole('form', { name: 'Edit value' });
     await form.getByLabel('Value').fill('mine');
-    await page.waitForTimeout(500);
     await server.rest('PUT', '/conflict/a', '"theirs"');
     await form.getByText('changed meanwhile').waitFor();
     assert.equal(await form.getByLabel('Value').inputValue(), 'mine');
@@ -90,10 +89,6 @@ export const tests = {
     await server.rest('PUT', '/drafts', '{"a":{"x":1,"y":{".value":2,".priority":"p"}},"leaf":1}');
     const before = await server.rest('GET', '/drafts', undefined, '?format=export');
     const page = await browser.open(server, '/console/db/default/data/drafts');
-    const undo = async () => {
-      await page.getByRole('button', { name: 'Undo' }).click();
-      await page.waitForTimeout(300);
-    };
     await select(page, '/drafts');
     await page.getByRole('toolbar', { name: 'Node' }).getByRole('button', { name: 'Add child' }).click();
     const add = page.getByRole('form', { name: 'Add child' });
@@ -135,8 +130,8 @@ export const tests = {
     await select(page, '/drafts/leaf');
     await page.keyboard.press('Delete');
     await row(page, '/drafts/leaf').waitFor({ state: 'detached' });
-    for (let i = 0; i < 5; i++) await undo();
-    assert.equal(await server.rest('GET', '/drafts', undefined, '?format=export'), before);
+    for (let i = 0; i < 5; i++) await page.getByRole('button', { name: 'Undo' }).click(); // each after the one before it
+    await stored(server, '/drafts', before);
     await page.context().close();
   },
 
@@ -256,10 +251,10 @@ export const tests = {
     await server.rest('PUT', '/killed', '{"a":1,"b":2}');
     const page = await browser.open(server, '/console/db/default/data/killed');
     await page.waitForSelector('.live[data-state=live]');
-    const back = server.restart('SIGKILL', 1500);
-    await page.getByText('The server does not answer').waitFor();
-    assert.equal(await row(page, '/killed/a').locator('[data-part=value]').textContent(), '1');
-    await back;
+    await server.restart('SIGKILL', async () => {
+      await page.getByText('The server does not answer').waitFor();
+      assert.equal(await row(page, '/killed/a').locator('[data-part=value]').textContent(), '1');
+    });
     await server.rest('PUT', '/killed/c', '3');
     await row(page, '/killed/c').waitFor();
     await page.waitForSelector('.live[data-state=live]');

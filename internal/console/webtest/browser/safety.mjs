@@ -74,7 +74,9 @@ export const tests = {
     await page.waitForSelector('.live[data-state=live]');
     for (let i = 0; i < 24; i++) {
       await server.rest('PATCH', '/many', JSON.stringify(Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`k${n}`, i]))));
-      if (i === 11) await page.waitForTimeout(1200); // more in a second would be skipped
+      if (i !== 11) continue;
+      await page.waitForFunction(() => document.querySelectorAll('[aria-label=Changes] [data-path]').length === 600);
+      await page.waitForTimeout(1200); // more in a second would be skipped
     }
     await page.waitForFunction(() => document.querySelectorAll('[aria-label=Changes] [data-path]').length >= 990);
     assert.ok((await page.getByRole('log', { name: 'Changes' }).locator(':scope > *').count()) <= 1000);

@@ -1,6 +1,7 @@
 // The other screens by their contract.
 
 import assert from 'node:assert/strict';
+import { deploy } from './world.mjs';
 
 export const tests = {
   async 'a wrong credential is refused, and the right one keeps the address'({ server, browser }) {
@@ -31,6 +32,7 @@ export const tests = {
     const form = page.getByRole('form', { name: 'Sign in' });
     await form.getByLabel('Credential').fill(server.token);
     await form.getByRole('button', { name: 'Sign in' }).click();
+    await page.waitForSelector('html[data-ready=signed-in]');
     await page.waitForSelector('[data-path="/ended/a"]');
     assert.match(page.url(), /\/data\/ended$/);
     await page.context().close();
@@ -82,7 +84,8 @@ export const tests = {
     await page.getByRole('button', { name: 'Review' }).click();
     const dialog = page.getByRole('dialog', { name: 'Deploy rules' });
     await dialog.locator('[data-diff=add]').filter({ hasText: 'mine' }).waitFor();
-    await dialog.getByRole('button', { name: 'Deploy' }).click();
+    await page.keyboard.press('Escape');
+    await deploy(page);
     await page.getByRole('status').filter({ hasText: 'deployed' }).waitFor();
     assert.equal(await server.rest('GET', '/.settings/rules'), '{"rules": {\n  // mine\n  ".read": "auth != null",\n  ".write": true\n}}\n');
     await page.getByRole('list', { name: 'History' }).getByRole('button', { name: 'Restore' }).nth(1).click();
@@ -97,7 +100,6 @@ export const tests = {
     await page.locator('[data-path="/lv/a"]').waitFor();
     await page.getByRole('button', { name: 'Pause' }).click();
     for (const key of ['b', 'c']) await server.rest('PUT', '/lv/' + key, '1');
-    await page.waitForTimeout(300);
     await page.getByRole('button', { name: 'Resume' }).click();
     await page.locator('[data-path="/lv/c"]').waitFor();
     assert.deepEqual(await page.getByRole('log', { name: 'Changes' }).locator('[data-path]').evaluateAll((rows) => rows.map((one) => one.dataset.path)), ['/lv/a', '/lv/b', '/lv/c']);
@@ -120,6 +122,7 @@ export const tests = {
     await form.getByRole('button', { name: 'Make token' }).click();
     await page.waitForFunction(() => document.querySelector('textarea[aria-label=Token]').value.split('.').length === 3);
     const secrets = page.getByRole('list', { name: 'Secrets' });
+    await secrets.getByRole('listitem').first().waitFor();
     const count = await secrets.getByRole('listitem').count();
     await page.getByRole('button', { name: 'Add secret' }).click();
     await page.waitForFunction((n) => document.querySelectorAll('[aria-label=Secrets] li').length === n, count + 1);

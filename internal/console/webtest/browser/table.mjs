@@ -1,7 +1,7 @@
 // The table of a node, its cells, priorities, ranges of rows, and what is typed and not saved.
 
 import assert from 'node:assert/strict';
-import { row, select } from './world.mjs';
+import { eventually, reading, row, select, stored } from './world.mjs';
 
 const cellOf = (page, key, column) => page.getByRole('table', { name: 'Result' }).locator(`tr[data-key="${key}"] td[data-column="${column}"]`);
 
@@ -34,12 +34,9 @@ export const tests = {
     await cellOf(page, 'leaf', 'age').dblclick(); // a leaf has no children
     await page.waitForTimeout(200);
     assert.equal(await page.getByRole('form', { name: 'Edit value' }).count(), 0);
-    for (let i = 0; i < 2; i++) {
-      await page.getByRole('button', { name: 'Undo' }).click();
-      await page.getByRole('status').filter({ hasText: 'Undone' }).nth(i).waitFor().catch(() => {});
-      await page.waitForTimeout(300);
-    }
-    assert.equal(await server.rest('GET', '/people', undefined, '?format=export'), before);
+    for (let i = 0; i < 2; i++) await page.getByRole('button', { name: 'Undo' }).click();
+    await stored(server, '/people', before);
+    await cellOf(page, 'ann', 'age').filter({ hasText: '41' }).waitFor(); // the result is read again
     await page.getByRole('switch', { name: 'Editing' }).click();
     await cellOf(page, 'ann', 'age').dblclick();
     await page.waitForTimeout(200);
@@ -50,10 +47,9 @@ export const tests = {
   async 'a cell that changed meanwhile is not overwritten'({ server, browser }) {
     await server.rest('PUT', '/cells', '{"a":{"v":"old"}}');
     const page = await browser.open(server, '/console/db/default/query/cells?orderBy=%22$key%22&limitToFirst=10');
-    await cellOf(page, 'a', 'v').dblclick();
+    await reading(page, '/cells/a/v', () => cellOf(page, 'a', 'v').dblclick());
     const form = page.getByRole('form', { name: 'Edit value' });
     await form.getByLabel('Value').fill('mine');
-    await page.waitForTimeout(300);
     await server.rest('PUT', '/cells/a/v', '"theirs"');
     await form.getByRole('button', { name: 'Save' }).click();
     const dialog = page.getByRole('alertdialog', { name: 'Changed meanwhile' });
@@ -76,7 +72,7 @@ export const tests = {
     assert.equal(await page.getByRole('button', { name: 'More' }).count(), 0);
     await table.getByRole('link', { name: 'Value', exact: true }).click();
     await page.waitForURL(/orderBy=%22%24value%22/);
-    assert.equal(await page.getByRole('form', { name: 'Query' }).getByLabel('Order by').inputValue(), '$value');
+    await eventually('the form of the other order', async () => (await page.getByRole('form', { name: 'Query' }).getByLabel('Order by').inputValue()) === '$value');
     await page.context().close();
   },
 
@@ -96,15 +92,11 @@ export const tests = {
       assert.equal(await server.rest('GET', path, undefined, '?format=export'), want);
       await row(page, path).getByText(`priority ${text}`).waitFor();
     }
-    for (let i = 0; i < 2; i++) {
-      await page.getByRole('button', { name: 'Undo' }).click();
-      await page.waitForTimeout(400);
-    }
-    assert.equal(await server.rest('GET', '/prio', undefined, '?format=export'), '{"leaf":1,"o":{"a":1}}');
+    for (let i = 0; i < 2; i++) await page.getByRole('button', { name: 'Undo' }).click();
+    await stored(server, '/prio', '{"leaf":1,"o":{"a":1}}');
     await select(page, '/prio/leaf');
-    await page.getByRole('button', { name: 'Set priority' }).click();
+    await reading(page, '/prio/leaf', () => page.getByRole('button', { name: 'Set priority' }).click());
     await page.getByRole('form', { name: 'Set priority' }).getByLabel('Priority').fill('1');
-    await page.waitForTimeout(300);
     await server.rest('PUT', '/prio/leaf', '2');
     await page.keyboard.press('Enter');
     await page.getByRole('form', { name: 'Set priority' }).getByRole('alert').filter({ hasText: 'somebody else' }).waitFor();
@@ -128,8 +120,7 @@ export const tests = {
     assert.equal(await server.rest('GET', '/range'), '{"d":4}');
     await page.getByRole('button', { name: 'Undo' }).click();
     await row(page, '/range/c').waitFor();
-    await page.waitForTimeout(200);
-    assert.equal(await server.rest('GET', '/range', undefined, '?format=export'), before);
+    await stored(server, '/range', before);
     await page.context().close();
   },
 
@@ -163,6 +154,7 @@ export const tests = {
     const signIn = page.getByRole('form', { name: 'Sign in' });
     await signIn.getByLabel('Credential').fill(server.token);
     await signIn.getByRole('button', { name: 'Sign in' }).click();
+    await page.waitForSelector('html[data-ready=signed-in]');
     await select(page, '/typed/a');
     await page.keyboard.press('Enter');
     const edit = page.getByRole('form', { name: 'Edit value' });

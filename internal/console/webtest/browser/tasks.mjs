@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { row, select } from './world.mjs';
+import { deploy, row, select } from './world.mjs';
 
 export const tests = {
   async 'task 1: look at what my app just wrote'({ server, browser }) {
@@ -81,16 +81,10 @@ export const tests = {
     await page.getByTestId('verdict').filter({ hasText: 'denied' }).waitFor();
     await page.getByRole('list', { name: 'Trace' }).locator('[data-line="4"][data-outcome=false]').waitFor();
     await page.waitForFunction(() => !document.querySelector('.rules-left button.primary').disabled);
-    await page.getByRole('button', { name: 'Review' }).click();
-    await page.getByRole('button', { name: 'Deploy' }).click();
-    await page.getByRole('status').filter({ hasText: 'deployed' }).waitFor();
+    await deploy(page);
     await page.getByRole('list', { name: 'History' }).getByRole('button', { name: 'Restore' }).nth(1).click();
     await page.waitForFunction((text) => document.querySelector('textarea.editor-input').value === text, old);
-    await page.waitForTimeout(400);
-    await page.waitForFunction(() => !document.querySelector('.rules-left button.primary').disabled);
-    await page.getByRole('button', { name: 'Review' }).click();
-    await page.getByRole('button', { name: 'Deploy' }).click();
-    await page.waitForTimeout(300);
+    await deploy(page);
     assert.equal(await server.rest('GET', '/.settings/rules'), old);
     await page.context().close();
   },
@@ -125,7 +119,7 @@ export const tests = {
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
     })();
-    await busiest.locator('tr', { hasText: '/busy10' }).waitFor({ timeout: 20_000 });
+    await busiest.locator('tr', { hasText: '/busy10' }).waitFor({ timeout: 60_000 });
     busy = false;
     await load;
     await busiest.getByRole('link', { name: /busy10/ }).click();

@@ -55,14 +55,13 @@ export async function startServer(...flags) {
       const { url } = await (await call('POST', '/v1/codes')).json();
       return new URL(url).hash;
     },
-    /** Ends the program by a signal, waits, and starts it again on the same ports. */
-    async restart(signal = 'SIGTERM', pause = 0, between = () => {}) {
+    /** Ends the program by a signal, and starts it again on the same ports once between is through. */
+    async restart(signal = 'SIGTERM', between = async () => {}) {
       const addr = new URL(/listening on (\S+)/.exec(program.log)[1]).host;
       const log = program.log;
       program.child.kill(signal);
       await program.ended;
-      between();
-      await rest(pause);
+      await between();
       program = await startProgram(data, addr, new URL(base).host, flags);
       program.log = log + program.log;
     },
@@ -126,6 +125,34 @@ function quoted(text) {
 /** Selects the row with a path by its key. */
 export async function select(page, path) {
   await row(page, path).locator('[data-part=key]').click();
+}
+
+/** Waits until something is so. Asks again and again; the time is for a machine that is busy. */
+export async function eventually(what, check, most = 60_000) {
+  for (const began = Date.now(); !(await check());) {
+    if (Date.now() - began > most) throw new Error(`it never came: ${what}`);
+    await rest(50);
+  }
+}
+
+/** Waits until a node is stored so, in export form. */
+export const stored = (server, path, want) => eventually(`${path} is ${want}`, async () => (await server.rest('GET', path, undefined, '?format=export')) === want);
+
+/** Does something that makes the page read a node, and waits until that was read. */
+export async function reading(page, path, act) {
+  const read = page.waitForResponse((answer) => decodeURIComponent(new URL(answer.url()).pathname).endsWith(`/data${path}.json`) && answer.request().method() === 'GET');
+  await act();
+  await read;
+}
+
+/** Deploys the text in the rules editor, and waits until the list of versions has it. */
+export async function deploy(page) {
+  const newest = () => page.evaluate(() => document.querySelector('[aria-label=History] li')?.dataset.version ?? '');
+  await page.locator('[aria-label=History] li').first().waitFor();
+  const before = await newest();
+  await page.getByRole('button', { name: 'Review', exact: true }).click();
+  await page.getByRole('dialog', { name: 'Deploy rules', exact: true }).getByRole('button', { name: 'Deploy', exact: true }).click();
+  await eventually('a new version', async () => (await newest()) !== before);
 }
 
 /** Opens a node. */

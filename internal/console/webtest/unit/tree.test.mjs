@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { compare } from '../../web/lib/keys.js';
-import { comparePositions, isRun } from '../../web/tree/model.js';
+import { compare, comparePositions } from '../../web/lib/keys.js';
+import { isRun } from '../../web/tree/model.js';
 import { Tree } from '../../web/tree/tree.js';
 
 /** A node on a server: keys with numbers, pages of them, and positions. */
@@ -97,7 +97,7 @@ test('whatever happens, every row is right, in order, and none is lost', () => {
         }
         case 3: { // an outline
           const keys = server.keys;
-          tree.root.cut({ count: keys.length, exact: true, every: 5, marks: keys.filter((_, i) => i % 5 === 0) });
+          tree.root.cut({ count: keys.length, exact: true, every: 5, marks: keys.filter((_, i) => i % 5 === 0) }, 10);
           break;
         }
         default: { // a commit, of which only what is watched is told
@@ -174,9 +174,18 @@ test('open nodes shift what is below them, and a million children are one gap', 
 test('an outline that comes while a gap is loaded leaves no gap busy', () => {
   const tree = new Tree([], () => 0);
   tree.root.segments = [{ rows: [{ key: 'a', type: 'number', value: '1' }] }, { after: 'a', size: 9, busy: true }];
-  tree.root.cut({ count: 30, exact: true, every: 10, marks: ['a', 'k', 'u'] });
+  tree.root.cut({ count: 30, exact: true, every: 10, marks: ['a', 'k', 'u'] }, 10);
   assert.deepEqual(tree.root.segments.map((segment) => Boolean(segment.busy)), [false, false, false, false]);
   assert.deepEqual(tree.root.segments.map((segment) => segment.before), [undefined, 'k', 'u', undefined]);
+});
+
+test('an outline of few children makes gaps of a page, not of one row, and a second one costs no more', () => {
+  const tree = new Tree([], () => 0);
+  const marks = Array.from({ length: 2000 }, (_, i) => 'k' + String(i).padStart(4, '0'));
+  tree.root.segments = [{ rows: [{ key: 'k0000', type: 'number', value: '1' }] }, { after: 'k0000', size: 500 }];
+  for (let i = 0; i < 2; i++) tree.root.cut({ count: 2000, exact: true, every: 1, marks });
+  assert.deepEqual(tree.root.segments.slice(1).map((gap) => gap.size), [197, ...Array.from({ length: 9 }, () => 198), 20]);
+  assert.equal(tree.root.arrange() && tree.root.height, 2000);
 });
 
 test('far rows are dropped', () => {
