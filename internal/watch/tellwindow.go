@@ -14,7 +14,9 @@ import (
 )
 
 // touched returns the keys of the children of p that changes touched; false if
-// one of them replaced the node, or made it an object.
+// one of them replaced the node, or made it an object. If it was a leaf above that became an
+// object, there was nothing at p, and only what was assigned below is there now. Whoever watches p
+// may not be allowed to know what was above, so that is told as in a node that was an object.
 func touched(p tree.Path, effects []*Effect) (keys []string, ok bool) {
 	seen := make(map[string]bool)
 	ok = true
@@ -23,7 +25,7 @@ func touched(p tree.Path, effects []*Effect) (keys []string, ok bool) {
 			switch {
 			case part.same, part.Priority && part.Path.Contains(p), part.leaves(p):
 				return true
-			case part.Path.Contains(p), part.at != part.Path && part.at.Contains(p):
+			case part.Path.Contains(p), part.at == p: // the part is below that
 				ok = false
 				return false
 			}

@@ -2,12 +2,14 @@ package watch_test
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/tree"
 )
 
 // withIndexes opens a database where /l can be ordered by a and by value.
@@ -198,4 +200,42 @@ func TestWindowBegunBesideOthersThatStay(t *testing.T) {
 	release()
 	early.Expect(`put {"path":"/b","data":5}`)
 	late.Expect(`first {"path":"/","data":{"b":5,"c":3}}`, `first {"path":"/","data":{"a":1,"b":5}}`)
+}
+
+// TestWhatIsAboveIsNotTold: whoever watches a location is told of a write to it in the same way,
+// whatever is above it, which they may not be allowed to know.
+func TestWhatIsAboveIsNotTold(t *testing.T) {
+	above := []string{
+		`{"other":1}`, `null`, `1`, `{".value":1,".priority":2}`, `{"other":1,".priority":"p"}`,
+		`"` + strings.Repeat("x", 200_000) + `"`, `{"other":"` + strings.Repeat("x", 200_000) + `"}`,
+	}
+	for _, request := range []string{
+		`PUT /p/s/x 1`, `PUT /p/s/x/y {"a":1}`, `PATCH /p/s {"x/y":1,"z":2}`, `PATCH /p {"s/x":{"a":1},"t":2}`, `PATCH / {"p/s/x":1,"p/s/y":2,"q":1}`,
+	} {
+		for _, query := range []string{"", `orderBy="$key"&limitToFirst=2`, `orderBy="a"&limitToLast=1`, `orderBy="$value"&startAt=1`} {
+			for _, together := range []bool{false, true} {
+				var want string
+				for i, hidden := range above {
+					f := open(t, store.Options{})
+					f.Do(`PUT /p ` + hidden)
+					req := whole(t, "/p/s")
+					if query != "" {
+						req = filtered(t, "/p/s", query)
+						req.Scan = true
+					}
+					req.Form, req.Whole = tree.Export, together
+					w := f.Watch(req)
+					f.Do(request)
+					got := eventLines(w.Events())
+					if i == 0 {
+						want = got
+					}
+					if got != want {
+						t.Errorf("%s, %q, whole %t: with %.40s above\n got %s\nwant %s", request, query, together, hidden, got, want)
+					}
+					w.Close()
+				}
+			}
+		}
+	}
 }
