@@ -62,6 +62,7 @@ func (h *Hold) load() error {
 			return err
 		}
 	}
+	delete(marks, 0) // it only says that there is a base
 	found := 0
 	look := func(id layout.ID, name string, dropped bool) error {
 		m, known := marks[id]

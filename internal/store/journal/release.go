@@ -34,6 +34,10 @@ func (h *Hold) Begin(base []Released) error {
 		if err := b.DeleteRange(from, to, nil); err != nil {
 			return err
 		}
+		// No database has the number 0: the row says that there is a base, also of none.
+		if err := h.setMark(b, Released{}, ""); err != nil {
+			return err
+		}
 		for _, r := range base {
 			newest, err := newestIn(view, r.DB)
 			if err == nil && r.Position > newest {
