@@ -63,6 +63,7 @@ func newArchiveCommand(a *app) *cobra.Command {
 		Use:     "archive",
 		Short:   "list, verify and prune what a server has archived",
 		Long:    "livetree archive looks at what livetree serve --archive has written; livetree restore makes a data directory of it.",
+		Example: "  livetree archive list file:///mnt/other/livetree",
 		GroupID: groupCare,
 	})
 	c.AddCommand(newArchiveListCommand(a), newArchiveVerifyCommand(a), newArchivePruneCommand(a))

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/admin"
+	"github.com/livetree/livetree/internal/archiver"
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/store"
@@ -49,6 +50,7 @@ func fullPage(t *testing.T) string {
 			Clients: func() admin.ClientStats {
 				return admin.ClientStats{Open: 2, Closed: counts(), SDKs: counts(), Operations: map[string]map[string]uint64{"realtime-read": counts()}}
 			},
+			Archive:      func() archiver.Status { return archiver.Status{} },
 			AuthFailures: counts,
 			Rejected:     counts,
 		}

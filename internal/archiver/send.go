@@ -108,6 +108,9 @@ var errFull = errors.New("the segment is full")
 
 // add adds the records of one database, until the segment is full.
 func (a *Archiver) add(segment *archive.Segment, p journal.Pending, first *int64) error {
+	if p.To < p.From {
+		return nil // a new database, to which nothing was written yet
+	}
 	mark := archive.Mark{Position: p.From - 1}
 	copy(mark.Chain[:], p.Note)
 	segment.Begin(uint32(p.DB), p.Name, mark)
