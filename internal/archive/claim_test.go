@@ -16,7 +16,7 @@ import (
 
 func openAs(t *testing.T, ctx context.Context, p place.Place, epoch uint64) (*archive.Writer, error) {
 	t.Helper()
-	return archive.Open(ctx, p, archive.Options{Epoch: epoch, Now: time.Now}) //nolint:forbidigo // fake time
+	return archive.Open(ctx, p, archive.Options{Epoch: epoch, Now: time.Now})
 }
 
 func mustOpenAs(t *testing.T, p place.Place, epoch uint64) *archive.Writer {
@@ -46,15 +46,15 @@ func TestClaimIsTakenOver(t *testing.T) {
 		first := mustOpenAs(t, memory, 1)
 		go func() {
 			for range 20 {
-				time.Sleep(archive.RenewEvery) //nolint:forbidigo // fake time
+				time.Sleep(archive.RenewEvery)
 				if err := first.Renew(t.Context()); err != nil {
 					t.Error(err)
 				}
 			}
 		}()
-		start := time.Now() //nolint:forbidigo // fake time
+		start := time.Now()
 		waits := 0
-		second, err := archive.Open(t.Context(), memory, archive.Options{Epoch: 2, Now: time.Now, Waiting: func(archive.Claim) { waits++ }}) //nolint:forbidigo // fake time
+		second, err := archive.Open(t.Context(), memory, archive.Options{Epoch: 2, Now: time.Now, Waiting: func(archive.Claim) { waits++ }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +88,7 @@ func TestClaimIsGivenBack(t *testing.T) {
 		if err := first.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		start := time.Now() //nolint:forbidigo // fake time
+		start := time.Now()
 		mustOpenAs(t, memory, 2)
 		if took := time.Since(start); took > 5*time.Second {
 			t.Errorf("a claim that was given back was taken after %v", took)
@@ -105,7 +105,7 @@ func TestClaimOfTheSameServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := placetest.NewMemory()
 		first := mustOpenAs(t, memory, 1)
-		start := time.Now() //nolint:forbidigo // fake time
+		start := time.Now()
 		second := mustOpenAs(t, memory, 1)
 		if took := time.Since(start); took != 0 {
 			t.Errorf("a restart waited %v", took)
@@ -150,7 +150,7 @@ func TestClaimTakenByMany(t *testing.T) {
 					if err := w.Renew(ctx); errors.Is(err, archive.ErrTaken) {
 						t.Errorf("server %d got the claim, then lost it: %v", i+2, err)
 					}
-					time.Sleep(archive.RenewEvery) //nolint:forbidigo // fake time
+					time.Sleep(archive.RenewEvery)
 				}
 			})
 		}
@@ -212,7 +212,7 @@ func TestPlaceThatCannotBeReached(t *testing.T) {
 func TestBaseTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		faulty := placetest.NewFaulty(placetest.NewMemory())
-		w, err := archive.Open(t.Context(), faulty, archive.Options{Epoch: 1, Now: time.Now}.Small(50)) //nolint:forbidigo // fake time
+		w, err := archive.Open(t.Context(), faulty, archive.Options{Epoch: 1, Now: time.Now}.Small(50))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,13 +232,13 @@ func TestBaseTriesAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if m, err := b.Commit(t.Context(), time.Now()); err != nil || len(m.Parts) < 10 { //nolint:forbidigo // fake time
+		if m, err := b.Commit(t.Context(), time.Now()); err != nil || len(m.Parts) < 10 {
 			t.Errorf("a base of %d parts, %v", len(m.Parts), err)
 		}
 		faulty.Set(placetest.Faults{Fail: func(string, string) error { return placetest.ErrServer }})
 		b, err = w.NewBase(t.Context())
 		if err == nil {
-			_, err = b.Commit(t.Context(), time.Now()) //nolint:forbidigo // fake time
+			_, err = b.Commit(t.Context(), time.Now())
 		}
 		if !errors.Is(err, placetest.ErrServer) {
 			t.Errorf("a base in a place that cannot be reached: %v", err)

@@ -73,15 +73,6 @@ func (d *decoder) end() error {
 	return nil
 }
 
-// atEnd reports whether all was read.
-func (d *decoder) atEnd() (bool, error) {
-	_, err := d.from.Peek(1)
-	if errors.Is(err, io.EOF) {
-		return true, nil
-	}
-	return false, err
-}
-
 // unexpected returns an error that does not look like the end of all.
 func unexpected(err error) error {
 	if errors.Is(err, io.EOF) {

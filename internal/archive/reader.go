@@ -251,7 +251,7 @@ func (r *Reader) decodePart(content []byte, m Manifest, part Part, kind byte, yi
 	if err != nil {
 		return err
 	}
-	defer d.close.Close()
+	defer func() { _ = d.close.Close() }() // it was only read
 	var key, last []byte
 	for i := range part.Rows {
 		text, err := d.bytes(maxObject)

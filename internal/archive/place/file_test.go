@@ -99,7 +99,7 @@ func TestFileSweepsWhatWasLeft(t *testing.T) {
 		if err := os.WriteFile(file, []byte("half"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		made := time.Now().Add(-age) //nolint:forbidigo // files have real times
+		made := time.Now().Add(-age)
 		if err := os.Chtimes(file, made, made); err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,6 +33,7 @@ type original struct {
 	place  place.Place
 	writer *archive.Writer
 	millis int64
+	clock  atomic.Int64 // the same, for the store
 
 	databases map[string]*source // that are there
 	marks     map[uint32]archive.Mark
@@ -70,6 +72,7 @@ var hideKey = []byte("a key that stays")
 func newOriginal(t testing.TB, random *rand.Rand, archived place.Place) *original {
 	t.Helper()
 	o := &original{TB: t, random: random, place: archived, millis: 1_700_000_000_000, databases: map[string]*source{}, marks: map[uint32]archive.Mark{}}
+	o.clock.Store(o.millis)
 	s, err := store.Open("data", store.Options{
 		FS: vfs.NewMem(), Now: o.now, ChunkBytes: 24, PriorityRows: 3, StepChildren: 4, BallastBytes: -1,
 	})
@@ -85,7 +88,7 @@ func newOriginal(t testing.TB, random *rand.Rand, archived place.Place) *origina
 	return o
 }
 
-func (o *original) now() time.Time { return time.UnixMilli(o.millis) }
+func (o *original) now() time.Time { return time.UnixMilli(o.clock.Load()) }
 
 // check ends the test.
 func (o *original) check(err error) {
@@ -99,6 +102,7 @@ func (o *original) check(err error) {
 func (o *original) step() {
 	o.Helper()
 	o.millis += int64(o.random.IntN(3))
+	o.clock.Store(o.millis)
 	name := string("abc"[o.random.IntN(3)])
 	d := o.databases[name]
 	switch n := o.random.IntN(100); {
