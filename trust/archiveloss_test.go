@@ -1,0 +1,143 @@
+//go:build unix
+
+package trust_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/livetree/livetree/internal/proof"
+)
+
+const (
+	// counters is how many clients count, each in a place of its own.
+	counters = 4
+	// archiveLag is how old an acknowledged write must be to be in the archive for certain, on
+	// a machine that is not starved: beside other tests it may take busyLag.
+	archiveLag, busyLag = 2 * time.Second, 20 * time.Second
+)
+
+// TestMachineIsLost kills the server and deletes its data, and restores it from the archive.
+// Each client has counted upwards: what is restored is a count that was there, and none that
+// was acknowledged more than two seconds before is missing.
+func TestMachineIsLost(t *testing.T) {
+	t.Parallel()
+	r := newRand(seed(t), 0)
+	acknowledged, missing := 0, 0
+	for range rounds(2, 50, 200) {
+		loss := &machineLoss{archive: t.TempDir(), dir: filepath.Join(t.TempDir(), "data")}
+		loss.run(t, r)
+		acknowledged += loss.acknowledged
+		missing += loss.missing
+	}
+	if acknowledged == 0 {
+		t.Error("nothing was acknowledged: this test saw nothing")
+	}
+	figures.Report(t, "machineloss", proof.Count("acknowledged", acknowledged), proof.Count("younger and missing", missing))
+}
+
+// A machineLoss is a machine that is lost.
+type machineLoss struct {
+	archive, dir string
+
+	mu           sync.Mutex
+	acks         [counters][]time.Time // when each count was acknowledged
+	acknowledged int
+	missing      int
+}
+
+// run has clients count for a while, over kills of the server, until the machine is lost.
+func (l *machineLoss) run(t *testing.T, r *rand.Rand) {
+	t.Helper()
+	p := startProcessOn(t, l.dir, "--dev", "--archive", "file://"+l.archive)
+	for range 1 + r.IntN(3) {
+		if p.command == nil {
+			if err := p.start(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.count(t, p, time.Duration(500+r.IntN(3000))*time.Millisecond)
+	}
+	lost := time.Now()
+	if err := os.RemoveAll(l.dir); err != nil {
+		t.Fatal(err)
+	}
+	file, err := command.File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored := filepath.Join(t.TempDir(), "restored")
+	if out, err := exec.Command(file, "restore", "file://"+l.archive, restored).CombinedOutput(); err != nil {
+		t.Fatalf("restore: %v\n%s", err, out)
+	}
+	l.look(t, startProcessOn(t, restored, "--dev"), lost)
+}
+
+// count has every client count for a time, and then kills the server.
+func (l *machineLoss) count(t *testing.T, p *process, d time.Duration) {
+	t.Helper()
+	client := newClient(t, p, 1)
+	var counting sync.WaitGroup
+	stop := make(chan struct{})
+	for i := range counters {
+		counting.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				l.mu.Lock()
+				n := len(l.acks[i]) + 1
+				l.mu.Unlock()
+				a, _, err := client.send(request{method: "PUT", target: target("trust-archive", []string{fmt.Sprintf("c%d", i)}, false), body: fmt.Sprint(n)})
+				if err != nil || a.status != http.StatusOK {
+					continue // it may have been made: the same count is written again
+				}
+				l.mu.Lock()
+				l.acks[i] = append(l.acks[i], time.Now())
+				l.acknowledged++
+				l.mu.Unlock()
+			}
+		})
+	}
+	<-time.After(d)
+	p.kill()
+	close(stop)
+	counting.Wait()
+}
+
+// look compares the counts that were restored with those that were acknowledged.
+func (l *machineLoss) look(t *testing.T, p *process, lost time.Time) {
+	t.Helper()
+	a, _, err := newClient(t, p, 1).send(request{method: "GET", target: target("trust-archive", nil, false)})
+	if err != nil || a.status != http.StatusOK {
+		t.Fatalf("read what was restored: %d, %v", a.status, err)
+	}
+	got := map[string]int{}
+	if err := json.Unmarshal([]byte(a.body), &got); err != nil {
+		t.Fatalf("%s: %v", a.body, err)
+	}
+	bound := time.Duration(length(int(busyLag), int(archiveLag), int(archiveLag)))
+	for i := range counters {
+		n, acks := got[fmt.Sprintf("c%d", i)], l.acks[i]
+		if n > len(acks)+1 { // the last may have been made and not acknowledged
+			t.Errorf("client %d: %d was restored, but only %d was sent", i, n, len(acks)+1)
+		}
+		for k := n; k < len(acks); k++ {
+			l.missing++
+			if age := lost.Sub(acks[k]); age > bound {
+				t.Errorf("client %d: %d was acknowledged %v before the machine was lost, and is missing: %d was restored", i, k+1, age, n)
+				break
+			}
+		}
+	}
+}
