@@ -46,7 +46,7 @@ func TestClaimIsTakenOver(t *testing.T) {
 		first := mustOpenAs(t, memory, 1)
 		go func() {
 			for range 20 {
-				time.Sleep(archive.RenewEvery)
+				time.Sleep(archive.RenewEvery) //nolint:forbidigo // fake time
 				if err := first.Renew(t.Context()); err != nil {
 					t.Error(err)
 				}
@@ -150,7 +150,7 @@ func TestClaimTakenByMany(t *testing.T) {
 					if err := w.Renew(ctx); errors.Is(err, archive.ErrTaken) {
 						t.Errorf("server %d got the claim, then lost it: %v", i+2, err)
 					}
-					time.Sleep(archive.RenewEvery)
+					time.Sleep(archive.RenewEvery) //nolint:forbidigo // fake time
 				}
 			})
 		}

@@ -15,6 +15,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/livetree/livetree/internal/archive"
@@ -95,6 +96,11 @@ type Archiver struct {
 	options Options
 	hold    *journal.Hold
 
+	// begun and done count the rounds of sending all that is there; see CatchUp.
+	begun, done atomic.Uint64
+	// unsent is the segment that the writer may have sent. It belongs to who sends.
+	unsent *archive.Segment
+
 	mu     sync.Mutex
 	status Status
 }
@@ -168,6 +174,7 @@ func (a *Archiver) serve(ctx context.Context, tries *tries) error {
 		return err
 	}
 	tries.succeeded()
+	a.unsent = nil // another writer does not know it
 	a.opened(w.Line())
 	if err = a.begin(ctx, w); err == nil {
 		err = a.work(ctx, w)

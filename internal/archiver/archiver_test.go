@@ -146,6 +146,13 @@ func TestArchive(t *testing.T) {
 		if got, want := restored(t, p, time.Time{}), now(t, f); got != want {
 			t.Fatalf("round %d: %s was restored, want %s", round, got, want)
 		}
+		write(f, r, 5)
+		if err := a.CatchUp(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := restored(t, p, time.Time{}), now(t, f); got != want {
+			t.Fatalf("round %d, caught up: %s was restored, want %s", round, got, want)
+		}
 		write(f, r, 5) // the last ones are sent when it stops
 		stop()
 		if got, want := restored(t, p, time.Time{}), now(t, f); got != want {
@@ -165,6 +172,11 @@ func TestLoss(t *testing.T) {
 	p.Set(placetest.Faults{Fail: func(string, string) error { return placetest.ErrServer }})
 	for i := range 10 {
 		f.Put(fmt.Sprintf("/large/%d", i), `"`+strings.Repeat("x", 60_000)+fmt.Sprint(i)+`"`)
+	}
+	hasty, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if a.CatchUp(hasty) == nil {
+		t.Error("an archive that cannot be reached has caught up")
 	}
 	await(t, a, "failing", func(s archiver.Status) bool { return s.Failures > 2 })
 	p.Set(placetest.Faults{})

@@ -43,17 +43,40 @@ func (a *Archiver) send(ctx context.Context, w *archive.Writer) error {
 	}
 }
 
+// CatchUp returns when all that was committed before the call is in the archive. It fails when
+// ctx ends before that.
+func (a *Archiver) CatchUp(ctx context.Context) error {
+	round := a.begun.Load() + 1
+	for {
+		if waiting, lost := a.hold.Stats(); waiting == 0 && !lost || a.done.Load() >= round {
+			return nil
+		}
+		if err := pause.For(ctx, a.options.Every/peek); err != nil {
+			return err
+		}
+	}
+}
+
 // sendAll sends all that is there.
 func (a *Archiver) sendAll(ctx context.Context, w *archive.Writer) error {
+	round := a.begun.Add(1)
 	for {
-		segment, err := a.collect()
+		segment, err := a.unsent, error(nil)
+		if segment == nil {
+			segment, err = a.collect()
+		}
+		if err == nil && segment.Len() == 0 {
+			a.done.Store(round)
+		}
 		if err != nil || segment.Len() == 0 {
 			return err
 		}
 		bytes := segment.Bytes()
+		a.unsent = segment // it may have been sent even if that fails, and must be sent again then
 		if err := a.append(ctx, w, segment); err != nil {
 			return err
 		}
+		a.unsent = nil
 		var released []journal.Released
 		for database, mark := range segment.Marks() {
 			released = append(released, journal.Released{DB: layout.ID(database), Position: mark.Position, Note: mark.Chain[:]})

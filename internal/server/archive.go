@@ -27,6 +27,9 @@ const (
 	DefaultArchiveSpool = archiver.DefaultSpool
 )
 
+// catchUpTime is how long a look at the past waits for what was committed last.
+const catchUpTime = 5 * time.Second
+
 // pastDir is where views of the past are made, in the data directory.
 const pastDir = "past"
 
@@ -143,12 +146,30 @@ func (a *archiving) open() func(ctx context.Context, database string, at time.Ti
 		return nil
 	}
 	return func(ctx context.Context, database string, at time.Time) (*engine.Database, func(), error) {
+		if err := a.catchUp(ctx, at); err != nil {
+			return nil, nil, err
+		}
 		m, err := a.past.At(ctx, database, at)
 		if err != nil {
 			return nil, nil, err
 		}
 		return m.Database, m.Close, nil
 	}
+}
+
+// catchUp returns when the archive holds all commits up to a time. It waits only where that may
+// be in question: for what was committed lately.
+func (a *archiving) catchUp(ctx context.Context, at time.Time) error {
+	status := a.archiver.Status()
+	if status.WaitingBytes == 0 || !status.Oldest.IsZero() && at.Before(status.Oldest) {
+		return nil
+	}
+	patient, cancel := context.WithTimeout(ctx, catchUpTime)
+	defer cancel()
+	if err := a.archiver.CatchUp(patient); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "the archive is behind: it does not hold all commits up to %s yet, try again", at.UTC().Format(time.RFC3339Nano))
+	}
+	return nil
 }
 
 // status returns how the archive does; nil for a server without one.
