@@ -114,8 +114,8 @@ func newArchiveVerifyCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "verify URL [flags]",
 		Short: "prove that an archive can be restored",
-		Long: `livetree archive verify restores the newest line of an archive into a directory of its own,
-applies every record, and compares the trees with what each base says of them. Exit code
+		Long: `livetree archive verify reads every object of an archive and compares it with its hash,
+restores the newest line into a directory of its own, applies every record, and compares the trees with what each base says of them. Exit code
 65 if something is damaged.` + archiveLong + tellingLong,
 		Example: "  livetree archive verify file:///mnt/other/livetree\n  livetree archive verify s3://backups/livetree --data /var/lib/livetree",
 		Args:    takes("URL"),
@@ -127,6 +127,9 @@ applies every record, and compares the trees with what each base says of them. E
 	c.RunE = func(c *cobra.Command, args []string) error {
 		_, r, err := s.open(c.Context(), args[0])
 		if err != nil {
+			return err
+		}
+		if err := r.CheckAll(c.Context()); err != nil {
 			return err
 		}
 		line, err := r.Newest(c.Context())

@@ -48,6 +48,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/livetree/livetree/internal/archive"
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/cli"
 	"github.com/livetree/livetree/internal/client"
@@ -198,6 +199,9 @@ func report(stderr io.Writer, asJSON bool, err error) int {
 	exit := client.ExitCode(err)
 	if code := store.ExitCode(err); code != client.ExitOther {
 		exit = code
+	}
+	if _, ok := errors.AsType[*archive.Damage](err); ok {
+		exit = store.ExitCode(store.ErrDamaged)
 	}
 	if errors.Is(err, auth.ErrSecret) || errors.Is(err, errMoved) {
 		exit = exitRefused

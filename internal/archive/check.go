@@ -51,6 +51,20 @@ func (r *Reader) Check(ctx context.Context, found func(Damage)) (objects int, by
 	return objects, bytes, nil
 }
 
+// CheckAll is Check for who wants to know the first damage alone.
+func (r *Reader) CheckAll(ctx context.Context) error {
+	var first *Damage
+	_, _, err := r.Check(ctx, func(d Damage) {
+		if first == nil {
+			first = &d
+		}
+	})
+	if err == nil && first != nil {
+		return first
+	}
+	return err
+}
+
 // missing reports the objects that others name and that are not there.
 func (c *check) missing(names map[string]Hash) {
 	for _, name := range slices.Sorted(maps.Keys(names)) {

@@ -56,17 +56,6 @@ func (d *Database) find(source pebble.Reader) (err error) {
 	return nil
 }
 
-// Next returns the number that the next new database of a source gets. Databases with
-// lower numbers are in the source, or were dropped.
-func Next(source pebble.Reader) (layout.ID, error) {
-	row, closer, err := source.Get(layout.NextIDKey)
-	if err != nil {
-		return 0, damage.Mark(err)
-	}
-	id, err := seek.DecodeID(layout.NextIDKey, row)
-	return id, errors.Join(err, closer.Close())
-}
-
 // spaces are those whose rows are transferred, in order.
 var spaces = []byte{layout.SpaceData, layout.SpaceIndex, layout.SpaceSettings}
 
