@@ -136,6 +136,9 @@ func TestAccountsAreKept(t *testing.T) {
 }
 
 func TestAccountsAreBounded(t *testing.T) {
+	if enginetest.Race {
+		t.Skip("it counts in one goroutine")
+	}
 	f := open(t, store.Options{})
 	add := func(n int) error {
 		// It need not be a key that anybody has.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
@@ -33,6 +34,9 @@ func patchOfPosts(t testing.TB, n int) engine.Request {
 // steps, with which no long string can be decoded. A write that needs more is judged
 // beside the turn, and has the same outcome.
 func TestTurnIsShort(t *testing.T) {
+	if enginetest.Race {
+		t.Skip("it counts the steps of one goroutine")
+	}
 	const most = 2*engine.TurnSteps + 10*1024*16 // a string of 10 MiB was found, but not decoded
 	f := open(t, store.Options{})
 	f.Put("users/ann/name", `"`+strings.Repeat("a", 10*mib)+`"`)

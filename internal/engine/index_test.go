@@ -67,9 +67,13 @@ func (f *fixture) run(at string, q query.Query) (string, error) {
 }
 
 func TestIndexIsBuiltOverARestart(t *testing.T) {
+	count := 5000
+	if enginetest.Race {
+		count = 500
+	}
 	fs := vfs.NewMem()
 	f := open(t, store.Options{FS: fs, ChunkBytes: 64})
-	f.Put("users", people(5000))
+	f.Put("users", people(count))
 	f.Rule(enginetest.AgeRules)
 	f.Database.Close() // in the middle of building
 	if err := f.Store.Close(); err != nil {
@@ -87,15 +91,19 @@ func TestIndexIsBuiltOverARestart(t *testing.T) {
 }
 
 func TestIndexIsBuiltWhileOthersWrite(t *testing.T) {
+	count := 3000
+	if enginetest.Race {
+		count = 600
+	}
 	f := open(t, store.Options{ChunkBytes: 64})
-	f.Put("users", people(3000))
+	f.Put("users", people(count))
 	f.Put("users/group", people(2000))
 	f.Rule(enginetest.AgeRules)
 	var writers sync.WaitGroup
 	for w := range 4 {
 		writers.Go(func() {
 			for i := range 200 {
-				at := fmt.Sprintf("users/p%06d", (i*31+w*977)%3000)
+				at := fmt.Sprintf("users/p%06d", (i*31+w*977)%count)
 				switch i % 4 {
 				case 0:
 					f.Put(at, `null`)

@@ -14,6 +14,9 @@ import (
 // read takes one block from disk. What leads to that, the indexes and the filters of
 // the tables, is small enough to stay.
 func TestReadOfDataLargerThanTheCache(t *testing.T) {
+	if raceEnabled {
+		t.Skip("it counts blocks in one goroutine")
+	}
 	const cacheBytes, children, reads = 1 << 20, 30_000, 3000
 	s := newStand(t, Options{CacheBytes: cacheBytes, MemTableBytes: 256 << 10})
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -288,6 +288,9 @@ func TestDamage(t *testing.T) {
 // TestWrongDataIsNoticed shows the checker of TestDamage stores that are in order,
 // but not what they were.
 func TestWrongDataIsNoticed(t *testing.T) {
+	if raceEnabled {
+		t.Skip("it checks in one goroutine")
+	}
 	p := newPatient(t)
 	for name, change := range map[string]func(s *stand){
 		"another leaf": func(s *stand) { s.put("r1/k3/n", "77") },

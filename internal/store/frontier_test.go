@@ -18,7 +18,7 @@ import (
 func TestFrontierChangesNothing(t *testing.T) {
 	seeds := uint64(20)
 	if raceEnabled {
-		seeds = 4
+		seeds = 1
 	}
 	for _, limit := range []int{-1, 16, 200} {
 		for seed := range seeds {

@@ -109,7 +109,7 @@ func TestGapAndAWriteUnderWay(t *testing.T) {
 func TestGapsChangeNothing(t *testing.T) {
 	seeds, writes := uint64(4), 500
 	if raceEnabled {
-		seeds, writes = 2, 200
+		seeds, writes = 1, 100
 	}
 	for seed := range seeds {
 		s := newStand(t, Options{ChunkBytes: -1, GapSteps: 1, MemTableBytes: 64 << 10})
