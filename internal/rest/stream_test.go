@@ -441,7 +441,10 @@ func TestStreamOfADatabaseThatIsDropped(t *testing.T) {
 // nothing is kept for them.
 func TestStreamStorm(t *testing.T) {
 	t.Parallel()
-	const clients, rounds = 24, 8
+	clients, rounds := 24, 8
+	if testing.Short() {
+		clients, rounds = 9, 5
+	}
 	s := serveStreams(t, outbox.Options{KeepAlive: 20 * time.Millisecond})
 	var all, writer sync.WaitGroup
 	stop := make(chan struct{})

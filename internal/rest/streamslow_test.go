@@ -70,6 +70,9 @@ func TestStreamsOfManyClientsThatTakeNothing(t *testing.T) {
 // A first event is sent as it is read from the store, as fast as the client takes
 // it; what is not taken is not in memory.
 func TestStreamOfMuchData(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it measures memory")
+	}
 	s := serveStreams(t, outbox.Options{})
 	want := len(put("/", "{}")) - 1 + len("\n\n")
 	text := strings.Repeat("x", 10_000)
