@@ -119,7 +119,7 @@ export class App {
     this.main = elements.main;
     document.body.replaceChildren(...elements.all, messages);
     this.shown = true;
-    this.refreshStatus();
+    this.stale = true;
     await this.show();
   }
 
@@ -134,7 +134,10 @@ export class App {
   /** @type {HTMLElement | undefined} */
   main;
 
+  stale = false; // whether the status is still to be asked for
+
   async refreshStatus() {
+    this.stale = false;
     try {
       const [status, list] = await Promise.all([this.api.json('/v1/status'), this.operator ? this.api.json('/v1/databases') : null]);
       this.status.value = { ...this.status.peek(), ...status };
@@ -176,6 +179,7 @@ export class App {
       main.dataset.screen = name;
       const [done, end] = scope(() => module.show(this, main, route));
       this.endScreen = end;
+      if (this.stale) this.refreshStatus(); // what the screen shows is asked for first
       await done;
     } catch (error) {
       if (turn !== this.turn || !this.keeper.current) return;
