@@ -26,13 +26,19 @@ type ruleDesk struct {
 	catalog *catalog.Catalog
 	fail    func(http.ResponseWriter, error)
 	suites  *shares.Shares // of those who have cases run
+	// simulations are those of who have a request simulated.
+	simulations *shares.Shares
 }
 
-// suiteShares is how many suites of cases are run at a time: each takes a processor.
-var suiteShares = shares.Bound{Session: 1, Group: 1, All: 2}
+// suiteShares is how many suites of cases are run at a time, and simulationShares how many
+// requests are simulated: each takes a processor.
+var (
+	suiteShares      = shares.Bound{Session: 1, Group: 1, All: 2}
+	simulationShares = shares.Bound{Session: 2, Group: 2, All: 4}
+)
 
 func newRuleDesk(c *catalog.Catalog, fail func(http.ResponseWriter, error)) *ruleDesk {
-	return &ruleDesk{catalog: c, fail: fail, suites: shares.New(suiteShares)}
+	return &ruleDesk{catalog: c, fail: fail, suites: shares.New(suiteShares), simulations: shares.New(simulationShares)}
 }
 
 // A Problem is something that is wrong with a document, or worth to be known of it.

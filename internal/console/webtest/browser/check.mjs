@@ -3,20 +3,19 @@
 // PICTURES=directory also takes a picture of every screen, to be looked at.
 
 import assert from 'node:assert/strict';
-import { createRequire } from 'node:module';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { tests as acceptance } from './acceptance.mjs';
 import { tests as contract } from './contract.mjs';
 import { tests as data } from './data.mjs';
 import { tests as hostile } from './hostile.mjs';
+import { tests as past } from './past.mjs';
 import { tests as rules } from './rules.mjs';
 import { tests as safety } from './safety.mjs';
 import { screens, tests as others } from './screens.mjs';
 import { tests as table } from './table.mjs';
 import { tests as tasks } from './tasks.mjs';
-import { startBrowser, startServer } from './world.mjs';
+import { serious, startBrowser, startServer } from './world.mjs';
 
 const only = process.env.ONLY ?? '';
 const world = {};
@@ -30,11 +29,9 @@ after(async () => {
   await world.server?.stop();
 });
 
-for (const [name, run] of Object.entries({ ...data, ...table, ...rules, ...safety, ...others, ...tasks, ...contract, ...hostile, ...acceptance })) {
+for (const [name, run] of Object.entries({ ...data, ...table, ...past, ...rules, ...safety, ...others, ...tasks, ...contract, ...hostile, ...acceptance })) {
   if (name.includes(only)) test(name, { timeout: 180_000 }, () => run(world));
 }
-
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 for (const theme of ['light', 'dark']) {
   if (!'axe'.includes(only)) continue;
@@ -44,10 +41,8 @@ for (const theme of ['light', 'dark']) {
     for (const path of screens) {
       await page.goto(world.server.base + path);
       await page.waitForSelector('html[data-ready]');
-      await page.evaluate(axe);
-      const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ['violations'] }));
-      for (const one of violations) if (['serious', 'critical'].includes(one.impact)) found.push(`${path}: ${one.id}: ${one.nodes.map((node) => node.html.slice(0, 120)).slice(0, 3).join(' | ')}`);
-      if (process.env.PICTURES) await page.screenshot({ path: join(process.env.PICTURES, `${theme}${path.split('?')[0].replaceAll('/', '-')}.png`) });
+      for (const one of await serious(page)) found.push(`${path}: ${one}`);
+      if (process.env.PICTURES) await page.screenshot({ path: join(process.env.PICTURES, `${theme}${path.replace(/\?at=/, '-past').split('?')[0].replaceAll('/', '-')}.png`) });
     }
     await page.context().close();
     assert.deepEqual(found, []);
