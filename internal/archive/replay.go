@@ -19,6 +19,9 @@ type replay struct {
 
 	number uint64 // the last segment that was read
 	sum    Hash   // of it
+	round  bool   // it goes on with the next
+	final  bool   // no round after this one has a record that is wanted
+	newest int64  // the newest time in the first segment of the round
 	good   time.Time
 	base   time.Time
 	states map[uint32]*state
@@ -28,17 +31,25 @@ type replay struct {
 type state struct {
 	mark  Mark
 	known bool // the chain of the mark, which a base may not say
+	made  bool // it was told that it is there
 	ended bool // a record after the moment was met
 }
+
+// disorder is by how much the record of a commit may be older than one of another database
+// that became durable before it: a commit has its time before it is worked out and stored.
+const disorder = time.Minute
 
 // Replay yields the records after a base up to a moment, in the order in which they were
 // sent: those of one database by position. A zero time means all of them. Rows are valid
 // until yield returns.
 //
 // All of a segment is checked before its first record is yielded, so all that was yielded
-// is good. An archive that is damaged gives a *Damage. A caller who asked for a moment
-// that is not after its LastGood has got what can be had of that moment: the damaged
-// segment may have held some records of the same time.
+// is good. Segments are read until no later one can hold a record up to the moment: the
+// records of different databases need not be in the order of their times.
+//
+// An archive that is damaged gives a *Damage. A caller who asked for a moment that is not
+// after its LastGood has got what can be had of that moment: the damaged segment may have
+// held some records of the same time, and a late one of another database.
 func (r *Reader) Replay(ctx context.Context, m Manifest, until time.Time, yield func(Entry) error) error {
 	epoch, err := m.epoch()
 	if err != nil {
@@ -49,7 +60,7 @@ func (r *Reader) Replay(ctx context.Context, m Manifest, until time.Time, yield 
 		number: m.Follows, sum: m.FollowsSum, good: m.Moment(), base: m.Moment(), states: map[uint32]*state{},
 	}
 	err = r.Databases(ctx, m, func(d Database) error {
-		s := &state{mark: Mark{Position: d.Position}}
+		s := &state{mark: Mark{Position: d.Position}, made: true}
 		if d.Chain != nil {
 			s.mark.Chain, s.known = *d.Chain, true
 		}
@@ -126,8 +137,12 @@ func (p *replay) segment(ctx context.Context, content []byte) (more bool, err er
 		return false, fmt.Errorf("it is segment %d of %s", s.head.Number, s.head.Epoch)
 	case s.head.Previous != p.sum:
 		return false, errors.New("it does not follow the segment before it")
-	case !p.all && s.head.First > p.until:
-		return false, nil
+	}
+	if !p.round {
+		// A record up to the moment was durable when this round was begun, and is in it at the
+		// latest, if the round has records that are much later.
+		p.newest = s.head.Last
+		p.final = !p.all && p.newest > p.until+disorder.Milliseconds()
 	}
 	if err := s.open(p.reader.options.Identities); err != nil {
 		return false, err
@@ -151,8 +166,11 @@ func (p *replay) segment(ctx context.Context, content []byte) (more bool, err er
 	if err != nil {
 		return false, err
 	}
-	p.number, p.sum, p.good = s.head.Number, s.sum, time.UnixMilli(s.head.Last)
-	return true, nil
+	p.number, p.sum, p.round = s.head.Number, s.sum, s.head.GoesOn
+	if !p.round {
+		p.good = time.UnixMilli(p.newest)
+	}
+	return p.round || !p.final, nil
 }
 
 // checkBefore fails if records are missing between what was read of a database and what
@@ -187,6 +205,9 @@ func (p *replay) checkChains(ctx context.Context, s *segmentReader) error {
 	}
 	err := s.entries(func(place int, e Entry) error {
 		before := marks[place]
+		if e.Position == 0 && before == (Mark{}) && len(e.Row) == 0 {
+			return ctx.Err() // it says that the database was made
+		}
 		if e.Position <= before.Position {
 			return fmt.Errorf("the position %d of %s is out of order", e.Position, e.Name)
 		}
@@ -224,13 +245,25 @@ func (s *state) check(e Entry, before, after Mark) error {
 // take yields a record of a segment that was checked, unless it was read before.
 func (p *replay) take(e Entry) error {
 	s := p.states[e.Database]
-	if e.Position <= s.mark.Position {
+	switch {
+	case e.Position == 0 && s.mark.Position == 0 && !s.made:
+		s.made = true
+		if !p.all && e.Millis > p.until {
+			return nil
+		}
+		return p.hand(e)
+	case e.Position <= s.mark.Position:
 		return nil
 	}
 	s.mark = s.mark.After(e)
 	if s.ended = s.ended || !p.all && e.Millis > p.until; s.ended {
 		return nil
 	}
+	return p.hand(e)
+}
+
+// hand yields a record.
+func (p *replay) hand(e Entry) error {
 	if err := p.yield(e); err != nil {
 		return errYield{err}
 	}

@@ -136,7 +136,7 @@ func (v *verifying) advance(ctx context.Context, from archive.Manifest, goals ma
 		if err := v.replayer.Apply(id, e.Name, e.Position, e.Row); err != nil {
 			return err
 		}
-		if wanted && e.Position == goal.Position {
+		if wanted && e.Position == goal.Position && e.Position > 0 {
 			if missing--; missing == 0 {
 				return errReached
 			}
