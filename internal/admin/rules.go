@@ -104,6 +104,9 @@ func (d *ruleDesk) check(w http.ResponseWriter, r *http.Request) {
 		verb := strings.TrimPrefix(opening.Kind.String(), ".")
 		found.Warnings = append(found.Warnings, Problem{"", opening.Line, opening.Column, "everybody may " + verb + " everything"})
 	}
+	for _, unchecked := range ruleset.ExpiryWarnings() {
+		found.Warnings = append(found.Warnings, Problem{"", unchecked.Line, unchecked.Column, unchecked.Message})
+	}
 	answer(w, http.StatusOK, found)
 }
 
@@ -125,6 +128,9 @@ func indexesOf(ruleset *rules.Ruleset) ([]IndexOn, error) {
 	asked, err := state.IndexRules(ruleset)
 	var list []IndexOn
 	for _, i := range asked {
+		if i.Expires { // its index is there, too
+			continue
+		}
 		list = append(list, IndexOn{"/" + strings.Join(i.Pattern, "/"), i.Index.String()})
 	}
 	return list, err

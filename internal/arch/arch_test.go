@@ -59,6 +59,7 @@ var livetree = layout{
 		"internal/rows",
 		"internal/audience",
 		"internal/catalog",
+		"internal/expiry",
 		"internal/cluster",
 		"internal/archive/place",
 		"internal/archive",

@@ -36,6 +36,9 @@ type Options struct {
 	// Unindexed, if set, is told of queries that were refused for the lack of an
 	// index, or are answered by a scan.
 	Unindexed func(database, path, index string)
+	// Due, if set, is told of commits that gave times to children which expire, and when
+	// the first of them is due. It must not block.
+	Due func(database string, millis int64)
 	// Limits are for tests; the usual ones by default.
 	Limits *Limits
 }
@@ -67,7 +70,7 @@ func Open(s *store.Store, id store.ID, opts Options) (*Database, error) {
 	d := &Database{
 		source: state.Source{
 			Store: s, ID: id, Name: opts.Name, Clock: opts.Clock, Verifier: opts.Verifier, Metrics: opts.Metrics,
-			Scans: opts.Scans, Unindexed: opts.Unindexed, HeavyBytes: opts.Limits.HeavyBytes,
+			Scans: opts.Scans, Unindexed: opts.Unindexed, Due: opts.Due, HeavyBytes: opts.Limits.HeavyBytes,
 		},
 		deadline: opts.Deadline,
 		ended:    make(chan struct{}),

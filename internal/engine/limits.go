@@ -27,6 +27,9 @@ type Limits struct {
 	Leave leave.Limits
 	// LeftPage is how many names of connections RunLeft holds at a time.
 	LeftPage int
+	// ExpireChildren is how many children a step deletes whose time is over, ExpireBytes how
+	// many bytes their keys take, about.
+	ExpireChildren, ExpireBytes int
 	// Watch bounds the watches.
 	Watch watch.Limits
 }
@@ -44,6 +47,10 @@ func defaultLimits() Limits {
 		MaxTouched:    16,
 		Leave:         leave.DefaultLimits(),
 		LeftPage:      1024,
-		Watch:         watch.DefaultLimits(),
+
+		ExpireChildren: 256,
+		ExpireBytes:    64 << 10,
+
+		Watch: watch.DefaultLimits(),
 	}
 }

@@ -36,6 +36,8 @@ type Request struct {
 	drop bool
 	// parting, if set, is what this does to what its connection has left to be written.
 	parting *parting
+	// expiring, if set, makes this a deletion of what is due.
+	expiring *expiring
 }
 
 // author returns who makes the change.
@@ -145,6 +147,9 @@ func (w *writer) admit(req Request) error {
 	if req.revise != nil {
 		return state.Classify(w.db.source.Store.AdmitSettings())
 	}
+	if req.expiring != nil {
+		return state.Classify(w.db.source.Store.AdmitStep(false))
+	}
 	if req.parting != nil {
 		return state.Classify(req.parting.admit(w.db.source.Store, req.Write))
 	}
@@ -216,7 +221,7 @@ func (w *writer) enqueue(task *task) error {
 // what it was decided on is durable.
 func (w *writer) do(task *task) {
 	task.commit, task.err = w.decideInChain(task)
-	if task.err == nil && (task.commit.Position > 0 || task.request.drop || task.departure.changes()) {
+	if task.err == nil && (task.commit.Position > 0 || task.request.drop || task.departure.changes() || task.request.expiring != nil) {
 		err := w.apply(task)
 		if err == nil {
 			return // the task is the syncer's now, if not the client's again
@@ -247,6 +252,11 @@ func (w *writer) decide(task *task) (Commit, error) {
 			return Commit{}, err
 		}
 		commit.Millis, commit.Settings = w.db.source.Clock.Millis(), true
+	} else if task.request.expiring != nil {
+		var err error
+		if commit, err = w.decideExpiry(task); err != nil {
+			return commit, err
+		}
 	} else if task.request.hasWrite() {
 		var err error
 		if commit, err = w.decideWrite(task); err != nil {
@@ -291,6 +301,8 @@ func (w *writer) apply(task *task) error {
 	switch {
 	case task.request.drop:
 		return w.remove(task)
+	case task.commit.Position == 0 && task.request.expiring != nil:
+		return w.applyDue(task)
 	case task.commit.Position == 0:
 		return w.applyLeft(task)
 	}
@@ -311,6 +323,7 @@ func (w *writer) apply(task *task) error {
 	if task.revision.rows == nil {
 		task.commit.Assignments = batch.Assignments()
 	}
+	task.due = dueOf(batch)
 	task.effect = w.db.watches.Observe(w.db.source.Store.Live(w.db.source.ID), task.commit.Change)
 	// Once the store has the ticket, the task is no longer ours.
 	change, departure := task.commit.Change, task.departure
@@ -339,6 +352,11 @@ func (w *writer) build(task *task) (*store.Batch, error) {
 	batch, err := w.db.source.Store.Build(w.db.source.ID, task.commit.Change, w.settings.Indexes, rows, &w.memory.frontier)
 	if err == nil && task.departure.changes() {
 		if err = batch.Left(task.departure.rows); err != nil {
+			batch.Close()
+		}
+	}
+	if err == nil && task.request.expiring != nil {
+		if err = task.request.expiring.addTo(batch, w.db.source.Store.Live(w.db.source.ID)); err != nil {
 			batch.Close()
 		}
 	}

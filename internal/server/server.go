@@ -28,6 +28,7 @@ import (
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/clientaddr"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/expiry"
 	"github.com/livetree/livetree/internal/loopback"
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/owneronly"
@@ -258,10 +259,13 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	c.Observers = append(c.Observers[:len(c.Observers):len(c.Observers)], recordOperations(c.operations))
 	streamBudget := watch.NewBudget(debug.SetMemoryLimit(-1) / streamShare)
 	scans := scan.NewPool(scan.DefaultBounds())
+	expirer := expiry.New(clock, c.Logger, func() { operator.metrics.ExpiryFailures.Add(1) })
+	operator.metrics.Late = expirer.Late
 	databases := catalog.New(s, engine.Options{
 		Clock: clock, Verifier: verifier, Metrics: operator.metrics, Streams: streamBudget, Scans: scans,
-		Unindexed: recordUnindexed(c.operations, operator.requests.ObserveUnindexed)})
+		Unindexed: recordUnindexed(c.operations, operator.requests.ObserveUnindexed), Due: expirer.Note})
 	defer databases.Close()
+	defer expirer.Close()
 	patience, cancel := newPatience(c.Abort)
 	defer cancel()
 	c.patience = patience
@@ -304,6 +308,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 		return err
 	}
 	databases.RunLeft(ctx, c.Logger, c.postponed)
+	expirer.Start(databases, databases.Due)
 	// The authority asks back, so the ports have to be open.
 	listening := func() {
 		operator.listening(serving.addr())

@@ -20,6 +20,8 @@ type Source struct {
 	// Unindexed, if set, is told of queries that were refused for the lack of an
 	// index, or are answered by a scan.
 	Unindexed func(database, path, index string)
+	// Due, if set, is told when the first child is due that a commit gave a time.
+	Due func(database string, millis int64)
 	// HeavyBytes is how much may be read where others wait for it.
 	HeavyBytes int
 }
