@@ -160,13 +160,9 @@ func (a *archiving) open() func(ctx context.Context, database string, at time.Ti
 // catchUp returns when the archive holds all commits up to a time. It waits only where that may
 // be in question: for what was committed lately.
 func (a *archiving) catchUp(ctx context.Context, at time.Time) error {
-	status := a.archiver.Status()
-	if status.WaitingBytes == 0 || !status.Oldest.IsZero() && at.Before(status.Oldest) {
-		return nil
-	}
 	patient, cancel := context.WithTimeout(ctx, catchUpTime)
 	defer cancel()
-	if err := a.archiver.CatchUp(patient); err != nil {
+	if err := a.archiver.CatchUp(patient, at); err != nil {
 		return fault.Wrap(fault.Unavailable, err, "the archive is behind: it does not hold all commits up to %s yet, try again", at.UTC().Format(time.RFC3339Nano))
 	}
 	return nil
@@ -183,7 +179,10 @@ func (a *archiving) status() func() archiver.Status {
 // restore makes a data directory with a database as it was.
 func (a *archiving) restore(ctx context.Context, database string, at time.Time, dir string) error {
 	_, err := restore.Run(ctx, archive.NewReader(a.place, a.reading), dir, restore.Options{At: restore.Moment{Time: at}, Only: database})
+	gap, inGap := errors.AsType[*archive.Gap](err)
 	switch {
+	case inGap:
+		return fault.Wrap(fault.Invalid, err, "%v", gap)
 	case errors.Is(err, archive.ErrNoBase):
 		return fault.Wrap(fault.Invalid, err, "the archive does not reach back to %s", at.UTC().Format(time.RFC3339Nano))
 	case err != nil:
