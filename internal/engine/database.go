@@ -33,9 +33,8 @@ type Options struct {
 	Metrics *state.Metrics
 	// Scans is what the scans of all databases share; that of all who have none by default.
 	Scans *scan.Pool
-	// Unindexed, if set, is told of queries that were refused for the lack of an
-	// index, or are answered by a scan.
-	Unindexed func(database, path, index string)
+	// Observers are told what happens; nil for none.
+	Observers *state.Observers
 	// Limits are for tests; the usual ones by default.
 	Limits *Limits
 }
@@ -67,7 +66,7 @@ func Open(s *store.Store, id store.ID, opts Options) (*Database, error) {
 	d := &Database{
 		source: state.Source{
 			Store: s, ID: id, Name: opts.Name, Clock: opts.Clock, Verifier: opts.Verifier, Metrics: opts.Metrics,
-			Scans: opts.Scans, Unindexed: opts.Unindexed, HeavyBytes: opts.Limits.HeavyBytes,
+			Scans: opts.Scans, Observers: opts.Observers, HeavyBytes: opts.Limits.HeavyBytes,
 		},
 		deadline: opts.Deadline,
 		ended:    make(chan struct{}),

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/livetree/livetree/internal/hook"
 	"github.com/livetree/livetree/internal/leave"
 	"github.com/livetree/livetree/internal/watch"
 )
@@ -27,6 +28,8 @@ type Limits struct {
 	Leave leave.Limits
 	// LeftPage is how many names of connections RunLeft holds at a time.
 	LeftPage int
+	// Hooks bounds what a commit is to webhooks.
+	Hooks hook.Limits
 	// Watch bounds the watches.
 	Watch watch.Limits
 }
@@ -44,6 +47,7 @@ func defaultLimits() Limits {
 		MaxTouched:    16,
 		Leave:         leave.DefaultLimits(),
 		LeftPage:      1024,
+		Hooks:         hook.DefaultLimits(),
 		Watch:         watch.DefaultLimits(),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/livetree/livetree/internal/hook"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/watch"
 )
@@ -37,6 +38,8 @@ type task struct {
 	departure *departure
 	// effect is what the commit is to watches; nil if there were none.
 	effect *watch.Effect
+	// told are the notices that the commit has for hooks.
+	told []hook.Mark
 	// shared says that others may have the task: it is queued, or not done.
 	// When the client does not wait any longer, it is garbage.
 	shared bool
@@ -115,6 +118,7 @@ func (t *task) Visible() {
 		// This is not left to the client that changed the settings: it may have gone.
 		t.database.indexer.start()
 	}
+	t.tellHooks()
 	if t.submitted != nil {
 		t.submitted.end()
 		return

@@ -34,6 +34,8 @@ type Request struct {
 	revise func(*state.Settings) (revision, error)
 	// drop, if set, makes this the last commit of the database.
 	drop bool
+	// save, if set, is what becomes of the rows of hooks, and all that this does.
+	save *hookSave
 	// parting, if set, is what this does to what its connection has left to be written.
 	parting *parting
 }
@@ -216,7 +218,7 @@ func (w *writer) enqueue(task *task) error {
 // what it was decided on is durable.
 func (w *writer) do(task *task) {
 	task.commit, task.err = w.decideInChain(task)
-	if task.err == nil && (task.commit.Position > 0 || task.request.drop || task.departure.changes()) {
+	if task.err == nil && (task.commit.Position > 0 || task.request.drop || task.request.save != nil || task.departure.changes()) {
 		err := w.apply(task)
 		if err == nil {
 			return // the task is the syncer's now, if not the client's again
@@ -238,7 +240,7 @@ func (w *writer) decide(task *task) (Commit, error) {
 	switch {
 	case w.dropped:
 		return commit, state.NoDatabase(w.db.source.Name)
-	case task.request.drop:
+	case task.request.drop, task.request.save != nil:
 		return commit, nil
 	}
 	if task.request.revise != nil {
@@ -291,6 +293,8 @@ func (w *writer) apply(task *task) error {
 	switch {
 	case task.request.drop:
 		return w.remove(task)
+	case task.request.save != nil:
+		return w.applyHooks(task)
 	case task.commit.Position == 0:
 		return w.applyLeft(task)
 	}
@@ -310,6 +314,10 @@ func (w *writer) apply(task *task) error {
 	task.next = &state.Published{Position: task.commit.Position, Begun: begun, Settings: settings}
 	if task.revision.rows == nil {
 		task.commit.Assignments = batch.Assignments()
+		if err := w.notice(batch, task); err != nil {
+			batch.Close()
+			return err
+		}
 	}
 	task.effect = w.db.watches.Observe(w.db.source.Store.Live(w.db.source.ID), task.commit.Change)
 	// Once the store has the ticket, the task is no longer ours.
@@ -330,7 +338,11 @@ func (w *writer) build(task *task) (*store.Batch, error) {
 		if step := task.revision.step; step != nil {
 			defer step.Close()
 		}
-		return w.db.source.Store.BuildSettings(w.db.source.ID, task.commit.Change, task.revision.rows, task.revision.step)
+		batch, err := w.db.source.Store.BuildSettings(w.db.source.ID, task.commit.Change, task.revision.rows, task.revision.step)
+		if err == nil {
+			err = batch.Hooks(task.revision.hooks)
+		}
+		return batch, err
 	}
 	var rows *store.Prepared
 	if task.prepared != nil {

@@ -260,7 +260,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	scans := scan.NewPool(scan.DefaultBounds())
 	databases := catalog.New(s, engine.Options{
 		Clock: clock, Verifier: verifier, Metrics: operator.metrics, Streams: streamBudget, Scans: scans,
-		Unindexed: recordUnindexed(c.operations, operator.requests.ObserveUnindexed)})
+		Observers: &state.Observers{Unindexed: recordUnindexed(c.operations, operator.requests.ObserveUnindexed)}})
 	defer databases.Close()
 	patience, cancel := newPatience(c.Abort)
 	defer cancel()
