@@ -199,8 +199,10 @@ func (a *Archiver) outgoing(row []byte, position uint64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if secrets := record.Values[state.SettingSecrets]; secrets != nil {
-		record.Values[state.SettingSecrets] = transfer.HideSecrets(a.options.SecretKey, secrets)
+	for _, name := range []string{state.SettingSecrets, state.SettingHookSecrets} {
+		if secrets := record.Values[name]; secrets != nil {
+			record.Values[name] = transfer.HideSecrets(a.options.SecretKey, secrets)
+		}
 	}
 	return layout.AppendRecord(nil, record), nil
 }

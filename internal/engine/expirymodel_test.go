@@ -98,10 +98,10 @@ func (h *expiryHistory) open() {
 	}
 	h.clock = state.NewClock(func() time.Time { return time.UnixMilli(h.millis.Load()) }, rand.Reader, h.store.LastMillis())
 	h.noted.Store(engine.Never)
-	opts := engine.Options{Clock: h.clock, Name: "db", Due: func(_ string, millis int64) {
+	opts := engine.Options{Clock: h.clock, Name: "db", Observers: &state.Observers{Due: func(_ string, millis int64) {
 		for was := h.noted.Load(); millis < was && !h.noted.CompareAndSwap(was, millis); was = h.noted.Load() {
 		}
-	}}
+	}}}
 	openDatabase := engine.Open
 	if h.rng.IntN(2) == 0 {
 		openDatabase = enginetest.OpenTiny
@@ -109,7 +109,7 @@ func (h *expiryHistory) open() {
 	if h.db, err = openDatabase(h.store, id, opts); err != nil {
 		h.t.Fatal(err)
 	}
-	h.expiry = h.db.NewExpiry()
+	h.expiry = engine.NewExpiry(h.db)
 }
 
 func (h *expiryHistory) close() {

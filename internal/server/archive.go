@@ -121,21 +121,19 @@ func (a Archive) identities() (archive.Identities, error) {
 	return list, nil
 }
 
-// run archives, and keeps the views of the past few, until ctx ends.
-func (a *archiving) run(ctx context.Context) {
+// start archives, and keeps the views of the past few, until the function that it returns is
+// called. Nothing may be written after that: a large commit would be lost to the archive.
+func (a *archiving) start() (stop func()) {
 	if a == nil {
-		return
+		return func() {}
 	}
+	ctx, cancel := context.WithCancel(context.Background())
 	var both sync.WaitGroup
 	both.Go(func() { a.past.Run(ctx) })
-	a.archiver.Run(ctx)
-	both.Wait()
-}
-
-// close gives up what is held. Run need not have been called.
-func (a *archiving) close() {
-	if a != nil {
-		a.archiver.Close()
+	both.Go(func() { a.archiver.Run(ctx) })
+	return func() {
+		cancel()
+		both.Wait()
 		a.past.Close()
 	}
 }
