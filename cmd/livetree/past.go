@@ -137,11 +137,8 @@ func (o *operator) showHistory(c *cobra.Command, db string, query url.Values) (t
 		if err := o.do(c.Context(), http.MethodGet, databasePath(db)+"/history?"+query.Encode(), nil, &page); err != nil {
 			return "", err
 		}
-		if first && page.Reaches > 0 {
-			o.print("nothing is known from before %s\n", time.UnixMilli(page.Reaches).UTC().Format(time.RFC3339))
-		}
-		if page.Note != "" {
-			o.print("%s\n", cli.Visible(page.Note))
+		if text := page.Missing(); text != "" && first {
+			o.print("%s\n", cli.Visible(text))
 		}
 		for _, e := range page.Entries {
 			o.print("%s  %-20s  %s  %s -> %s\n", time.UnixMilli(e.Time).UTC().Format(time.RFC3339Nano), cli.Visible(e.Who.String()), cli.Visible(e.Path), cli.Visible(e.Before.String()), cli.Visible(e.After.String()))

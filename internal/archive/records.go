@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"time"
 
@@ -30,7 +31,7 @@ type RecordsRequest struct {
 // read, next is the segment to go on with; else it is 0. First is the time from which on all
 // records of the database were read. Rows are valid until yield returns.
 func (r *Reader) Records(ctx context.Context, q RecordsRequest, yield func(segment uint64, e Entry) error) (first time.Time, next uint64, err error) {
-	w := &records{reader: r, request: q, yield: yield, number: q.Segment}
+	w := &records{reader: r, request: q, yield: yield, number: q.Segment, round: true}
 	if w.number == 0 {
 		if w.number, err = r.segmentAt(ctx, q.Epoch, q.From.Add(-disorder).UnixMilli()); err != nil {
 			return first, 0, err
@@ -66,21 +67,20 @@ func (r *Reader) segmentAt(ctx context.Context, epoch uint64, millis int64) (uin
 		}
 		return infos
 	}
-	i := sort.Search(len(groups), func(i int) bool {
-		infos := infosOf(i)
-		return len(infos) > 0 && infos[len(infos)-1].Last >= millis
-	})
-	start := uint64(1)
-	for ; i >= 0 && start == 1; i-- {
-		if i == len(groups) {
-			continue
-		}
-		infos := infosOf(i)
-		if k := sort.Search(len(infos), func(k int) bool { return infos[k].Last >= millis }); k > 0 {
-			start = infos[k-1].Number + 1
+	isLater := func(info SegmentInfo) bool { return info.Last >= millis }
+	i := sort.Search(len(groups), func(i int) bool { return slices.ContainsFunc(infosOf(i), isLater) })
+	// The segments of one round need not be in the order of times, and it may be in two groups:
+	// begin a group earlier, with the last segment of the one before that.
+	earlier := uint64(0)
+	for i = max(0, i-2); i < len(groups) && failed == nil; i++ {
+		for _, info := range infosOf(i) {
+			if isLater(info) {
+				return earlier + 1, failed
+			}
+			earlier = info.Number
 		}
 	}
-	return start, failed
+	return earlier + 1, failed
 }
 
 // records goes through the segments of a line, for one database.
@@ -92,7 +92,7 @@ type records struct {
 	number   uint64 // the next segment
 	sum      Hash   // of the one before, if it was read
 	begun    bool
-	round    bool // the segment before goes on
+	round    bool // the segment before goes on, or is not known
 	final    bool
 	read     int64
 	first    time.Time

@@ -95,6 +95,15 @@ type History struct {
 	Note string `json:"note,omitempty"`
 }
 
+// Missing says in one line which commits are not in the list though they may have been made,
+// nothing if all are.
+func (h *History) Missing() (text string) {
+	if h.Reaches > 0 {
+		text = "nothing is known from before " + time.UnixMilli(h.Reaches).UTC().Format(time.RFC3339) + "; "
+	}
+	return strings.TrimSuffix(text+h.Note, "; ")
+}
+
 // A HistoryRequest says what is listed.
 type HistoryRequest struct {
 	Path  tree.Path
