@@ -17,30 +17,39 @@ import (
 // Pace.Every.
 const peek = 10
 
-// send sends what is committed, a segment after the other, until ctx ends.
+// send sends what is committed, a round after the other, until ctx ends. What waits from before
+// the start has waited long enough.
 func (a *Archiver) send(ctx context.Context, w *archive.Writer) error {
 	for {
-		if err := a.hold.Wait(ctx); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
+		err := a.sendRound(ctx, w)
+		if err == nil {
+			err = a.hold.Wait(ctx)
 		}
-		for range peek {
-			if bytes, _ := a.hold.Stats(); bytes >= a.options.Bytes {
-				break
-			}
-			if pause.For(ctx, a.options.Every/peek) != nil {
-				return nil
-			}
+		if err == nil {
+			err = a.gather(ctx)
 		}
-		if err := a.sendRound(ctx, w); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 	}
+}
+
+// gather waits until others may have joined what waits, but not on a machine that is so busy
+// that short pauses take long.
+func (a *Archiver) gather(ctx context.Context) error {
+	began := a.options.Now()
+	for range peek {
+		if bytes, _ := a.hold.Stats(); bytes >= a.options.Bytes || a.options.Now().Sub(began) >= a.options.Every {
+			break
+		}
+		if err := pause.For(ctx, a.options.Every/peek); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // CatchUp returns when all that was committed before the call is in the archive. It fails when
