@@ -19,6 +19,7 @@ type replay struct {
 
 	number uint64 // the last segment that was read
 	sum    Hash   // of it
+	late   bool   // the next segment is not the first after the base: nothing is known before it
 	round  bool   // it goes on with the next
 	final  bool   // no round after this one has a record that is wanted
 	newest int64  // the newest time in the first segment of the round
@@ -54,15 +55,8 @@ const disorder = time.Minute
 // after its LastGood has got what can be had of that moment: the damaged segment may have
 // held some records of the same time, and a late one of another database.
 func (r *Reader) Replay(ctx context.Context, m Manifest, until time.Time, yield func(Entry) error) error {
-	epoch, err := m.epoch()
+	p, err := r.newReplay(ctx, m, until, yield)
 	if err != nil {
-		return err
-	}
-	p := &replay{
-		reader: r, epoch: epoch, until: until.UnixMilli(), all: until.IsZero(), yield: yield,
-		number: m.Follows, start: m.Follows, sum: m.FollowsSum, good: m.Moment(), base: m.Moment(), states: map[uint32]*state{},
-	}
-	if p.gap, err = r.gapAfter(ctx, epoch, m); err != nil {
 		return err
 	}
 	err = r.Databases(ctx, m, func(d Database) error {
@@ -73,10 +67,49 @@ func (r *Reader) Replay(ctx context.Context, m Manifest, until time.Time, yield 
 		p.states[d.Number] = s
 		return nil
 	})
-	for more := true; more && err == nil; {
-		more, err = p.next(ctx)
+	if err != nil {
+		return err
 	}
-	return err
+	return p.run(ctx)
+}
+
+// ReplayAfter is Replay for somebody who has all records up to a time after the base: it begins
+// with the first segment that may hold a later one, and so yields some that are there already.
+func (r *Reader) ReplayAfter(ctx context.Context, m Manifest, after, until time.Time, yield func(Entry) error) error {
+	p, err := r.newReplay(ctx, m, until, yield)
+	if err != nil {
+		return err
+	}
+	number, err := r.segmentAt(ctx, p.epoch, after.Add(-disorder).UnixMilli())
+	if err != nil {
+		return err
+	}
+	if number > m.Follows+1 {
+		p.number, p.late = number-1, true
+		p.round, p.newest = true, m.Moment().UnixMilli() // it may be in the middle of one
+	}
+	return p.run(ctx)
+}
+
+func (r *Reader) newReplay(ctx context.Context, m Manifest, until time.Time, yield func(Entry) error) (*replay, error) {
+	epoch, err := m.epoch()
+	if err != nil {
+		return nil, err
+	}
+	gap, err := r.gapAfter(ctx, epoch, m)
+	return &replay{
+		reader: r, epoch: epoch, until: until.UnixMilli(), all: until.IsZero(), yield: yield, gap: gap,
+		number: m.Follows, start: m.Follows, sum: m.FollowsSum, good: m.Moment(), base: m.Moment(), states: map[uint32]*state{},
+	}, err
+}
+
+// run reads one segment after the other.
+func (p *replay) run(ctx context.Context) error {
+	for {
+		if more, err := p.next(ctx); err != nil || !more {
+			return err
+		}
+	}
 }
 
 // gapAfter returns the first base after one in its line that does not continue what is before
@@ -159,9 +192,10 @@ func (p *replay) segment(ctx context.Context, content []byte) (more bool, err er
 	switch {
 	case s.head.Epoch != epochText(p.epoch) || s.head.Number != p.number+1:
 		return false, fmt.Errorf("it is segment %d of %s", s.head.Number, s.head.Epoch)
-	case s.head.Previous != p.sum:
+	case s.head.Previous != p.sum && !p.late:
 		return false, errors.New("it does not follow the segment before it")
 	}
+	p.late = false
 	if !p.round {
 		// A record up to the moment was durable when this round was begun, and is in it at the
 		// latest, if the round has records that are much later.

@@ -27,21 +27,31 @@ func (a *Archiver) send(ctx context.Context, w *archive.Writer) error {
 		if err == nil {
 			err = a.hold.Wait(ctx)
 		}
+		if err == nil {
+			err = a.gather(ctx)
+		}
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		for range peek {
-			if bytes, _ := a.hold.Stats(); bytes >= a.options.Bytes {
-				break
-			}
-			if pause.For(ctx, a.options.Every/peek) != nil {
-				return nil
-			}
+	}
+}
+
+// gather waits until others may have joined what waits, but not on a machine that is so busy
+// that short pauses take long.
+func (a *Archiver) gather(ctx context.Context) error {
+	began := a.options.Now()
+	for range peek {
+		if bytes, _ := a.hold.Stats(); bytes >= a.options.Bytes || a.options.Now().Sub(began) >= a.options.Every {
+			break
+		}
+		if err := pause.For(ctx, a.options.Every/peek); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // late is by how much a commit may become durable after the time that it has.
@@ -233,8 +243,10 @@ func (a *Archiver) outgoing(row []byte, position uint64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if secrets := record.Values[state.SettingSecrets]; secrets != nil {
-		record.Values[state.SettingSecrets] = transfer.HideSecrets(a.options.SecretKey, secrets)
+	for _, name := range []string{state.SettingSecrets, state.SettingHookSecrets} {
+		if secrets := record.Values[name]; secrets != nil {
+			record.Values[name] = transfer.HideSecrets(a.options.SecretKey, secrets)
+		}
 	}
 	return layout.AppendRecord(nil, record), nil
 }

@@ -179,6 +179,22 @@ func (c *Catalog) Names() ([]string, error) {
 	return list, err
 }
 
+// WithHooks calls yield with the names of the databases that have webhooks, or had some.
+func (c *Catalog) WithHooks(yield func(name string)) error {
+	view := c.store.View()
+	defer view.Release()
+	var failed error
+	err := c.store.Names(func(name string, id store.ID) bool {
+		has, err := view.Tree(id).Reader().HasSetting(state.SettingHooks)
+		if has || err != nil { // opening it says why it cannot be read
+			yield(name)
+		}
+		failed = errors.Join(failed, err)
+		return true
+	})
+	return errors.Join(err, failed)
+}
+
 // Each calls yield with the databases that are open, in any order, until it
 // returns false.
 func (c *Catalog) Each(yield func(name string, d *engine.Database) bool) {

@@ -33,12 +33,8 @@ type Options struct {
 	Metrics *state.Metrics
 	// Scans is what the scans of all databases share; that of all who have none by default.
 	Scans *scan.Pool
-	// Unindexed, if set, is told of queries that were refused for the lack of an
-	// index, or are answered by a scan.
-	Unindexed func(database, path, index string)
-	// Due, if set, is told of commits that gave times to children which expire, and when
-	// the first of them is due. It must not block.
-	Due func(database string, millis int64)
+	// Observers are told what happens; nil for none.
+	Observers *state.Observers
 	// Limits are for tests; the usual ones by default.
 	Limits *Limits
 }
@@ -70,7 +66,7 @@ func Open(s *store.Store, id store.ID, opts Options) (*Database, error) {
 	d := &Database{
 		source: state.Source{
 			Store: s, ID: id, Name: opts.Name, Clock: opts.Clock, Verifier: opts.Verifier, Metrics: opts.Metrics,
-			Scans: opts.Scans, Unindexed: opts.Unindexed, Due: opts.Due, HeavyBytes: opts.Limits.HeavyBytes,
+			Scans: opts.Scans, Observers: opts.Observers, HeavyBytes: opts.Limits.HeavyBytes,
 		},
 		deadline: opts.Deadline,
 		ended:    make(chan struct{}),

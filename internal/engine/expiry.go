@@ -38,7 +38,7 @@ type Expiry struct {
 }
 
 // NewExpiry returns one that has looked at nothing yet.
-func (d *Database) NewExpiry() *Expiry { return &Expiry{db: d, done: make(map[uint32][]byte)} }
+func NewExpiry(d *Database) *Expiry { return &Expiry{db: d, done: make(map[uint32][]byte)} }
 
 // Expired is what a step of an Expiry did.
 type Expired struct {
@@ -262,8 +262,8 @@ func dueOf(b *store.Batch) int64 {
 }
 
 // tellDue tells who deletes what expires of a commit that gave times to children.
-func (d *Database) tellDue(millis int64) {
-	if d.source.Due != nil && millis != Never {
-		d.source.Due(d.source.Name, millis)
+func tellDue(d *Database, millis int64) {
+	if o := d.source.Observers; o != nil && o.Due != nil && millis != Never {
+		o.Due(d.source.Name, millis)
 	}
 }

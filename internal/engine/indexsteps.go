@@ -66,7 +66,7 @@ func (x *indexer) prepareStep(e state.IndexEntry) (*preparedStep, error) {
 		return nil, err
 	}
 	if p.entry.Expires {
-		p.rows, err = view.Tree(x.db.source.ID).BuildDue(settings.Indexes, p.entry.Number, p.entry.Cursor)
+		p.rows, err = store.BuildDue(view.Tree(x.db.source.ID), settings.Indexes, p.entry.Number, p.entry.Cursor)
 		return p, err
 	}
 	p.index = store.Index{Number: p.entry.Number, Order: rule.Index.Order()}

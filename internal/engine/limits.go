@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/livetree/livetree/internal/hook"
 	"github.com/livetree/livetree/internal/leave"
 	"github.com/livetree/livetree/internal/watch"
 )
@@ -30,6 +31,8 @@ type Limits struct {
 	// ExpireChildren is how many children a step deletes whose time is over, ExpireBytes how
 	// many bytes their keys take, about.
 	ExpireChildren, ExpireBytes int
+	// Hooks bounds what a commit is to webhooks.
+	Hooks hook.Limits
 	// Watch bounds the watches.
 	Watch watch.Limits
 }
@@ -47,6 +50,7 @@ func defaultLimits() Limits {
 		MaxTouched:    16,
 		Leave:         leave.DefaultLimits(),
 		LeftPage:      1024,
+		Hooks:         hook.DefaultLimits(),
 
 		ExpireChildren: 256,
 		ExpireBytes:    64 << 10,

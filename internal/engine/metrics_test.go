@@ -30,7 +30,7 @@ func TestMetricsCountOutcomes(t *testing.T) {
 	var unindexed []string
 	d, err := engine.Open(s, id, engine.Options{
 		Clock: state.NewClock(time.Now, rand.Reader, 0), Name: "db", Metrics: metrics,
-		Unindexed: func(database, path, index string) { unindexed = append(unindexed, database+" "+path+" "+index) },
+		Observers: &state.Observers{Unindexed: func(database, path, index string) { unindexed = append(unindexed, database+" "+path+" "+index) }},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,8 @@ import (
 type revision struct {
 	rows store.Settings
 	step *store.IndexRows
+	// hooks are rows of hooks that are deleted.
+	hooks []store.HookRow
 }
 
 // Identify returns who a credential belongs to. The empty credential is nobody.

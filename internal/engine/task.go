@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/livetree/livetree/internal/hook"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/watch"
 )
@@ -39,6 +40,8 @@ type task struct {
 	effect *watch.Effect
 	// due is when the first child is due that the commit gave a time, Never if there is none.
 	due int64
+	// told are the notices that the commit has for hooks.
+	told []hook.Mark
 	// shared says that others may have the task: it is queued, or not done.
 	// When the client does not wait any longer, it is garbage.
 	shared bool
@@ -112,12 +115,13 @@ func (t *task) Visible() {
 		if t.next.Begun == t.next.Position {
 			t.database.indexer.start()
 		}
-		t.database.tellDue(t.due)
+		tellDue(t.database, t.due)
 	}
 	if t.revision.rows != nil {
 		// This is not left to the client that changed the settings: it may have gone.
 		t.database.indexer.start()
 	}
+	t.tellHooks()
 	if t.submitted != nil {
 		t.submitted.end()
 		return

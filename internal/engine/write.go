@@ -6,7 +6,6 @@ import (
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/fault"
-	"github.com/livetree/livetree/internal/rules"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
@@ -34,11 +33,16 @@ type Request struct {
 	revise func(*state.Settings) (revision, error)
 	// drop, if set, makes this the last commit of the database.
 	drop bool
+	// save, if set, is what becomes of the rows of hooks, and all that this does.
+	save *hookSave
 	// parting, if set, is what this does to what its connection has left to be written.
 	parting *parting
 	// expiring, if set, makes this a deletion of what is due.
 	expiring *expiring
 }
+
+// changesRows reports whether the request may change rows without being a commit.
+func (r *Request) changesRows() bool { return r.drop || r.save != nil || r.expiring != nil }
 
 // author returns who makes the change.
 func (r *Request) author() tree.Author {
@@ -221,7 +225,7 @@ func (w *writer) enqueue(task *task) error {
 // what it was decided on is durable.
 func (w *writer) do(task *task) {
 	task.commit, task.err = w.decideInChain(task)
-	if task.err == nil && (task.commit.Position > 0 || task.request.drop || task.departure.changes() || task.request.expiring != nil) {
+	if task.err == nil && (task.commit.Position > 0 || task.request.changesRows() || task.departure.changes()) {
 		err := w.apply(task)
 		if err == nil {
 			return // the task is the syncer's now, if not the client's again
@@ -243,7 +247,7 @@ func (w *writer) decide(task *task) (Commit, error) {
 	switch {
 	case w.dropped:
 		return commit, state.NoDatabase(w.db.source.Name)
-	case task.request.drop:
+	case task.request.drop, task.request.save != nil:
 		return commit, nil
 	}
 	if task.request.revise != nil {
@@ -294,82 +298,6 @@ func (w *writer) decideWrite(task *task) (Commit, error) {
 		return Commit{Trace: j.Trace}, err
 	}
 	return j.Commit, nil
-}
-
-// apply commits what was decided.
-func (w *writer) apply(task *task) error {
-	switch {
-	case task.request.drop:
-		return w.remove(task)
-	case task.commit.Position == 0 && task.request.expiring != nil:
-		return w.applyDue(task)
-	case task.commit.Position == 0:
-		return w.applyLeft(task)
-	}
-	batch, err := w.build(task)
-	if err != nil {
-		return err
-	}
-	settings, err := w.settings.With(task.revision.rows)
-	if err != nil {
-		batch.Close()
-		return err
-	}
-	begun := w.begun
-	if batch.Begins() {
-		begun = task.commit.Position
-	}
-	task.next = &state.Published{Position: task.commit.Position, Begun: begun, Settings: settings}
-	if task.revision.rows == nil {
-		task.commit.Assignments = batch.Assignments()
-	}
-	task.due = dueOf(batch)
-	task.effect = w.db.watches.Observe(w.db.source.Store.Live(w.db.source.ID), task.commit.Change)
-	// Once the store has the ticket, the task is no longer ours.
-	change, departure := task.commit.Change, task.departure
-	if err := w.db.source.Store.Commit(batch, task); err != nil {
-		w.db.watches.Abandon(task.effect)
-		task.next = nil
-		return err
-	}
-	departure.done()
-	w.position, w.begun, w.settings = change.Position, begun, settings
-	w.memory.recent.add(change, w.limits)
-	return nil
-}
-
-func (w *writer) build(task *task) (*store.Batch, error) {
-	if task.revision.rows != nil {
-		if step := task.revision.step; step != nil {
-			defer step.Close()
-		}
-		return w.db.source.Store.BuildSettings(w.db.source.ID, task.commit.Change, task.revision.rows, task.revision.step)
-	}
-	var rows *store.Prepared
-	if task.prepared != nil {
-		rows = task.prepared.rows
-	}
-	batch, err := w.db.source.Store.Build(w.db.source.ID, task.commit.Change, w.settings.Indexes, rows, &w.memory.frontier)
-	if err == nil && task.departure.changes() {
-		if err = batch.Left(task.departure.rows); err != nil {
-			batch.Close()
-		}
-	}
-	if err == nil && task.request.expiring != nil {
-		if err = task.request.expiring.addTo(batch, w.db.source.Store.Live(w.db.source.ID)); err != nil {
-			batch.Close()
-		}
-	}
-	return batch, err
-}
-
-// A judgement is what was decided about a request, and what that rests on.
-type judgement struct {
-	Commit
-	reads   []tree.Path
-	usedKey bool // some rule looked at the key that was drawn
-	steps   int  // that the rules took
-	by      rules.DecidingRule
 }
 
 // judge decides about a request on a tree, in the order in which refusals are

@@ -182,7 +182,7 @@ func (w *Worker) step(ctx context.Context, e *entry, databases Databases) {
 	d, err := databases.Database(e.name)
 	if err == nil {
 		if d != e.database { // the first step, or another database of the name
-			e.database, e.expiry = d, d.NewExpiry()
+			e.database, e.expiry = d, engine.NewExpiry(d)
 		}
 		e.expiry.Note(noted)
 		result, err = e.expiry.Step(ctx)

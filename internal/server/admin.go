@@ -171,6 +171,7 @@ func (a *adminSide) serve(ctx context.Context, parts adminParts) error {
 		MaxCopy:         parts.MaxBody,
 		Writes:          a.memory.Writes,
 		Past:            parts.archiving.open(),
+		Older:           parts.archiving.older(parts.store.Epoch()),
 
 		Store:    parts.store,
 		Catalog:  parts.founder.Catalog,

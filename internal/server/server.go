@@ -28,7 +28,6 @@ import (
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/clientaddr"
 	"github.com/livetree/livetree/internal/engine"
-	"github.com/livetree/livetree/internal/expiry"
 	"github.com/livetree/livetree/internal/loopback"
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/owneronly"
@@ -249,7 +248,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	if err != nil {
 		return err
 	}
-	defer archiving.close()
+	defer archiving.start()() // when the databases are closed: it sends the last of their commits
 	clock := state.NewClock(time.Now, rand.Reader, s.LastMillis())
 	verifier, err := newVerifier(c, s)
 	if err != nil {
@@ -259,11 +258,10 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	c.Observers = append(c.Observers[:len(c.Observers):len(c.Observers)], recordOperations(c.operations))
 	streamBudget := watch.NewBudget(debug.SetMemoryLimit(-1) / streamShare)
 	scans := scan.NewPool(scan.DefaultBounds())
-	expirer := expiry.New(clock, c.Logger, func() { operator.metrics.ExpiryFailures.Add(1) })
-	operator.metrics.Late = expirer.Late
+	expirer := newExpirer(c, clock, operator.metrics)
 	databases := catalog.New(s, engine.Options{
 		Clock: clock, Verifier: verifier, Metrics: operator.metrics, Streams: streamBudget, Scans: scans,
-		Unindexed: recordUnindexed(c.operations, operator.requests.ObserveUnindexed), Due: expirer.Note})
+		Observers: &state.Observers{Unindexed: recordUnindexed(c.operations, operator.requests.ObserveUnindexed), Due: expirer.Note}})
 	defer databases.Close()
 	defer expirer.Close()
 	patience, cancel := newPatience(c.Abort)
@@ -279,7 +277,6 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	var keeper sync.WaitGroup
 	keeper.Go(func() { watchClock(keeping, clock, clockTolerance, c.Logger) })
 	keeper.Go(func() { newSecretKeeper(f, c.Logger).run(keeping) })
-	keeper.Go(func() { archiving.run(keeping) })
 	defer keeper.Wait()
 	defer stopKeeping()
 	tlsConfig, caFile, acme, err := newTLS(c)
@@ -301,8 +298,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 		proxies: c.TrustedProxies,
 		observe: c.observing(),
 		noLane:  c.NoLane,
-
-		closeStreams: c.clients.Close,
+		endAll:  c.clients.Close,
 	})
 	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, front, streamBudget, scans, absolute(caFile), archiving}); err != nil {
 		return err

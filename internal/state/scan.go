@@ -41,7 +41,7 @@ func (v *View) Node(p tree.Path, most int) scan.Node {
 
 // NoteUnindexed tells of a query that lacks its index.
 func (v *View) NoteUnindexed(p tree.Path, q query.Query) {
-	if index, ok := q.Order.Index(); ok && v.source.Unindexed != nil {
-		v.source.Unindexed(v.source.Name, p.String(), index.String())
+	if index, ok := q.Order.Index(); ok && v.source.Observers != nil && v.source.Observers.Unindexed != nil {
+		v.source.Observers.Unindexed(v.source.Name, p.String(), index.String())
 	}
 }

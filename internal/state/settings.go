@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/hook"
 	"github.com/livetree/livetree/internal/rules"
 	"github.com/livetree/livetree/internal/store"
 )
@@ -18,6 +19,10 @@ const (
 	SettingAccounts = "accounts" // a JSON list of accountRow
 	SettingRules    = "rules"    // the rules document as it was written
 	SettingIndexes  = "indexes"  // an IndexList
+
+	// SettingHooks is the list of webhooks, SettingHookSecrets what they sign with: see hook.DecodeSet.
+	SettingHooks       = "hooks"
+	SettingHookSecrets = "hook-secrets"
 
 	// OptionPrefix begins the names of settings that are options.
 	OptionPrefix = "option/"
@@ -33,6 +38,7 @@ type Settings struct {
 	Rules    *rules.Ruleset // nil for none: then nothing is allowed
 	List     IndexList
 	Indexes  *store.Indexes
+	Hooks    *hook.Set // nil if there never was one
 }
 
 // NewSettings works out what follows from the rows; old may be nil.
@@ -55,6 +61,9 @@ func NewSettings(rows store.Settings, old *Settings) (*Settings, error) {
 	} else if s.Accounts, err = decodeAccounts(rows[SettingAccounts]); err != nil {
 		return nil, fmt.Errorf("read the accounts: %w", err)
 	}
+	if err := s.decodeHooks(old); err != nil {
+		return nil, fmt.Errorf("read the hooks: %w", err)
+	}
 	if s.List, err = decodeIndexes(rows[SettingIndexes]); err != nil {
 		return nil, fmt.Errorf("read the list of indexes: %w", err)
 	}
@@ -64,6 +73,17 @@ func NewSettings(rows store.Settings, old *Settings) (*Settings, error) {
 	}
 	s.Indexes, err = s.List.tree()
 	return s, err
+}
+
+// decodeHooks works out the hooks; old may be nil.
+func (s *Settings) decodeHooks(old *Settings) (err error) {
+	list, secrets := s.Rows[SettingHooks], s.Rows[SettingHookSecrets]
+	if old != nil && bytes.Equal(list, old.Rows[SettingHooks]) && bytes.Equal(secrets, old.Rows[SettingHookSecrets]) {
+		s.Hooks = old.Hooks
+		return nil
+	}
+	s.Hooks, err = hook.DecodeSet(list, secrets)
+	return err
 }
 
 // With returns the settings after a change.

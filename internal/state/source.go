@@ -2,6 +2,7 @@ package state
 
 import (
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/hook"
 	"github.com/livetree/livetree/internal/scan"
 	"github.com/livetree/livetree/internal/store"
 )
@@ -17,11 +18,8 @@ type Source struct {
 	Metrics  *Metrics
 	// Scans is shared by the databases of a server.
 	Scans *scan.Pool
-	// Unindexed, if set, is told of queries that were refused for the lack of an
-	// index, or are answered by a scan.
-	Unindexed func(database, path, index string)
-	// Due, if set, is told when the first child is due that a commit gave a time.
-	Due func(database string, millis int64)
+	// Observers are shared by the databases of a server; nil for none.
+	Observers *Observers
 	// HeavyBytes is how much may be read where others wait for it.
 	HeavyBytes int
 }
@@ -35,6 +33,19 @@ type Published struct {
 	Begun    uint64
 	Settings *Settings
 	Dropped  bool // and the rows are gone
+}
+
+// Observers are told what happens in databases. Those that are nil are not.
+type Observers struct {
+	// Unindexed is told of queries that were refused for the lack of an index, or are
+	// answered by a scan.
+	Unindexed func(database, path, index string)
+	// Due is told of commits that gave times to children which expire, and when the first
+	// of them is due. It must not block.
+	Due func(database string, millis int64)
+	// Hooked is told of notices that can be read now, or without any that there are other hooks now, or that
+	// the database with an epoch was dropped. It must not block.
+	Hooked func(database string, epoch uint64, told []hook.Mark)
 }
 
 // Holds reports whether an identity is still good.

@@ -23,6 +23,8 @@ type (
 	Batch = batch.Batch
 	// A LeftRow changes a row of what a connection has left to be written.
 	LeftRow = batch.LeftRow
+	// A HookRow is what a batch does to the rows of a hook.
+	HookRow = batch.HookRow
 	// Prepared holds the rows of the large nodes of a write, encoded before its turn.
 	Prepared = batch.Prepared
 	// A Frontier remembers where a database grows.

@@ -33,7 +33,7 @@ func (t Tree) BuildIndex(x *layout.Indexes, index layout.Index, depth int, curso
 // BuildDue works out a step of building the rows of an index by which children expire. From
 // its first step on, every write must keep the index. The tree may be that of a view: the
 // rows need not be amended.
-func (t Tree) BuildDue(x *layout.Indexes, number uint32, cursor []byte) (*batch.IndexRows, error) {
+func BuildDue(t Tree, x *layout.Indexes, number uint32, cursor []byte) (*batch.IndexRows, error) {
 	return t.store.batches.BuildDue(t.reader, x, number, cursor)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/scan"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 	"github.com/livetree/livetree/internal/watch"
@@ -328,7 +329,7 @@ func TestScanGoesOnWhateverTheRules(t *testing.T) {
 	var noted []string
 	f, pool := withScans(t, store.Options{}, scan.Bounds{Kept: 10, Reserve: 1, Bytes: 1 << 20})
 	f.Reopen(engine.Options{Clock: f.Clock, Scans: pool, Name: "db",
-		Unindexed: func(database, path, index string) { noted = append(noted, database+" "+path+" "+index) }})
+		Observers: &state.Observers{Unindexed: func(database, path, index string) { noted = append(noted, database+" "+path+" "+index) }}})
 	f.Rule(with)
 	f.Do(`PUT /l {"k1":{"a":1},"k2":{"a":2},"k3":{"a":3},"k4":{"a":4},"k5":{"a":5},"k6":{"a":6}}`)
 	if err := enginetest.WaitForIndexes(context.Background(), f.Database); err != nil {

@@ -94,7 +94,7 @@ func (t *taking) send(ctx context.Context) error {
 
 // change hides secrets.
 func (t *taking) change(name string, value []byte) []byte {
-	if name == state.SettingSecrets && len(t.HideKey) > 0 {
+	if (name == state.SettingSecrets || name == state.SettingHookSecrets) && len(t.HideKey) > 0 {
 		return transfer.HideSecrets(t.HideKey, value)
 	}
 	return value

@@ -78,7 +78,7 @@ func verifyRun(ctx context.Context, r *archive.Reader, list []archive.Manifest, 
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(path)) }()
 	s := &site{place: filepath.Join(path, "place"), path: path}
-	job := &verifying{restoring: restoring{Options: opts, reader: r, plan: plan{base: list[0]}, site: s}, result: v}
+	job := &verifying{restoring: restoring{Options: opts, reader: r, plan: plan{base: list[0]}, site: s, data: s.data()}, result: v}
 	if err := job.load(ctx); err != nil {
 		return v, err
 	}

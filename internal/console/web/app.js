@@ -172,6 +172,7 @@ export class App {
       const load = screens[name];
       if (!route || !load || turn !== this.turn) return;
       this.route.value = route;
+      queueMicrotask(() => document.querySelector('.header [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' }));
       document.title = this.title(route);
       const [module] = await Promise.all([load(), name === 'data' || styled()]);
       if (turn !== this.turn) return;

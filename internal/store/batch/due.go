@@ -120,7 +120,7 @@ func (b *builder) removeDue(p tree.Path, x *layout.Indexes) error {
 		}
 		return seek.EachDue(old.At(h.path.Below(p)), p, x, b.deleteDue)
 	}
-	walk := seek.DueWalk{Reader: b.plan.reader, Indexes: b.writer.indexes, Yield: b.deleteDue}
+	walk := seek.DueWalk{Reader: b.plan.reader, Indexes: b.writer.indexes, Yield: b.deleteDue, Below: l.Key}
 	cursor, err := walk.Run(l.Key, l.End(), b.dueRemoved)
 	if cursor != nil {
 		b.due.sweeps = true

@@ -38,7 +38,8 @@ type Target interface {
 func (a *Archive) RescueTo(into Target, l *Losses, id layout.ID, change func(layout.Settings) (layout.Settings, error)) (Rescued, error) {
 	r := &rescue{into: into, result: Rescued{Settings: layout.Settings{}}}
 	prefix := layout.SettingKey(id, "")
-	err := a.readable(l, prefix, layout.AppendSpace(nil, layout.SpaceSettings, id+1), func(key, row []byte) error {
+	hooks, _ := layout.HooksRange(id) // what they have not delivered is not rescued
+	err := a.readable(l, prefix, hooks, func(key, row []byte) error {
 		r.result.Settings[string(key[len(prefix):])] = bytes.Clone(row)
 		return nil
 	})

@@ -23,6 +23,9 @@ func DescribeKey(key []byte) string {
 		}
 		return fmt.Sprintf("the indexes of database %d %s", database, PathOf(key))
 	case SpaceSettings:
+		if IsHookKey(key) {
+			return fmt.Sprintf("what the hooks of database %d deliver", database)
+		}
 		if IsLeftKey(key) {
 			return fmt.Sprintf("what connections have left to be written in database %d", database)
 		}

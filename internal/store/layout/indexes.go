@@ -30,7 +30,7 @@ func (x *Indexes) Expires() bool { return x != nil && x.expires }
 
 // NoteExpiry notes where children expire. It is called once, for the root.
 func (x *Indexes) NoteExpiry() bool {
-	x.expires = len(x.Due) > 0 || x.Wildcard != nil && x.Wildcard.NoteExpiry()
+	x.expires = x.Wildcard != nil && x.Wildcard.NoteExpiry() || len(x.Due) > 0
 	for _, child := range x.Children {
 		x.expires = child.NoteExpiry() || x.expires
 	}

@@ -22,7 +22,8 @@ func LeftKey(id ID, connection string, number uint64) []byte {
 
 // LeftRange returns the range of all rows that connections have left in a database.
 func LeftRange(id ID) (from, to []byte) {
-	return append(AppendSpace(nil, SpaceSettings, id), leftMark), AppendSpace(nil, SpaceSettings, id+1)
+	to, _ = HooksRange(id)
+	return append(AppendSpace(nil, SpaceSettings, id), leftMark), to
 }
 
 // CutLeftKey takes the key of such a row apart; ok is false if it is not one.
@@ -40,7 +41,8 @@ func LeftNumber(key []byte) uint64 {
 	return number
 }
 
-// IsLeftKey reports whether a key is in the range of what connections have left.
+// IsLeftKey reports whether a key is in the range of what connections have left, or of the rows of
+// hooks, which lie after it: neither goes with its database when that is transferred.
 func IsLeftKey(key []byte) bool {
 	return len(key) > RootBytes && key[0] == SpaceSettings && key[RootBytes] == leftMark
 }

@@ -43,6 +43,8 @@ type DueWalk struct {
 	Reader  Reader
 	Indexes *layout.Indexes // of the root
 	Yield   DueYield
+	// Below is the data key of a node, if only children below it are asked for.
+	Below []byte
 
 	rows *Stepper
 	last []byte // the key of the row before, nil for the first
@@ -98,7 +100,7 @@ func (w *DueWalk) row(key []byte) (past int, err error) {
 			return 0, damage.AtRow(key, err)
 		}
 		end, path = end+n, path.Child(name)
-		if len(x.DueHere()) > 0 && (w.last == nil || !layout.Belongs(w.last, key[:end])) {
+		if len(x.DueHere()) > 0 && end > len(w.Below) && (w.last == nil || !layout.Belongs(w.last, key[:end])) {
 			if err := w.child(path, x.DueHere(), end == len(key)); err != nil {
 				return 0, err
 			}

@@ -83,7 +83,7 @@ func exportSpace(source pebble.Reader, space byte, change func(name string, valu
 			return damage.AtRow(key, layout.ErrMalformedKey)
 		}
 		if layout.IsLeftKey(key) { // of which one database may have very many
-			_, past := layout.LeftRange(DatabaseOf(key))
+			_, past := layout.HooksRange(DatabaseOf(key))
 			ok = it.SeekGE(past)
 			continue
 		}

@@ -35,14 +35,19 @@ for (const [name, run] of Object.entries({ ...data, ...table, ...past, ...rules,
 
 for (const theme of ['light', 'dark']) {
   if (!'axe'.includes(only)) continue;
-  test(`axe finds nothing serious in the theme ${theme}`, { timeout: 300_000 }, async () => {
+  test(`axe finds nothing serious in the theme ${theme}, nor on a phone`, { timeout: 300_000 }, async () => {
     const page = await world.browser.open(world.server, '/console/db/default/data', { colorScheme: theme, bypassCSP: true });
     const found = [];
     for (const path of screens) {
+      await page.setViewportSize({ width: 1280, height: 800 });
       await page.goto(world.server.base + path);
       await page.waitForSelector('html[data-ready]');
-      for (const one of await serious(page)) found.push(`${path}: ${one}`);
-      if (process.env.PICTURES) await page.screenshot({ path: join(process.env.PICTURES, `${theme}${path.replace(/\?at=/, '-past').split('?')[0].replaceAll('/', '-')}.png`) });
+      for (const width of [1280, 375]) {
+        await page.setViewportSize({ width, height: 800 });
+        for (const one of await serious(page)) found.push(`${path} at ${width}: ${one}`);
+        if (await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)) found.push(`${path} at ${width} scrolls sideways`);
+        if (process.env.PICTURES) await page.screenshot({ path: join(process.env.PICTURES, `${theme}-${width}${path.replace(/\?at=/, '-past').split('?')[0].replaceAll('/', '-')}.png`) });
+      }
     }
     await page.context().close();
     assert.deepEqual(found, []);

@@ -1,0 +1,151 @@
+package deliver
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/hook"
+	"github.com/livetree/livetree/internal/pause"
+	"github.com/livetree/livetree/internal/store"
+)
+
+// A base delivers for the hooks of one database.
+type base struct {
+	runner   *Runner
+	database *engine.Database
+	name     string
+	epoch    uint64
+	ctx      context.Context //nolint:containedctx // of all its goroutines
+	stop     context.CancelFunc
+	goes     sync.WaitGroup // goroutines of queues
+	unsaved  chan struct{}
+
+	mu     sync.Mutex
+	hooks  map[uint32]*queue
+	saving map[uint32]*store.HookRow // what is to be stored
+}
+
+func newBase(ctx context.Context, r *Runner, d *engine.Database) *base {
+	b := &base{
+		runner: r, database: d, name: d.Name(), epoch: d.Epoch(), hooks: make(map[uint32]*queue),
+		saving: make(map[uint32]*store.HookRow), unsaved: make(chan struct{}, 1),
+	}
+	b.ctx, b.stop = context.WithCancel(ctx)
+	return b
+}
+
+func (b *base) queue(number uint32) *queue {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.hooks[number]
+}
+
+func (b *base) list() []*queue {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Values(b.hooks))
+}
+
+// reconcile has a queue for each hook of a set, and no other.
+func (b *base) reconcile(set *hook.Set) {
+	b.mu.Lock()
+	var gone []*queue
+	for number, q := range b.hooks {
+		if !set.Has(number) {
+			gone = append(gone, q)
+			delete(b.hooks, number)
+			delete(b.saving, number)
+		}
+	}
+	for _, h := range set.Hooks() {
+		q := b.hooks[h.Number]
+		if q == nil {
+			q = newQueue(b, h)
+			b.hooks[h.Number] = q
+			b.goes.Go(q.run)
+			continue
+		}
+		q.hook.Store(h)
+		q.wake()
+	}
+	b.mu.Unlock()
+	for _, q := range gone {
+		q.stop()
+	}
+}
+
+// keep has rows of a hook stored soon.
+func (b *base) keep(row store.HookRow) {
+	b.mu.Lock()
+	if old := b.saving[row.Hook]; old != nil {
+		row.Trim = append(old.Trim, row.Trim...)
+		row.Last = max(row.Last, old.Last)
+	}
+	if b.hooks[row.Hook] != nil {
+		b.saving[row.Hook] = &row
+	}
+	b.mu.Unlock()
+	select {
+	case b.unsaved <- struct{}{}:
+	default:
+	}
+}
+
+// save stores how far the hooks are, now and then, until the base is stopped. One commit does for all of them.
+func (b *base) save() {
+	for {
+		select {
+		case <-b.unsaved:
+			_ = pause.For(b.ctx, b.runner.opts.Limits.Save)
+			b.flush(b.ctx)
+		case <-b.ctx.Done():
+			b.goes.Wait()
+			last, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			b.flush(last)
+			cancel()
+			return
+		}
+	}
+}
+
+// flush stores what is to be stored. What cannot be stored now is tried again later.
+func (b *base) flush(ctx context.Context) {
+	b.mu.Lock()
+	saving := b.saving
+	b.saving = make(map[uint32]*store.HookRow)
+	b.mu.Unlock()
+	if len(saving) == 0 {
+		return
+	}
+	rows := make([]store.HookRow, 0, len(saving))
+	for _, number := range slices.Sorted(maps.Keys(saving)) {
+		rows = append(rows, *saving[number])
+	}
+	err := engine.SaveHooks(ctx, b.database, rows)
+	if err == nil || fault.KindOf(err) == fault.NotFound {
+		return
+	}
+	b.mu.Lock()
+	for number, row := range saving {
+		if newer := b.saving[number]; newer != nil {
+			newer.Trim = append(row.Trim, newer.Trim...)
+			newer.Last = max(newer.Last, row.Last)
+		} else if b.hooks[number] != nil {
+			b.saving[number] = row
+		}
+	}
+	b.mu.Unlock()
+	if b.ctx.Err() == nil {
+		b.runner.opts.Logger.Warn("how far hooks are cannot be stored: it is tried again", "database", b.name, "error", err)
+		_ = pause.For(b.ctx, time.Second)
+		select {
+		case b.unsaved <- struct{}{}:
+		default:
+		}
+	}
+}
