@@ -257,15 +257,13 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	}
 	streamBudget := watch.NewBudget(debug.SetMemoryLimit(-1) / streamShare)
 	scans := scan.NewPool(scan.DefaultBounds())
-	expirer := newExpirer(c, clock, operator.metrics)
-	databases, hooks, err := openDatabases(&c, s, operator, engine.Options{
-		Clock: clock, Verifier: verifier, Metrics: operator.metrics, Streams: streamBudget, Scans: scans,
-		Observers: &state.Observers{Due: expirer.Note}})
+	databases, triggers, err := openDatabases(&c, s, operator, engine.Options{
+		Clock: clock, Verifier: verifier, Metrics: operator.metrics, Streams: streamBudget, Scans: scans})
 	if err != nil {
 		return err
 	}
 	defer databases.Close()
-	defer expirer.Close()
+	defer triggers.expirer.Close()
 	patience, cancel := newPatience(c.Abort)
 	defer cancel()
 	c.patience = patience
@@ -279,7 +277,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	var keeper sync.WaitGroup
 	keeper.Go(func() { watchClock(keeping, clock, clockTolerance, c.Logger) })
 	keeper.Go(func() { newSecretKeeper(f, c.Logger).run(keeping) })
-	keeper.Go(func() { hooks.Run(keeping) })
+	keeper.Go(func() { triggers.hooks.Run(keeping) })
 	defer keeper.Wait()
 	defer stopKeeping()
 	tlsConfig, caFile, acme, err := newTLS(c)
@@ -303,11 +301,11 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 		noLane:  c.NoLane,
 		endAll:  c.clients.Close,
 	})
-	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, front, streamBudget, scans, absolute(caFile), archiving, hooks}); err != nil {
+	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, front, streamBudget, scans, absolute(caFile), archiving, triggers.hooks}); err != nil {
 		return err
 	}
 	databases.RunLeft(ctx, c.Logger, c.postponed)
-	expirer.Start(databases, databases.Due)
+	triggers.expirer.Start(databases, databases.Due)
 	// The authority asks back, so the ports have to be open.
 	listening := func() {
 		operator.listening(serving.addr())

@@ -7,6 +7,7 @@ import (
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/deliver"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/expiry"
 	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
@@ -33,18 +34,36 @@ type hookRunner struct {
 	databases *catalog.Catalog
 }
 
-// openDatabases returns the databases of a store, whose operations are recorded, and what delivers for their hooks.
-func openDatabases(c *Config, s *store.Store, operator *adminSide, opts engine.Options) (*catalog.Catalog, *hookRunner, error) {
+// triggers are what works on databases by itself.
+type triggers struct {
+	hooks   *hookRunner
+	expirer *expiry.Worker
+}
+
+// openDatabases returns the databases of a store, whose operations are recorded, and what works on them
+// by itself when it is started.
+func openDatabases(c *Config, s *store.Store, operator *adminSide, opts engine.Options) (*catalog.Catalog, triggers, error) {
 	c.operations = rest.NewOperations()
 	c.Observers = append(c.Observers[:len(c.Observers):len(c.Observers)], recordOperations(c.operations))
 	hooks, err := newHooks(c)
 	if err != nil {
-		return nil, nil, err
+		return nil, triggers{}, err
 	}
-	opts.Observers.Unindexed = recordUnindexed(c.operations, operator.requests.ObserveUnindexed)
-	opts.Observers.Hooked = hooks.Hooked
+	t := triggers{hooks, newExpirer(c, opts.Clock, operator.metrics)}
+	opts.Observers = &state.Observers{
+		Unindexed: recordUnindexed(c.operations, operator.requests.ObserveUnindexed),
+		Due:       t.expirer.Note,
+		Hooked:    hooks.Hooked,
+	}
 	hooks.databases = catalog.New(s, opts)
-	return hooks.databases, hooks, nil
+	return hooks.databases, t, nil
+}
+
+// newExpirer returns what deletes data whose time is over, and has it counted.
+func newExpirer(c *Config, clock *state.Clock, m *state.Metrics) *expiry.Worker {
+	w := expiry.New(clock, c.Logger, func() { m.ExpiryFailures.Add(1) })
+	m.Late = w.Late
+	return w
 }
 
 // newHooks returns what delivers, for databases that it is given later.
