@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/archive"
+	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/store/transfer"
@@ -163,6 +164,9 @@ func (j *restoring) load(ctx context.Context) (err error) {
 	err = j.reader.Databases(ctx, j.base, func(d archive.Database) error {
 		if j.leavesOut(layout.ID(d.Number)) {
 			return nil
+		}
+		if err := catalog.CheckName(d.Name); err != nil {
+			return &archive.Damage{Object: fmt.Sprintf("base %d of line %s", j.base.Number, j.base.Epoch), Err: err}
 		}
 		return l.Name(transfer.Database{ID: layout.ID(d.Number), Name: d.Name, Position: d.Position, Millis: d.Millis})
 	})
