@@ -75,7 +75,7 @@ func newArchiving(ctx context.Context, c Config, s *store.Store) (*archiving, er
 	if a.reading.Identities, err = c.Archive.identities(); err != nil {
 		return nil, err
 	}
-	key, err := auth.AccessKey(s.ETagKey())
+	key, err := auth.HideKey(s.ETagKey())
 	if err != nil {
 		return nil, err
 	}
