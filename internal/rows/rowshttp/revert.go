@@ -58,7 +58,7 @@ func (h *Handlers) revert(r *http.Request, db *engine.Database, req RevertReques
 		return revert.Result{}, fault.New(fault.Unavailable, "another node is being copied or taken back, try again")
 	}
 	defer leave()
-	was, leavePast, err := h.opts.Past(r.Context(), db.Name(), req.At)
+	was, leavePast, err := h.opts.Past(r.Context(), db, req.At)
 	if err != nil {
 		return revert.Result{}, err
 	}
