@@ -82,7 +82,7 @@ type Options struct {
 	MaxCopy int64
 	Writes  *budget.Budget
 	// Past opens a database as it was, until leave is called; nil if there is no archive.
-	Past func(ctx context.Context, database string, at time.Time) (was *engine.Database, leave func(), err error)
+	Past func(ctx context.Context, d *engine.Database, at time.Time) (was *engine.Database, leave func(), err error)
 	// Older reads commits that the change log does not hold any more; nil if there is no archive.
 	Older rows.Older
 	// Hooks delivers for webhooks; nil if nothing does.
