@@ -86,6 +86,7 @@ var commands = []func(*app) *cobra.Command{
 	newRulesCommand,
 	newDBCommand,
 	newSecretCommand,
+	newHookCommand,
 	newTokenCommand,
 	newServiceAccountCommand,
 	newBackupCommand,

@@ -1,14 +1,12 @@
 package main
 
 import (
-	"errors"
 	"log/slog"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/livetree/livetree/internal/admin"
-	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/cli"
 	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/server"
@@ -46,7 +44,7 @@ const secretVariable = "LIVETREE_SECRET"
 // serveSettings is what the flags of serve fill in.
 type serveSettings struct {
 	config      server.Config
-	trust       trust
+	trust       serverflags.Trust
 	acmeDomains cli.List
 	logLevel    slog.Level
 	logFormat   cli.Choice
@@ -86,7 +84,7 @@ func newServeCommand(a *app) *cobra.Command {
 func serve(a *app, c *cobra.Command, s *serveSettings) error {
 	secret, hasSecret := a.lookup(secretVariable)
 	var err error
-	if s.config.Issuers, err = s.trust.list(); err != nil {
+	if s.config.Issuers, err = s.trust.List(); err != nil {
 		return err
 	}
 	s.config.ACME.Domains, s.config.NoLane, s.config.Console.Off = s.acmeDomains, !s.lane, !s.console
@@ -129,9 +127,9 @@ func (s *serveSettings) declare(flags *pflag.FlagSet) {
 	flags.Var((*serverflags.DatabaseName)(&c.DefaultDatabase), "default-db", "the `name` of the database for requests that name none; empty for none")
 	flags.StringVar(&c.Domain, "domain", "", "databases are also named by the host: NAME.`domain`")
 	flags.Var(serverflags.HostMap(c.HostMap), "host-map", "a `HOST=NAME` that gives a host its database; repeatable")
-	flags.Var(&trust.issuers, "issuer", "the `URL` of an identity provider whose tokens are accepted; needs --audience; repeatable")
-	flags.Var(&trust.audiences, "audience", "a `name` that tokens of issuers may be for; {database} in it stands for the database's name; repeatable")
-	flags.StringVar(&trust.keys, "jwks", "", "where the keys of the one issuer are, an https: or file: `URL`, if its discovery document does not say: a key set, or certificates by key id")
+	flags.Var(&trust.Issuers, "issuer", "the `URL` of an identity provider whose tokens are accepted; needs --audience; repeatable")
+	flags.Var(&trust.Audiences, "audience", "a `name` that tokens of issuers may be for; {database} in it stands for the database's name; repeatable")
+	flags.StringVar(&trust.Keys, "jwks", "", "where the keys of the one issuer are, an https: or file: `URL`, if its discovery document does not say: a key set, or certificates by key id")
 	flags.Var((*serverflags.Dialect)(&c.Dialect), "dialect", "how the interface is spoken where they differ, a `name`: spec, or firebase for clients of today's hosted service")
 	flags.BoolVar(&c.Dev, "dev", false, "for trying out, on this machine only: new databases are open to all, a write makes its database, the credential owner is the administrator")
 	flags.Var((*cli.List)(&c.DevHosts), "dev-host", "a `name` of the server, beside localhost and IP addresses, that --dev answers to; repeatable")
@@ -140,27 +138,13 @@ func (s *serveSettings) declare(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.lane, "lane", true, "serve the ordinary requests of HTTP/1.1 by a way of our own, which takes less processor time; without it net/http of Go serves them all, to find out which of the two a problem is in")
 	flags.Var((*serverflags.Level)(&s.logLevel), "log-level", "what is logged from this `level` on: DEBUG, INFO, WARN or ERROR")
 	flags.Var(&s.logFormat, "log-format", "how it is logged; auto is text on a terminal and JSON otherwise")
-	s.declareArchive(flags)
+	serverflags.Archive(flags, &c.Archive)
+	serverflags.Hooks(flags, &c.Hooks)
 	flags.BoolVar(&c.AccessLog, "access-log", false, "log every request, at the level INFO")
 
 	flags.StringVar(&s.configFile, configFlag, "", "a TOML `file` with settings; its keys are the names of flags")
 	flags.Var(&s.printConfig, printConfigFlag, "print all settings and where they come from, as text or as json, and exit")
 	flags.Lookup(printConfigFlag).NoOptDefVal = "text"
-}
-
-// declareArchive declares the flags of the archive.
-func (s *serveSettings) declareArchive(flags *pflag.FlagSet) {
-	a := &s.config.Archive
-	a.Keep, a.Spool, a.PastBytes = server.DefaultArchiveKeep, server.DefaultArchiveSpool, server.DefaultPastBytes
-	flags.StringVar(&a.URL, "archive", "", "the `URL` that every commit is sent to: file:///DIRECTORY on another disk, or s3://BUCKET/PREFIX; nowhere if empty")
-	flags.StringVar(&a.Endpoint, "archive-endpoint", "", "the `URL` of the S3 service; that of AWS if empty")
-	flags.StringVar(&a.Region, "archive-region", "", "the `region` of the bucket")
-	flags.StringVar(&a.Credentials, "archive-credentials", "", "a `file` with the credential of the bucket, as AWS has them; else AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
-	flags.Var((*cli.Duration)(&a.Keep), "archive-keep", "the `time` that the archive reaches back")
-	flags.Var((*cli.ByteSize)(&a.Spool), "archive-spool", "the `size` of the records that wait on disk at most, while the archive cannot be reached")
-	flags.Var((*cli.ByteSize)(&a.PastBytes), "past-size", "the `size` of the views of the past on disk at most, in all")
-	flags.Var((*cli.List)(&a.Recipients), "archive-recipient", "a public `key` of age that the archive is encrypted to; repeatable")
-	flags.StringVar(&a.Identities, "archive-identity", "", "a `file` with a secret key of age, for reading the past of an encrypted archive")
 }
 
 // declareLimits declares the flags that bound what clients, and the server itself,
@@ -217,21 +201,4 @@ func (s *serveSettings) complete(c *cobra.Command) {
 		_ = c.MarkFlagFilename(name, "pem", "crt", "key")
 	}
 	_ = c.MarkFlagFilename(configFlag, "toml")
-}
-
-// trust is whose tokens are accepted, and for whom they must be.
-type trust struct {
-	issuers, audiences cli.List
-	keys               string
-}
-
-func (t trust) list() ([]auth.Issuer, error) {
-	if t.keys != "" && len(t.issuers) != 1 {
-		return nil, errors.New("--jwks is the keys of one --issuer")
-	}
-	var all []auth.Issuer
-	for _, url := range t.issuers {
-		all = append(all, auth.Issuer{URL: url, Audiences: t.audiences, JWKS: t.keys})
-	}
-	return all, nil
 }

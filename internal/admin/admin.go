@@ -37,6 +37,7 @@ import (
 	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/console"
+	"github.com/livetree/livetree/internal/deliver"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/rest"
@@ -81,9 +82,11 @@ type Options struct {
 	MaxCopy int64
 	Writes  *budget.Budget
 	// Past opens a database as it was, until leave is called; nil if there is no archive.
-	Past func(ctx context.Context, database string, at time.Time) (was *engine.Database, leave func(), err error)
+	Past func(ctx context.Context, d *engine.Database, at time.Time) (was *engine.Database, leave func(), err error)
 	// Older reads commits that the change log does not hold any more; nil if there is no archive.
 	Older rows.Older
+	// Hooks delivers for webhooks; nil if nothing does.
+	Hooks *deliver.Runner
 	// Audit is told what is done, Settings are shown, and DataURLs returns where the
 	// data is served. CAFile is what clients have to trust, if that is a file of ours.
 	Audit    *Audit
@@ -129,6 +132,7 @@ type Sources struct {
 	LastVerified func() time.Time // when one was verified, likewise
 	OpenRequests func() int64
 	Archive      func() archiver.Status // nil if there is none
+	HookStats    func() []deliver.Stat
 }
 
 // StreamStats are what the streams count.
@@ -162,6 +166,7 @@ type Handler struct {
 	door  *door
 	gate  gate
 	rules *ruleDesk
+	hooks *hookDesk
 
 	history *history
 
@@ -175,6 +180,7 @@ func New(opts Options) *Handler {
 	h.gate = gate{&h.opts}
 	h.door = &door{opts: &h.opts, fail: h.failWith, note: h.note, brake: session.NewBrake(), ended: h.rows.EndSession}
 	h.history = newHistory(opts.Now, h.opts.count)
+	h.hooks = &hookDesk{opts: &h.opts, note: h.audit}
 	h.rules = newRuleDesk(opts.Catalog, h.failWith)
 	h.registry.MustRegister(newCollector(opts))
 	opts.Requests.register(h.registry)

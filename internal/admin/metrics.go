@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/livetree/livetree/internal/deliver"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -45,6 +46,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	c.collectStreams(p)
 	c.collectClients(p)
 	c.collectArchive(p)
+	c.collectHooks(p)
 	c.collectProcess(p)
 }
 
@@ -186,11 +188,9 @@ func (c *collector) collectEngine(p page) {
 		map[string]uint64{"written": m.LeftWritten.Load(), "refused": m.LeftRefused.Load()})
 	p.counter("expiry_deleted_total", "Children that were deleted when the time that .expireOn names was over.", float64(m.Expired.Load()))
 	p.counter("expiry_failures_total", "Tries to delete what has expired that failed. They are repeated.", float64(m.ExpiryFailures.Load()))
-	if m.Late != nil {
-		databases, by := m.Late()
-		p.gauge("expiry_due_databases", "Databases in which something has expired and is not deleted yet.", float64(databases))
-		p.gauge("expiry_lag_seconds", "How long ago the oldest of that has expired.", by.Seconds())
-	}
+	databases, by := m.LateNow()
+	p.gauge("expiry_due_databases", "Databases in which something has expired and is not deleted yet.", float64(databases))
+	p.gauge("expiry_lag_seconds", "How long ago the oldest of that has expired.", by.Seconds())
 	p.gauge("left_waiting", "Clients that are gone and have left writes that cannot be made now.", float64(m.LeftWaiting.Load()))
 	p.histogram("rules_eval_seconds", "How long it took to judge one read or write by the rules.", m.Judgements.Counts())
 	p.counters("rules_denied_total", "Reads and writes that the rules refused.", "access",
@@ -233,6 +233,40 @@ func (c *collector) collectArchive(p page) {
 	p.counter("archive_failures_total", "Tries to write to the archive that failed.", float64(s.Failures))
 	p.counter("archive_losses_total", "How often too many records waited, and were dropped.", float64(s.Losses))
 	p.gauge("archive_base_age_seconds", "Age of the newest base in the archive; +Inf for none.", c.age(s.Base))
+}
+
+// maxHookLabels is how many webhooks have series of their own.
+const maxHookLabels = 50
+
+// collectHooks sends what webhooks do. Those that are too many for series of their own count together, as other.
+func (c *collector) collectHooks(p page) {
+	all := read(c.opts.HookStats)
+	var others deliver.Stat
+	for i, s := range all {
+		if i < maxHookLabels {
+			c.hook(p, s)
+			continue
+		}
+		others = deliver.Stat{
+			Database: "other", Hook: "other", Delivered: others.Delivered + s.Delivered, Failed: others.Failed + s.Failed,
+			Retried: others.Retried + s.Retried, Skipped: others.Skipped + s.Skipped, Pending: others.Pending + s.Pending,
+			Bytes: others.Bytes + s.Bytes, Lag: max(others.Lag, s.Lag),
+		}
+	}
+	if len(all) > maxHookLabels {
+		c.hook(p, others)
+	}
+	p.gauge("hooks", "Webhooks of all databases.", float64(len(all)))
+}
+
+func (c *collector) hook(p page, s deliver.Stat) {
+	labels := []string{"database", s.Database, "hook", s.Hook}
+	p.counter("hook_delivered_total", "Deliveries of a webhook that its receiver has taken.", float64(s.Delivered), labels...)
+	p.counter("hook_failed_total", "Deliveries of a webhook that were given up.", float64(s.Failed), labels...)
+	p.counter("hook_retried_total", "Tries to deliver that failed, and are made again.", float64(s.Retried), labels...)
+	p.counter("hook_skipped_total", "Commits that are not delivered, as too many waited.", float64(s.Skipped), labels...)
+	p.gauge("hook_waiting_bytes", "What a webhook has on disk to be delivered.", float64(s.Bytes), labels...)
+	p.gauge("hook_lag_seconds", "Age of the oldest commit that a webhook has not delivered.", s.Lag, labels...)
 }
 
 // read asks a source that may be missing.

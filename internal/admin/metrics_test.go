@@ -17,6 +17,7 @@ import (
 	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/archiver"
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/deliver"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
@@ -51,6 +52,7 @@ func fullPage(t *testing.T) string {
 				return admin.ClientStats{Open: 2, Closed: counts(), SDKs: counts(), Operations: map[string]map[string]uint64{"realtime-read": counts()}}
 			},
 			Archive:      func() archiver.Status { return archiver.Status{} },
+			HookStats:    func() []deliver.Stat { return []deliver.Stat{{Database: "shop", Hook: "orders"}} },
 			AuthFailures: counts,
 			Rejected:     counts,
 		}

@@ -110,11 +110,15 @@ func (h *Handler) status(w http.ResponseWriter, r *http.Request) {
 
 		DefaultDatabase: h.opts.DefaultDatabase,
 	}
+	isOperator := callerOf(r).scope() == session.Operator
 	if h.opts.Archive != nil {
 		archive := h.opts.Archive()
+		if !isOperator { // where it is, and what its place says, is not for those of a database
+			archive.Place, archive.Error = "", ""
+		}
 		s.Archive = &archive
 	}
-	if callerOf(r).scope() == session.Operator {
+	if isOperator {
 		s.CAFile = h.opts.CAFile
 	}
 	if h.opts.DataURLs != nil {

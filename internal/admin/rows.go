@@ -28,7 +28,7 @@ func (h *Handler) rowRoutes() []route {
 		{pattern: "POST " + below + "/find", access: byDatabase, streams: true, handle: h.forSession(h.rows.Find)},
 		{pattern: "POST " + below + "/copy", access: byDatabase, handle: h.forSession(h.rows.Copy)},
 		{pattern: "GET " + below + "/history", access: byDatabase, handle: h.forSession(h.rows.History)},
-		{pattern: "POST " + below + "/revert", access: byDatabase, handle: h.forSession(h.rows.Revert)},
+		{pattern: "POST " + below + "/revert", access: byDatabase, handle: h.forSession(h.revert)},
 		{pattern: "POST " + below + "/exports", access: byDatabase, handle: h.onDatabase(h.export)},
 	}
 }
@@ -49,6 +49,13 @@ func (h *Handler) onDatabase(next func(http.ResponseWriter, *http.Request, *engi
 func (h *Handler) forSession(next func(http.ResponseWriter, *http.Request, *engine.Database, shares.Who)) http.HandlerFunc {
 	return h.onDatabase(func(w http.ResponseWriter, r *http.Request, database *engine.Database) {
 		next(w, r, database, callerOf(r).who())
+	})
+}
+
+// revert takes a part of a database back to an earlier moment.
+func (h *Handler) revert(w http.ResponseWriter, r *http.Request, database *engine.Database, who shares.Who) {
+	h.rows.Revert(w, r, database, who, func(path string) {
+		h.audit(r, "took a part back to an earlier moment", database.Name(), path)
 	})
 }
 

@@ -90,6 +90,7 @@ var livetree = layout{
 		"internal/cli",
 		"internal/serverflags",
 		"internal/clienttrust",
+		"internal/hookcli",
 		"cmd/livetree",
 		"cmd/livetree-bench",
 	},

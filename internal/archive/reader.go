@@ -158,6 +158,15 @@ func (r *Reader) Find(ctx context.Context, at time.Time) (Manifest, error) {
 	if err != nil {
 		return Manifest{}, err
 	}
+	return r.find(ctx, epochs, at)
+}
+
+// FindIn is Find in one line.
+func (r *Reader) FindIn(ctx context.Context, epoch uint64, at time.Time) (Manifest, error) {
+	return r.find(ctx, []uint64{epoch}, at)
+}
+
+func (r *Reader) find(ctx context.Context, epochs []uint64, at time.Time) (Manifest, error) {
 	var found, oldest *Manifest
 	for _, epoch := range epochs {
 		good, _, err := r.bases(ctx, epoch)

@@ -132,10 +132,7 @@ func (a *Archiver) makeBase(ctx context.Context, w *archive.Writer, chain func(s
 	a.note(func(s *Status) { s.MakingBase = true })
 	defer a.note(func(s *Status) { s.MakingBase = false })
 	began, before := a.options.Now(), w.Line().LastBase
-	options := bases.Options{Now: a.options.Now, Chain: chain}
-	if len(a.options.Recipients) == 0 {
-		options.HideKey = a.options.SecretKey
-	}
+	options := bases.Options{Now: a.options.Now, Chain: chain, HideKey: a.options.SecretKey, Bare: len(a.options.Recipients) > 0}
 	manifest, err := bases.Take(ctx, a.options.Store, w, options)
 	if err != nil {
 		return err

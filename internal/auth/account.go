@@ -243,6 +243,12 @@ func AccessKey(secret []byte) ([]byte, error) {
 	return hkdf.Key(sha256.New, secret, nil, "livetree access tokens 1", sha256.Size)
 }
 
+// HideKey derives the key by which secrets are hashed where they must not be read, as
+// AccessKey does for access tokens.
+func HideKey(secret []byte) ([]byte, error) {
+	return hkdf.Key(sha256.New, secret, nil, "livetree hidden secrets 1", sha256.Size)
+}
+
 // IsAccessToken reports whether a credential has the form of an access token.
 // Such are for the header Authorization and for access_token alone.
 func IsAccessToken(credential string) bool { return strings.HasPrefix(credential, accessPrefix) }

@@ -47,7 +47,8 @@ type Difference struct {
 }
 
 // Trees calls yield with the differences of two trees at and below a path, until it
-// returns an error. Those below a node come in the order of keys.
+// returns an error, or nobody waits for one of the trees any more. Those below a node come in
+// the order of keys.
 func Trees(then, now store.Tree, p tree.Path, yield func(Difference) error) error {
 	c := &comparison{sides: [2]store.Tree{then, now}, yield: yield}
 	return c.place(p)
@@ -57,6 +58,18 @@ func Trees(then, now store.Tree, p tree.Path, yield func(Difference) error) erro
 type comparison struct {
 	sides [2]store.Tree // then, now
 	yield func(Difference) error
+	steps int // rows and places that were looked at
+}
+
+// left fails if nobody waits for the result any more.
+func (c *comparison) left() error {
+	for _, t := range c.sides {
+		if err := t.Reader().Waiter.Left(c.steps); err != nil {
+			return err
+		}
+	}
+	c.steps++
+	return nil
 }
 
 // only is the kind of a place that just one side has.
@@ -91,6 +104,9 @@ func (c *comparison) open(side int, p tree.Path) (held, error) {
 
 // place compares one place, whatever each tree has there.
 func (c *comparison) place(p tree.Path) (err error) {
+	if err := c.left(); err != nil {
+		return err
+	}
 	var both [2]held
 	for side := range both {
 		if both[side], err = c.open(side, p); err != nil {
@@ -237,8 +253,9 @@ func merge(then, now func(after string) (string, bool), yield func(key string, s
 func (c *comparison) walk(p tree.Path, then, now *seek.Stepper) error {
 	for then.Valid() && now.Valid() {
 		a, b := then.Key()[layout.RootBytes:], now.Key()[layout.RootBytes:]
-		var err error
+		err := c.left()
 		switch order := bytes.Compare(a, b); {
+		case err != nil:
 		case order == 0:
 			err = c.rows(then, now)
 			then.Step()
@@ -254,7 +271,7 @@ func (c *comparison) walk(p tree.Path, then, now *seek.Stepper) error {
 	}
 	for side, rows := range []*seek.Stepper{then, now} {
 		for rows.Valid() {
-			if err := c.lone(p, side, rows, nil); err != nil {
+			if err := errors.Join(c.left(), c.lone(p, side, rows, nil)); err != nil {
 				return err
 			}
 		}

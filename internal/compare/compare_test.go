@@ -11,6 +11,7 @@ import (
 	"github.com/livetree/livetree/internal/compare"
 	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/store/seek"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -177,6 +178,37 @@ func TestTreesEnds(t *testing.T) {
 			t.Errorf("%d were told, error %v", told, err)
 		}
 	})
+}
+
+// TestTreesUnwanted ends when nobody waits any more, in the midst of rows that are alike, too.
+func TestTreesUnwanted(t *testing.T) {
+	t.Parallel()
+	f := enginetest.Open(t, store.Options{ChunkBytes: -1})
+	var body strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&body, `,"k%06d":%d`, i, i)
+	}
+	f.Put("/many", "{"+body.String()[1:]+"}")
+	id, _, err := f.Store.Find("db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := f.Store.View()
+	defer old.Release()
+	f.Put("/many/k000000", "-1")
+	f.Put("/many/k001999", "-1")
+	view := f.Store.View()
+	defer view.Release()
+	gone, told := make(chan struct{}), 0
+	err = compare.Trees(old.Tree(id), view.Tree(id).Until(gone), tree.Path{}, func(compare.Difference) error {
+		if told++; told == 1 {
+			close(gone)
+		}
+		return nil
+	})
+	if !errors.Is(err, seek.ErrUnwanted) || told != 1 {
+		t.Errorf("%d were told, error %v", told, err)
+	}
 }
 
 // BenchmarkTrees compares two moments of 100,000 children of which one differs.

@@ -7,7 +7,8 @@ import (
 	"github.com/livetree/livetree/internal/tree"
 )
 
-// A Condition is the ETag that the node at a path must have.
+// A Condition is the ETag that the node at a path must have. Without an ETag it is that no
+// value is at the path or above it: something written below would replace it.
 type Condition struct {
 	Path tree.Path
 	ETag string
@@ -52,8 +53,26 @@ func (w *writer) match(t store.Tree, req Request, e state.Effort) error {
 
 // matchTag checks one condition.
 func (w *writer) matchTag(t store.Tree, c Condition, e state.Effort) error {
+	if c.ETag == "" {
+		return matchNoValue(t, c.Path)
+	}
 	tag, err := w.db.source.ETag(t, c.Path, e.Bytes)
 	if err == nil && tag != c.ETag {
+		err = errMismatch
+	}
+	return err
+}
+
+// matchNoValue fails if there is a value at a path, or above it.
+func matchNoValue(t store.Tree, p tree.Path) error {
+	kind, err := t.Kind(p)
+	for at := range p.Ancestors() {
+		if err != nil || kind != tree.Null {
+			break
+		}
+		kind, err = t.Kind(at)
+	}
+	if err == nil && kind != tree.Null {
 		err = errMismatch
 	}
 	return err

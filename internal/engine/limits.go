@@ -38,9 +38,10 @@ type Limits struct {
 }
 
 // usualLimits are those of all databases but some of tests. They do not change.
-var usualLimits = func() *Limits { l := defaultLimits(); return &l }()
+var usualLimits = func() *Limits { l := DefaultLimits(); return &l }()
 
-func defaultLimits() Limits {
+// DefaultLimits are those of every database but some of tests.
+func DefaultLimits() Limits {
 	return Limits{
 		MaxQueued:     4096,
 		HeavyBytes:    64 << 10,

@@ -256,11 +256,6 @@ func (w *writer) decide(task *task) (Commit, error) {
 			return Commit{}, err
 		}
 		commit.Millis, commit.Settings = w.db.source.Clock.Millis(), true
-	} else if task.request.expiring != nil {
-		var err error
-		if commit, err = w.decideExpiry(task); err != nil {
-			return commit, err
-		}
 	} else if task.request.hasWrite() {
 		var err error
 		if commit, err = w.decideWrite(task); err != nil {
@@ -283,6 +278,9 @@ func (w *writer) decide(task *task) (Commit, error) {
 
 // decideWrite decides about the write of a task.
 func (w *writer) decideWrite(task *task) (Commit, error) {
+	if task.request.expiring != nil {
+		return w.decideExpiry(task)
+	}
 	if p := task.prepared; p != nil {
 		if !p.settings.PreparesLike(w.settings) || !w.memory.recent.unchanged(p.position, &p.reads) {
 			return Commit{}, errStale

@@ -9,7 +9,6 @@ package past
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -32,6 +31,9 @@ const (
 	// patience is how long making a moment may take.
 	patience = 30 * time.Minute
 
+	// MaxTables is how many files the store of a moment holds open, about.
+	MaxTables = 100
+
 	// DefaultMaxBytes is how much room all moments may take.
 	DefaultMaxBytes = 4 << 30
 )
@@ -39,7 +41,9 @@ const (
 // A Job is a moment that is to be made.
 type Job struct {
 	Database string
-	At       time.Time
+	// Number is that of the database in its store: one that is made again has another.
+	Number store.ID
+	At     time.Time
 	// Dir is the data directory. It does not exist, unless From is set: then it holds the
 	// database as it was at that earlier time.
 	Dir  string
@@ -69,10 +73,17 @@ type Options struct {
 type Keeper struct {
 	options Options
 	making  sync.WaitGroup
+	begin   func() (context.Context, context.CancelFunc) // the time of a restore
+	stop    context.CancelFunc                           // ends all of them
+
+	emptying sync.Mutex // held while what is in the trash is removed
+	breaking sync.Once
+	broken   chan struct{} // closed when a disk failed
 
 	mu      sync.Mutex
 	closed  bool
 	moments map[string]*Moment // by the name of the database
+	trash   []*Moment          // that are to be removed
 	made    uint64             // how many, for the names of directories
 }
 
@@ -84,6 +95,7 @@ type Moment struct {
 
 	keeper *Keeper
 	name   string
+	number store.ID
 	dir    string
 	store  *store.Store
 	from   *Moment       // an earlier one that it is made from; nil for none
@@ -112,24 +124,31 @@ func New(options Options) (*Keeper, error) {
 	if err := os.RemoveAll(options.Dir); err != nil {
 		return nil, fmt.Errorf("remove what is left of views of the past: %w", err)
 	}
-	return &Keeper{options: options, moments: map[string]*Moment{}}, nil
+	ctx, stop := context.WithCancel(context.Background())
+	return &Keeper{
+		options: options, moments: map[string]*Moment{}, stop: stop, broken: make(chan struct{}),
+		begin: func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, patience) },
+	}, nil
 }
 
 // At returns a database as it was at a time. It must be closed. It fails with a
 // fault.Invalid error for a time that is to come or that the archive does not reach, and with
 // a fault.Unavailable one while another moment is made, or another one of the database is
 // looked at.
-func (k *Keeper) At(ctx context.Context, database string, at time.Time) (*Moment, error) {
+func (k *Keeper) At(ctx context.Context, database string, number store.ID, at time.Time) (*Moment, error) {
 	at = at.Truncate(time.Millisecond)
 	if at.After(k.options.Now()) {
 		return nil, fault.New(fault.Invalid, "at is in the future: %s", at.UTC().Format(time.RFC3339Nano))
 	}
-	m, err := k.find(database, at)
+	m, err := k.find(database, number, at)
 	if err != nil {
 		return nil, err
 	}
 	select {
 	case <-m.ready:
+	case <-k.broken:
+		m.Close()
+		return nil, errBroken
 	case <-ctx.Done():
 		m.Close()
 		return nil, fault.Wrap(fault.Unavailable, context.Cause(ctx), "the view of the past was not ready in time, try again")
@@ -142,14 +161,18 @@ func (k *Keeper) At(ctx context.Context, database string, at time.Time) (*Moment
 }
 
 // find returns the moment, which may have to be made first, with one more user.
-func (k *Keeper) find(database string, at time.Time) (*Moment, error) {
+func (k *Keeper) find(database string, number store.ID, at time.Time) (*Moment, error) {
+	defer k.empty()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
 		return nil, state.Classify(store.ErrClosed)
 	}
+	if k.isBroken() {
+		return nil, errBroken
+	}
 	m := k.moments[database]
-	if m != nil && m.At.Equal(at) {
+	if m != nil && m.At.Equal(at) && m.number == number {
 		m.users++
 		return m, nil
 	}
@@ -157,8 +180,8 @@ func (k *Keeper) find(database string, at time.Time) (*Moment, error) {
 		return nil, fault.New(fault.Unavailable, "somebody looks at another moment of this database, try again")
 	}
 	k.made++
-	next := &Moment{At: at, keeper: k, name: database, dir: filepath.Join(k.options.Dir, strconv.FormatUint(k.made, 10)), ready: make(chan struct{}), users: 2}
-	if m != nil && m.At.Before(at) && m.err == nil {
+	next := &Moment{At: at, keeper: k, name: database, number: number, dir: filepath.Join(k.options.Dir, strconv.FormatUint(k.made, 10)), ready: make(chan struct{}), users: 2}
+	if m != nil && m.At.Before(at) && m.err == nil && m.number == number {
 		next.from, next.dir = m, m.dir
 		delete(k.moments, database)
 	} else if m != nil {
@@ -217,23 +240,16 @@ func (k *Keeper) longestIdle() (idle *Moment) {
 	return idle
 }
 
-// remove gives up a moment that nobody looks at. The lock is held.
-func (k *Keeper) remove(m *Moment) {
-	delete(k.moments, m.name)
-	if err := m.discard(); err != nil {
-		k.options.Logger.Warn("remove a view of the past", "directory", m.dir, "error", err)
-	}
-}
-
 // make restores the moment and opens it.
 func (m *Moment) make() {
 	defer close(m.ready)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	k := m.keeper
+	k.empty() // what it takes the room of
+	ctx, cancel := k.begin()
+	defer cancel()
 	began := k.options.Now()
 	defer m.note()
-	job := Job{Database: m.name, At: m.At, Dir: m.dir, MaxBytes: m.room}
+	job := Job{Database: m.name, Number: m.number, At: m.At, Dir: m.dir, MaxBytes: m.room}
 	if m.from != nil {
 		job.From = m.from.At
 		if m.err = m.from.shut(); m.err != nil {
@@ -269,13 +285,15 @@ func (m *Moment) note() {
 
 // open opens the data directory.
 func (m *Moment) open() (err error) {
-	m.store, err = store.Open(m.dir, store.Options{Logger: m.keeper.options.Logger, CacheBytes: cacheBytes, BallastBytes: -1})
+	m.store, err = store.Open(m.dir, store.Options{
+		Logger: Quiet(m.keeper.options.Logger), CacheBytes: cacheBytes, BallastBytes: -1, MaxTables: MaxTables, Fatal: m.keeper.Fatal,
+	})
 	if err != nil {
 		return err
 	}
 	id, found, err := m.store.Find(m.name)
-	if err == nil && !found {
-		err = fault.New(fault.NotFound, "there was no database %s at %s", m.name, m.At.UTC().Format(time.RFC3339))
+	if err == nil && (!found || id != m.number) {
+		err = fault.New(fault.Invalid, "the database %s was made after %s", m.name, m.At.UTC().Format(time.RFC3339))
 	}
 	if err != nil {
 		return err
@@ -285,26 +303,11 @@ func (m *Moment) open() (err error) {
 	return err
 }
 
-// shut closes the moment, and leaves its directory.
-func (m *Moment) shut() error {
-	if m.Database != nil {
-		m.Database.Close()
-	}
-	if m.store == nil {
-		return nil
-	}
-	return m.store.Close()
-}
-
-// discard closes the moment and removes its directory, also what a restore has left beside it.
-func (m *Moment) discard() error {
-	return errors.Join(m.shut(), os.RemoveAll(m.dir), os.RemoveAll(m.dir+".partial"))
-}
-
 // Close says that a user needs the moment no longer. One that could not be made is
 // forgotten.
 func (m *Moment) Close() {
 	k := m.keeper
+	defer k.empty()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	m.users--
@@ -322,6 +325,7 @@ func (k *Keeper) Run(ctx context.Context) {
 }
 
 func (k *Keeper) sweep() {
+	defer k.empty()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, m := range k.moments {
@@ -331,8 +335,10 @@ func (k *Keeper) sweep() {
 	}
 }
 
-// Close removes all moments. Those that are being looked at go when they are closed.
+// Close removes all moments, and ends those that are being made. Those that are being looked at
+// go when they are closed.
 func (k *Keeper) Close() {
+	k.stop()
 	k.mu.Lock()
 	k.closed = true
 	for _, m := range k.moments {
@@ -341,5 +347,14 @@ func (k *Keeper) Close() {
 		}
 	}
 	k.mu.Unlock()
-	k.making.Wait()
+	made := make(chan struct{})
+	go func() {
+		k.making.Wait()
+		close(made)
+	}()
+	select {
+	case <-made:
+		k.empty()
+	case <-k.broken:
+	}
 }

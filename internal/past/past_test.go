@@ -30,6 +30,8 @@ type restoring struct {
 	// wait, if set, is waited for.
 	wait chan struct{}
 	job  past.Job // the last one
+	// broken, if set, is called as a store does whose disk fails.
+	broken func(code int)
 }
 
 var errBeyond = fault.New(fault.Invalid, "the archive does not reach back that far")
@@ -43,6 +45,13 @@ func (r *restoring) restore(ctx context.Context, job past.Job) error {
 		}
 	}
 	r.made.Add(1)
+	// As a real one does, it makes the directory beside its place.
+	if err := os.MkdirAll(filepath.Join(dir+".partial", "data"), 0o700); err != nil {
+		return err
+	}
+	if r.broken != nil {
+		r.broken(1)
+	}
 	if r.wait != nil {
 		select {
 		case <-r.wait:
@@ -52,6 +61,9 @@ func (r *restoring) restore(ctx context.Context, job past.Job) error {
 	}
 	if at.Before(time.UnixMilli(1000)) {
 		return errBeyond
+	}
+	if err := os.RemoveAll(dir + ".partial"); err != nil {
+		return err
 	}
 	s, err := store.Open(dir, store.Options{BallastBytes: -1})
 	if err != nil {
@@ -87,7 +99,7 @@ func newKeeper(t *testing.T, r *restoring, most int) (*past.Keeper, string) {
 // expect reads the moment of a database.
 func expect(t *testing.T, k *past.Keeper, database string, millis int64) *past.Moment {
 	t.Helper()
-	m, err := k.At(t.Context(), database, time.UnixMilli(millis))
+	m, err := k.At(t.Context(), database, 1, time.UnixMilli(millis))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +115,7 @@ func expect(t *testing.T, k *past.Keeper, database string, millis int64) *past.M
 // expectRefused asks for a moment that is not given.
 func expectRefused(t *testing.T, k *past.Keeper, database string, millis int64, kind fault.Kind) {
 	t.Helper()
-	if _, err := k.At(t.Context(), database, time.UnixMilli(millis)); fault.KindOf(err) != kind {
+	if _, err := k.At(t.Context(), database, 1, time.UnixMilli(millis)); fault.KindOf(err) != kind {
 		t.Errorf("at %d: %v", millis, err)
 	}
 }
@@ -178,7 +190,7 @@ func TestMoments(t *testing.T) {
 	if left, err := os.ReadDir(dir); len(left) > 0 {
 		t.Errorf("%v are left, %v", left, err)
 	}
-	if _, err := k.At(t.Context(), "a", time.UnixMilli(2000)); err == nil {
+	if _, err := k.At(t.Context(), "a", 1, time.UnixMilli(2000)); err == nil {
 		t.Error("a keeper that is closed gives moments")
 	}
 }
@@ -207,7 +219,7 @@ func TestMaking(t *testing.T) {
 	hasty, giveUp := context.WithCancel(t.Context())
 	var waiting sync.WaitGroup
 	waiting.Go(func() {
-		if _, err := k.At(hasty, "a", time.UnixMilli(2000)); fault.KindOf(err) != fault.Unavailable {
+		if _, err := k.At(hasty, "a", 1, time.UnixMilli(2000)); fault.KindOf(err) != fault.Unavailable {
 			t.Errorf("who gave up got %v", err)
 		}
 	})
@@ -246,4 +258,62 @@ func TestIdle(t *testing.T) {
 		running.Wait()
 		k.Close()
 	})
+}
+
+// TestNothingLeft: a look that fails leaves nothing on the disk, however often.
+func TestNothingLeft(t *testing.T) {
+	t.Parallel()
+	k, dir := newKeeper(t, &restoring{}, 2)
+	for millis := range int64(5) {
+		expectRefused(t, k, "a", 500+millis, fault.Invalid)
+	}
+	k.Close()
+	if left, err := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("%v are left, %v", left, err)
+	}
+}
+
+// TestNumber shows a database that was made again as it is now, not the one that had its name.
+func TestNumber(t *testing.T) {
+	t.Parallel()
+	r := &restoring{}
+	k, _ := newKeeper(t, r, 2)
+	defer k.Close()
+	expect(t, k, "a", 2000).Close()
+	_, err := k.At(t.Context(), "a", 7, time.UnixMilli(2000)) // that of the store is 1
+	if fault.KindOf(err) != fault.Invalid || r.made.Load() != 2 || r.job.Number != 7 || !r.job.From.IsZero() {
+		t.Errorf("another database of the name: %v, made by %+v", err, r.job)
+	}
+}
+
+// TestCloseEnds ends a restore that is under way.
+func TestCloseEnds(t *testing.T) {
+	t.Parallel()
+	r := &restoring{wait: make(chan struct{})}
+	k, _ := newKeeper(t, r, 2)
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		if _, err := k.At(t.Context(), "a", 1, time.UnixMilli(2000)); !errors.Is(err, context.Canceled) {
+			t.Errorf("it was ended with %v", err)
+		}
+	})
+	for r.made.Load() == 0 {
+		time.Sleep(time.Millisecond) //nolint:forbidigo // there is no other way to see it
+	}
+	k.Close()
+	waiting.Wait()
+}
+
+// TestFatal: a disk that fails a look fails that and all after it, and nothing else.
+func TestFatal(t *testing.T) {
+	t.Parallel()
+	r := &restoring{}
+	k, _ := newKeeper(t, r, 2)
+	r.broken = k.Fatal
+	expectRefused(t, k, "a", 2000, fault.Unavailable)
+	expectRefused(t, k, "b", 2000, fault.Unavailable)
+	if r.made.Load() != 1 {
+		t.Errorf("%d were begun", r.made.Load())
+	}
+	k.Close()
 }

@@ -90,7 +90,7 @@ type Options struct {
 	// by whom.
 	RulesSet func(ctx context.Context, database, by string)
 	// Past, if set, opens a database as it was, until leave is called.
-	Past func(ctx context.Context, database string, at time.Time) (was *engine.Database, leave func(), err error)
+	Past func(ctx context.Context, d *engine.Database, at time.Time) (was *engine.Database, leave func(), err error)
 }
 
 // A Handler serves the databases of a catalog.

@@ -35,7 +35,7 @@ func (c *call) goBack() (leave func(), err error) {
 	case c.database == nil:
 		return func() {}, nil
 	}
-	was, leave, err := c.opts.Past(c.r.Context(), c.name, c.params.at)
+	was, leave, err := c.opts.Past(c.r.Context(), c.database, c.params.at)
 	if err != nil {
 		return nil, err
 	}

@@ -105,6 +105,7 @@ type plan struct {
 	now        *state.View
 	write      tree.Write
 	conditions []engine.Condition
+	openAt     *tree.Path // the last place that must have no value at it or above
 	bytes      int
 }
 
@@ -208,9 +209,14 @@ func (p *plan) node(at tree.Path) (tree.Node, error) {
 	return n, nil
 }
 
-// restOn notes that the place must not change before it is written.
+// restOn notes that the place must not change before it is written. Where nothing is, nothing
+// would be either if somebody put a value above it, which the write would replace.
 func (p *plan) restOn(d compare.Difference) error {
 	tag := state.NullETag
+	if parent := d.Path.Parent(); d.Kind == compare.Gone && !p.options.Overwrite && !d.Path.IsRoot() && (p.openAt == nil || *p.openAt != parent) {
+		p.openAt = &parent // places come by their parents, mostly
+		p.conditions = append(p.conditions, engine.Condition{Path: parent})
+	}
 	if d.Kind != compare.Gone {
 		var err error
 		if tag, err = p.now.ETag(d.Path); err != nil {

@@ -55,6 +55,14 @@ func (r *Ruleset) ExpiryWarnings() []Problem {
 	return r.root.appendUnchecked(nil).sorted()
 }
 
+// Warnings returns what ExpiryWarnings does as lines, each with the name of the document.
+func (r *Ruleset) Warnings(name string) (lines string) {
+	for _, p := range r.ExpiryWarnings() {
+		lines += name + ":" + p.String() + "\n"
+	}
+	return lines
+}
+
 func (n *node) appendUnchecked(found Problems) Problems {
 	if x := n.expiry; x != nil && !n.checksTime() {
 		found = append(found, Problem{x.line, x.column, fmt.Sprintf(

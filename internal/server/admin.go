@@ -126,6 +126,7 @@ type adminParts struct {
 	caFile   string // from the root on, or empty
 
 	archiving *archiving
+	hooks     *hookRunner
 }
 
 // absolute returns the name of a file from the root on, for those who work elsewhere.
@@ -170,6 +171,7 @@ func (a *adminSide) serve(ctx context.Context, parts adminParts) error {
 		DefaultDatabase: parts.DefaultDatabase,
 		MaxCopy:         parts.MaxBody,
 		Writes:          a.memory.Writes,
+		Hooks:           parts.hooks.Runner,
 		Past:            parts.archiving.open(),
 		Older:           parts.archiving.older(parts.store.Epoch()),
 
@@ -252,6 +254,7 @@ func (a *adminSide) sources(parts adminParts, dir string) admin.Sources {
 		BodyBytes:    a.memory.Bytes,
 		OpenRequests: parts.serving.guard.running.Count,
 		Archive:      parts.archiving.status(),
+		HookStats:    parts.hooks.Stats,
 		LastBackup:   func() time.Time { return modified(filepath.Join(dir, backupFile)) },
 		LastVerified: func() time.Time { return modified(filepath.Join(dir, verifiedFile)) },
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -56,15 +57,26 @@ type archiving struct {
 	past     *past.Keeper
 	place    place.Place
 	reading  archive.ReaderOptions
+	store    *store.Store
+	logger   *slog.Logger
+	// lines are those that tell the past of this server: its own, and the one that its data was
+	// restored from. Others in the archive are those of other servers.
+	lines []restore.Origin
 }
 
 // newArchiving begins to hold what is committed; run sends it.
 func newArchiving(ctx context.Context, c Config, s *store.Store) (*archiving, error) {
 	if c.Archive.URL == "" {
-		return nil, nil
+		return nil, os.RemoveAll(filepath.Join(c.Data, pastDir)) // of an earlier start
 	}
-	a := &archiving{}
-	var err error
+	a := &archiving{store: s, logger: c.Logger, lines: []restore.Origin{{Epoch: s.Epoch()}}}
+	origin, restored, err := restore.ReadOrigin(c.Data)
+	if err != nil {
+		return nil, err
+	}
+	if restored {
+		a.lines = append(a.lines, origin)
+	}
 	if a.place, err = places.Open(ctx, c.Archive.URL, c.Archive.places()); err != nil {
 		return nil, fmt.Errorf("--archive: %w", err)
 	}
@@ -75,7 +87,7 @@ func newArchiving(ctx context.Context, c Config, s *store.Store) (*archiving, er
 	if a.reading.Identities, err = c.Archive.identities(); err != nil {
 		return nil, err
 	}
-	key, err := auth.AccessKey(s.ETagKey())
+	key, err := auth.HideKey(s.ETagKey())
 	if err != nil {
 		return nil, err
 	}
@@ -142,20 +154,28 @@ func (a *archiving) start() (stop func()) {
 }
 
 // open opens a database as it was. It is nil for a server without an archive.
-func (a *archiving) open() func(ctx context.Context, database string, at time.Time) (*engine.Database, func(), error) {
+func (a *archiving) open() func(ctx context.Context, d *engine.Database, at time.Time) (*engine.Database, func(), error) {
 	if a == nil {
 		return nil
 	}
-	return func(ctx context.Context, database string, at time.Time) (*engine.Database, func(), error) {
+	return func(ctx context.Context, d *engine.Database, at time.Time) (*engine.Database, func(), error) {
 		if err := a.catchUp(ctx, at); err != nil {
 			return nil, nil, err
 		}
-		m, err := a.past.At(ctx, database, at)
+		m, err := a.past.At(ctx, d.Name(), numberOf(d), at)
 		if err != nil {
 			return nil, nil, err
 		}
 		return m.Database, m.Close, nil
 	}
+}
+
+// numberOf returns the number that a database has in its store. One of the same name that was
+// dropped before had another.
+func numberOf(d *engine.Database) store.ID {
+	v := d.View()
+	defer v.Close()
+	return v.Tree().Reader().ID
 }
 
 // catchUp returns when the archive holds all commits up to a time. It waits only where that may
@@ -182,6 +202,8 @@ func (a *archiving) status() func() archiver.Status {
 func (a *archiving) restore(ctx context.Context, job past.Job) error {
 	r, at := archive.NewReader(a.place, a.reading), job.At
 	options := restore.Options{At: restore.Moment{Time: at}, Only: job.Database, MaxBytes: job.MaxBytes}
+	options.Number, options.Lines, options.Room = job.Number, a.lines, a.room
+	options.Fatal, options.MaxTables, options.Logger = a.past.Fatal, past.MaxTables, past.Quiet(a.logger)
 	err := restore.ErrTooFar
 	if !job.From.IsZero() {
 		err = restore.Advance(ctx, r, job.Dir, job.From, options)
@@ -191,16 +213,52 @@ func (a *archiving) restore(ctx context.Context, job past.Job) error {
 			_, err = restore.Run(ctx, r, job.Dir, options)
 		}
 	}
+	return a.explain(err, job)
+}
+
+var errNoSpace = fault.New(fault.ReadOnly, "there is not enough free space on the server's disk for a view of the past")
+
+// freeShare and minFree are what stays free of the disk: twice what the store needs to take
+// writes.
+const (
+	freeShare = 10
+	minFree   = 1 << 30
+)
+
+// room fails if a view of the past of so many bytes would leave too little of the disk.
+func (a *archiving) room(bytes int64) error {
+	stats := a.store.Stats()
+	if stats.TotalBytes > 0 && stats.FreeBytes < max(minFree, stats.TotalBytes/freeShare)+uint64(max(bytes, 0)) {
+		return errNoSpace
+	}
+	return nil
+}
+
+// explain returns what those are told who may not see where the archive is, and what is in it;
+// the log has the rest.
+func (a *archiving) explain(err error, job past.Job) error {
+	if err == nil {
+		return nil
+	}
+	at := job.At.UTC().Format(time.RFC3339Nano)
+	_, isDamaged := errors.AsType[*archive.Damage](err)
 	gap, inGap := errors.AsType[*archive.Gap](err)
 	switch {
 	case inGap:
 		return fault.Wrap(fault.Invalid, err, "%v", gap)
+	case errors.Is(err, errNoSpace):
+		return errNoSpace
 	case errors.Is(err, restore.ErrTooLarge):
 		return fault.Wrap(fault.ReadOnly, err, "the database was too large at that moment for a view of the past: --past-size leaves %d bytes for it", job.MaxBytes)
 	case errors.Is(err, archive.ErrNoBase):
-		return fault.Wrap(fault.Invalid, err, "the archive does not reach back to %s", at.UTC().Format(time.RFC3339Nano))
-	case err != nil:
-		return fault.Wrap(fault.Unavailable, err, "the archive cannot be read now: %v", err)
+		return fault.Wrap(fault.Invalid, err, "the archive does not reach back to %s", at)
 	}
-	return nil
+	a.logger.Error("a view of the past cannot be made", "database", job.Database, "at", at, "error", err)
+	switch {
+	case isDamaged || errors.Is(err, restore.ErrRecords):
+		return fault.Wrap(fault.Invalid, err, "the archive is damaged, and cannot show %s: the server's log says more", at)
+	case errors.Is(err, archive.ErrNoIdentity):
+		return fault.Wrap(fault.Invalid, err, "the archive is encrypted, and the server cannot read it (livetree serve --archive-identity)")
+	}
+	return fault.Wrap(fault.Unavailable, err, "the archive cannot be read now, try again: the server's log says more")
 }

@@ -39,7 +39,8 @@ func (a *archiving) older(epoch uint64) rows.Older {
 		case errors.Is(err, errEnough):
 			return first, 0, nil
 		case err != nil:
-			return first, 0, fault.Wrap(fault.Unavailable, err, "%v", err)
+			a.logger.Error("older commits cannot be read from the archive", "error", err)
+			return first, 0, fault.Wrap(fault.Unavailable, err, "the server's log says more")
 		}
 		return first, next, nil
 	}

@@ -104,8 +104,9 @@ type Config struct {
 	// Scrub says how the tables are read again in the background; not at all by
 	// default.
 	Scrub store.Scrub
-	// Archive is where every commit goes; nowhere by default.
+	// Archive is where every commit goes; nowhere by default. Hooks say how webhooks deliver.
 	Archive Archive
+	Hooks   Hooks
 	Limits
 
 	// NoLane leaves all of HTTP to net/http.
@@ -254,16 +255,15 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	if err != nil {
 		return err
 	}
-	c.operations = rest.NewOperations()
-	c.Observers = append(c.Observers[:len(c.Observers):len(c.Observers)], recordOperations(c.operations))
 	streamBudget := watch.NewBudget(debug.SetMemoryLimit(-1) / streamShare)
 	scans := scan.NewPool(scan.DefaultBounds())
-	expirer := newExpirer(c, clock, operator.metrics)
-	databases := catalog.New(s, engine.Options{
-		Clock: clock, Verifier: verifier, Metrics: operator.metrics, Streams: streamBudget, Scans: scans,
-		Observers: &state.Observers{Unindexed: recordUnindexed(c.operations, operator.requests.ObserveUnindexed), Due: expirer.Note}})
+	databases, triggers, err := openDatabases(&c, s, operator, engine.Options{
+		Clock: clock, Verifier: verifier, Metrics: operator.metrics, Streams: streamBudget, Scans: scans})
+	if err != nil {
+		return err
+	}
 	defer databases.Close()
-	defer expirer.Close()
+	defer triggers.expirer.Close()
 	patience, cancel := newPatience(c.Abort)
 	defer cancel()
 	c.patience = patience
@@ -277,6 +277,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	var keeper sync.WaitGroup
 	keeper.Go(func() { watchClock(keeping, clock, clockTolerance, c.Logger) })
 	keeper.Go(func() { newSecretKeeper(f, c.Logger).run(keeping) })
+	keeper.Go(func() { triggers.hooks.Run(keeping) })
 	defer keeper.Wait()
 	defer stopKeeping()
 	tlsConfig, caFile, acme, err := newTLS(c)
@@ -300,11 +301,11 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 		noLane:  c.NoLane,
 		endAll:  c.clients.Close,
 	})
-	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, front, streamBudget, scans, absolute(caFile), archiving}); err != nil {
+	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, front, streamBudget, scans, absolute(caFile), archiving, triggers.hooks}); err != nil {
 		return err
 	}
 	databases.RunLeft(ctx, c.Logger, c.postponed)
-	expirer.Start(databases, databases.Due)
+	triggers.expirer.Start(databases, databases.Due)
 	// The authority asks back, so the ports have to be open.
 	listening := func() {
 		operator.listening(serving.addr())

@@ -47,6 +47,14 @@ type Metrics struct {
 	refused                         [fault.Unknown + 1]atomic.Uint64
 }
 
+// LateNow returns what Late does, and zeros if that is not set.
+func (m *Metrics) LateNow() (databases int, by time.Duration) {
+	if m.Late == nil {
+		return 0, 0
+	}
+	return m.Late()
+}
+
 // Outcomes returns how many writes there were, by what became of them: committed,
 // unchanged (there was nothing to do, or it was only simulated), cancelled by the
 // client, or the kind of the fault.

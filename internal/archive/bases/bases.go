@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"slices"
 	"time"
 
@@ -20,9 +21,10 @@ import (
 // Options of Take. Now is needed.
 type Options struct {
 	Now func() time.Time
-	// HideKey, if there is one, is the key by which app secrets are hashed: the base
-	// holds the hashes in their place. Without it the base holds the secrets.
+	// HideKey is the key by which app secrets are hashed: the base holds the hashes in
+	// their place. Bare says that it holds the secrets: for one that is encrypted.
 	HideKey []byte
+	Bare    bool
 	// Chain, if it is set, returns where the chain of a database stands at a position,
 	// nil if that is not known.
 	Chain func(id store.ID, position uint64) *archive.Hash
@@ -30,10 +32,15 @@ type Options struct {
 	SkipTrees bool
 }
 
+var errNoKey = errors.New("a base needs a key that hides its secrets")
+
 // Take sends a base of a store, which goes on being served, into an archive. It holds a
 // view until the base is sent: what is deleted meanwhile takes space for so long. In
 // memory there is one part, and a few bytes for each database.
 func Take(ctx context.Context, s *store.Store, w *archive.Writer, opts Options) (archive.Manifest, error) {
+	if len(opts.HideKey) == 0 && !opts.Bare {
+		return archive.Manifest{}, errNoKey
+	}
 	b, err := w.NewBase(ctx)
 	if err != nil {
 		return archive.Manifest{}, err
@@ -94,7 +101,7 @@ func (t *taking) send(ctx context.Context) error {
 
 // change hides secrets.
 func (t *taking) change(name string, value []byte) []byte {
-	if (name == state.SettingSecrets || name == state.SettingHookSecrets) && len(t.HideKey) > 0 {
+	if (name == state.SettingSecrets || name == state.SettingHookSecrets) && !t.Bare {
 		return transfer.HideSecrets(t.HideKey, value)
 	}
 	return value

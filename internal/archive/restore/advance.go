@@ -17,7 +17,7 @@ var ErrTooFar = errors.New("a newer base is nearer")
 // one. It fails with ErrTooFar if there is a base between the two. After another error the
 // directory is of no use.
 func Advance(ctx context.Context, r *archive.Reader, dir string, from time.Time, opts Options) error {
-	p, err := newPlan(ctx, r, opts.At)
+	p, err := newPlan(ctx, r, opts)
 	if err != nil {
 		return fmt.Errorf("restore %s: %w", opts.At, err)
 	}

@@ -64,9 +64,13 @@ type plan struct {
 }
 
 // newPlan finds the base for a moment, and the time of a commit.
-func newPlan(ctx context.Context, r *archive.Reader, at Moment) (plan, error) {
-	if at.Database != "" {
+func newPlan(ctx context.Context, r *archive.Reader, opts Options) (plan, error) {
+	at := opts.At
+	switch {
+	case at.Database != "":
 		return findCommit(ctx, r, at)
+	case len(opts.Lines) > 0:
+		return findIn(ctx, r, at.Time, opts)
 	}
 	base, err := r.Find(ctx, at.Time)
 	return plan{base: base, until: at.Time}, err

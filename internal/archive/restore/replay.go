@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/store/layout"
@@ -171,6 +172,9 @@ func (r *Replayer) find(id store.ID, name string, position uint64) (*replica, er
 	if _, ok := r.strangers[id]; ok || position > 1 {
 		r.strangers[id] = name
 		return nil, nil
+	}
+	if err := catalog.CheckName(name); err != nil { // a name becomes that of a file
+		return nil, fmt.Errorf("%w: database %d: %w", ErrRecords, id, err)
 	}
 	// Records of different databases need not come in the order of their times. If two
 	// have the name, that with the lower number was dropped before the other was made:

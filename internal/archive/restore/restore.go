@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/archive"
+	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/store/transfer"
@@ -27,8 +28,17 @@ type Options struct {
 	Archive string
 	// At is what Run restores.
 	At Moment
-	// Only, if it is not empty, is the one database that Run restores.
-	Only string
+	// Only, if it is not empty, is the one database that Run restores, and Number, if it is
+	// not 0, its number: others that had the name before or after it are left out.
+	Only   string
+	Number layout.ID
+	// Lines, if there are some, are those that a time is looked for in, the first one first.
+	Lines []Origin
+	// Room, if it is set, is asked now and then whether so many more bytes may be written.
+	Room func(bytes int64) error
+	// Fatal and MaxTables are those of the store.
+	Fatal     func(code int)
+	MaxTables int
 	// MaxBytes is how much room the data directory may take, about; any if it is 0.
 	MaxBytes int64
 	// Logger is told why, if the disk ends the process; nothing by default.
@@ -68,7 +78,7 @@ type Report struct {
 // Run makes a data directory from an archive. The target must be empty or not exist.
 // An error that wraps an *archive.Damage names the last good moment.
 func Run(ctx context.Context, r *archive.Reader, target string, opts Options) (*Report, error) {
-	p, err := newPlan(ctx, r, opts.At)
+	p, err := newPlan(ctx, r, opts)
 	if err != nil {
 		return nil, fmt.Errorf("restore %s: %w", opts.At, err)
 	}
@@ -127,7 +137,9 @@ func (j *restoring) run(ctx context.Context) (*Report, error) {
 
 // openStore opens the data directory that is being made.
 func (j *restoring) openStore() (*store.Store, error) {
-	return store.Open(j.data, store.Options{Logger: j.Logger, BallastBytes: -1, CacheBytes: cacheBytes})
+	return store.Open(j.data, store.Options{
+		Logger: j.Logger, BallastBytes: -1, CacheBytes: cacheBytes, Fatal: j.Fatal, MaxTables: j.MaxTables,
+	})
 }
 
 // load loads the base.
@@ -164,6 +176,9 @@ func (j *restoring) load(ctx context.Context) (err error) {
 		if j.leavesOut(layout.ID(d.Number)) {
 			return nil
 		}
+		if err := catalog.CheckName(d.Name); err != nil {
+			return &archive.Damage{Object: fmt.Sprintf("base %d of line %s", j.base.Number, j.base.Epoch), Err: err}
+		}
 		return l.Name(transfer.Database{ID: layout.ID(d.Number), Name: d.Name, Position: d.Position, Millis: d.Millis})
 	})
 	if err != nil {
@@ -172,18 +187,29 @@ func (j *restoring) load(ctx context.Context) (err error) {
 	return l.Finish(0, 0)
 }
 
-// choose finds which database is restored, if it is only one.
+// choose finds which database is restored, if it is only one, and whether there is room.
 func (j *restoring) choose(ctx context.Context) error {
-	if j.Only == "" {
+	if j.Only == "" && j.Room == nil {
 		return nil
 	}
 	j.numbers = map[layout.ID]bool{}
-	return j.reader.Databases(ctx, j.base, func(d archive.Database) error {
-		if d.Name == j.Only {
+	bytes := int64(0)
+	err := j.reader.Databases(ctx, j.base, func(d archive.Database) error {
+		if j.isWanted(d.Number, d.Name) {
 			j.numbers[layout.ID(d.Number)] = true
+			bytes += d.Bytes
 		}
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return j.hasRoom(bytes)
+}
+
+// isWanted reports whether a database is restored.
+func (j *restoring) isWanted(number uint32, name string) bool {
+	return j.Only == "" || j.Only == name && (j.Number == 0 || uint32(j.Number) == number)
 }
 
 // leavesOut reports whether a database of the base is not restored.
@@ -215,7 +241,7 @@ func (j *restoring) part(ctx context.Context, l *transfer.Loader, part int) erro
 
 // apply applies a record, unless it is not wanted.
 func (j *restoring) apply(r *Replayer, e archive.Entry) error {
-	if !j.takes(e) || j.Only != "" && e.Name != j.Only {
+	if !j.takes(e) || !j.isWanted(e.Database, e.Name) {
 		return nil
 	}
 	j.newest = max(j.newest, e.Millis)
@@ -253,5 +279,8 @@ func (j *restoring) replay(ctx context.Context, s *store.Store, report *Report) 
 		return err
 	}
 	report.Databases, report.Records = len(r.names), count
-	return writeSecrets(s, j.data)
+	if j.Only == "" {
+		err = j.writeOrigin(r, j.data)
+	}
+	return errors.Join(err, writeSecrets(s, j.data))
 }

@@ -22,10 +22,21 @@ func (j *restoring) grow(bytes int) error {
 		return nil
 	}
 	j.grown = 0
+	if err := j.hasRoom(0); err != nil {
+		return err
+	}
 	if size := dirBytes(j.data); size > j.MaxBytes {
 		return fmt.Errorf("%w: it takes %d bytes already", ErrTooLarge, size)
 	}
 	return nil
+}
+
+// hasRoom asks whether so many bytes may be written.
+func (j *restoring) hasRoom(bytes int64) error {
+	if j.Room == nil {
+		return nil
+	}
+	return j.Room(bytes)
 }
 
 // dirBytes returns what the files in a directory take. Files come and go meanwhile.

@@ -94,6 +94,11 @@ func (s *site) recall() error {
 			s.path, ErrOther, was.Moment, was.Archive)
 	}
 	s.journey = was
+	if _, err := os.Stat(s.data()); errors.Is(err, fs.ErrNotExist) {
+		// It was put into its place, and somebody has removed it there.
+		s.Parts, s.Loaded, s.Drawn = 0, false, false
+		return s.note()
+	}
 	return nil
 }
 

@@ -56,7 +56,7 @@ type Options struct {
 	// Denials lists what rules deny; nil for nothing.
 	Denials *denials.Board
 	// Past opens a database as it was, until leave is called; nil if there is no archive.
-	Past func(ctx context.Context, database string, at time.Time) (was *engine.Database, leave func(), err error)
+	Past func(ctx context.Context, d *engine.Database, at time.Time) (was *engine.Database, leave func(), err error)
 	// Older reads commits that the change log does not hold any more; nil if there is no archive.
 	Older rows.Older
 }

@@ -24,8 +24,8 @@ type RevertRequest struct {
 }
 
 // Revert answers POST /v1/databases/{db}/revert with what was written, or would be. It counts
-// as a copy.
-func (h *Handlers) Revert(w http.ResponseWriter, r *http.Request, db *engine.Database, who shares.Who) {
+// as a copy. Noted is called with the path that something was written at.
+func (h *Handlers) Revert(w http.ResponseWriter, r *http.Request, db *engine.Database, who shares.Who, noted func(path string)) {
 	var req RevertRequest
 	err := body(w, r, &req)
 	var result revert.Result
@@ -35,6 +35,9 @@ func (h *Handlers) Revert(w http.ResponseWriter, r *http.Request, db *engine.Dat
 	if err != nil {
 		h.fail(w, err)
 		return
+	}
+	if result.Position > 0 {
+		noted(result.Path)
 	}
 	answer(w, http.StatusOK, result)
 }
@@ -55,7 +58,7 @@ func (h *Handlers) revert(r *http.Request, db *engine.Database, req RevertReques
 		return revert.Result{}, fault.New(fault.Unavailable, "another node is being copied or taken back, try again")
 	}
 	defer leave()
-	was, leavePast, err := h.opts.Past(r.Context(), db.Name(), req.At)
+	was, leavePast, err := h.opts.Past(r.Context(), db, req.At)
 	if err != nil {
 		return revert.Result{}, err
 	}
@@ -65,11 +68,15 @@ func (h *Handlers) revert(r *http.Request, db *engine.Database, req RevertReques
 	defer claim.Release()
 	then := was.View()
 	defer then.Close()
+	by := tree.ByOperator
+	if who.Group != "" {
+		by = tree.BySecret
+	}
 	do := revert.Do
 	if req.Preview {
 		do = revert.Preview
 	}
 	return do(r.Context(), then.Tree(), db, p, revert.Options{
-		Overwrite: req.Overwrite, MaxBytes: int(h.opts.MaxCopy), Claim: claim, Who: auth.Identity{Admin: true, Operator: true, By: tree.ByOperator},
+		Overwrite: req.Overwrite, MaxBytes: int(h.opts.MaxCopy), Claim: claim, Who: auth.Identity{Admin: true, Operator: true, By: by},
 	})
 }

@@ -1,0 +1,50 @@
+package restore_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/livetree/livetree/internal/archive"
+	"github.com/livetree/livetree/internal/archive/place"
+	"github.com/livetree/livetree/internal/archive/restore"
+	"github.com/livetree/livetree/internal/state"
+	"github.com/livetree/livetree/internal/store"
+)
+
+// TestNames refuses an archive with a database whose name is none: it would become that of a
+// file, anywhere. The name is in a base, or in a record after it.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	for _, inBase := range []bool{true, false} {
+		p, err := place.OpenFile(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := newOriginal(t, rand.New(rand.NewPCG(1, 1)), p)
+		if !inBase {
+			o.base()
+		}
+		name := "../../../outside"
+		id, err := o.Create(name)
+		o.check(err)
+		d := &source{id: id, name: name}
+		d.settings, err = state.NewSettings(store.Settings{}, nil)
+		o.check(err)
+		o.set(d, store.Settings{state.SettingSecrets: []byte("a-secret")}, nil)
+		if inBase {
+			o.base()
+		}
+		o.send()
+		dir := t.TempDir()
+		_, err = restore.Run(t.Context(), archive.NewReader(p, archive.ReaderOptions{}), filepath.Join(dir, "a", "target"), restore.Options{})
+		if _, damaged := errors.AsType[*archive.Damage](err); !damaged && !errors.Is(err, restore.ErrRecords) {
+			t.Errorf("in a base %t: %v", inBase, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "outside")); err == nil {
+			t.Errorf("in a base %t: a file was written outside", inBase)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package restore_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/livetree/livetree/internal/archive"
+	"github.com/livetree/livetree/internal/archive/place"
+	"github.com/livetree/livetree/internal/archive/restore"
+	"github.com/livetree/livetree/internal/state"
+	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// found makes a database with a value, a second later.
+func (o *original) found(name string, value int64) *source {
+	o.Helper()
+	o.millis += 1000
+	o.clock.Store(o.millis)
+	id, err := o.Create(name)
+	o.check(err)
+	d := &source{id: id, name: name}
+	d.settings, err = state.NewSettings(store.Settings{}, nil)
+	o.check(err)
+	o.databases[name] = d
+	o.put(d, value)
+	return d
+}
+
+// put writes a value at the root of a database.
+func (o *original) put(d *source, value int64) {
+	o.Helper()
+	c := tree.Change{Write: tree.Put(tree.Path{}, tree.LeafNode(tree.IntegerLeaf(value))), Position: d.position + 1, Millis: o.millis}
+	b, err := o.Build(d.id, c, d.settings.Indexes, nil, nil)
+	o.check(err)
+	c.Assignments = b.Assignments()
+	o.commit(d, b, layout.Record{Change: c})
+}
+
+// TestNumber: of databases that had a name one after the other, the one with the number that was
+// asked for is restored, and no other.
+func TestNumber(t *testing.T) {
+	t.Parallel()
+	for _, baseBetween := range []bool{false, true} {
+		p, err := place.OpenFile(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := newOriginal(t, rand.New(rand.NewPCG(1, 1)), p)
+		o.base()
+		first := o.found("a", 1)
+		early := o.millis
+		if baseBetween {
+			o.send()
+			o.base()
+		}
+		o.millis += 1000
+		o.drop(first)
+		second := o.found("a", 2)
+		o.send()
+		for _, test := range []struct {
+			number store.ID
+			at     int64
+			want   string
+		}{{first.id, early, "1"}, {first.id, o.millis, ""}, {second.id, early, ""}, {second.id, o.millis, "2"}} {
+			data := filepath.Join(t.TempDir(), "data")
+			opts := restore.Options{
+				At: restore.Moment{Time: time.UnixMilli(test.at)}, Only: "a", Number: test.number, Lines: []restore.Origin{{Epoch: o.Epoch()}},
+			}
+			if _, err := restore.Run(t.Context(), archive.NewReader(p, archive.ReaderOptions{}), data, opts); err != nil {
+				t.Fatalf("base between %t, %+v: %v", baseBetween, test, err)
+			}
+			if got := openRestored(t, data).contents()["a"].Tree; got != test.want {
+				t.Errorf("base between %t, number %d at %d: %q, want %q", baseBetween, test.number, test.at, got, test.want)
+			}
+		}
+	}
+}
+
+// TestLines: a time is looked for only in the lines that are named, and in one that was restored
+// from only up to what was restored.
+func TestLines(t *testing.T) {
+	t.Parallel()
+	p, err := place.OpenFile(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := newOriginal(t, rand.New(rand.NewPCG(1, 1)), p)
+	o.base()
+	d := o.found("a", 1)
+	middle := o.millis
+	o.send()
+	r := archive.NewReader(p, archive.ReaderOptions{})
+	whole := filepath.Join(t.TempDir(), "data")
+	if _, err := restore.Run(t.Context(), r, whole, restore.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	origin, ok, err := restore.ReadOrigin(whole)
+	if want := (restore.Origin{Epoch: o.Epoch(), Until: middle, Below: uint32(d.id) + 1}); err != nil || !ok || origin != want {
+		t.Fatalf("it was restored from %+v, %t, %v; want %+v", origin, ok, err, want)
+	}
+	o.millis += 1000
+	o.put(d, 2)
+	o.send()
+	own := restore.Origin{Epoch: o.Epoch() + 1} // which has no base yet
+	run := func(number store.ID, lines ...restore.Origin) (string, error) {
+		data := filepath.Join(t.TempDir(), "data")
+		opts := restore.Options{At: restore.Moment{Time: time.UnixMilli(o.millis)}, Only: "a", Number: number, Lines: lines}
+		if _, err := restore.Run(t.Context(), r, data, opts); err != nil {
+			return "", err
+		}
+		return openRestored(t, data).contents()["a"].Tree, nil
+	}
+	if got, err := run(d.id, own, origin); got != "1" || err != nil {
+		t.Errorf("the line that it was restored from gives %q, %v", got, err)
+	}
+	if _, err := run(d.id, own); !errors.Is(err, archive.ErrNoBase) {
+		t.Errorf("the line of another server was read: %v", err)
+	}
+	if _, err := run(d.id+1, own, origin); !errors.Is(err, archive.ErrNoBase) {
+		t.Errorf("a database that was made after the restore: %v", err)
+	}
+}

@@ -1,0 +1,176 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/livetree/livetree/internal/catalog"
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/enginetest"
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/state"
+	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// An archiveStand is a store that is archived as a server does it.
+type archiveStand struct {
+	testing.TB
+	place     string
+	data      string
+	store     *store.Store
+	databases *catalog.Catalog
+	archiving *archiving
+}
+
+// newArchiveStand begins to archive a new store into a directory.
+func newArchiveStand(t *testing.T, place string) *archiveStand {
+	t.Helper()
+	data := filepath.Join(t.TempDir(), "data")
+	s, err := store.Open(data, store.Options{BallastBytes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Config{Data: data, Logger: slog.New(slog.DiscardHandler), Archive: Archive{URL: "file://" + place, Keep: time.Hour, Spool: 1 << 20, PastBytes: 1 << 30}}
+	a, err := newArchiving(t.Context(), c, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &archiveStand{TB: t, place: place, data: data, store: s, archiving: a}
+	b.databases = catalog.New(s, engine.Options{Clock: state.NewClock(time.Now, strings.NewReader(strings.Repeat("x", 1000)), 0)})
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { a.run(ctx) })
+	t.Cleanup(func() {
+		stop()
+		running.Wait()
+		a.close()
+		b.databases.Close()
+		_ = s.Close()
+	})
+	for a.archiver.Status().Bases == 0 {
+		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // there is no other way to see it
+	}
+	return b
+}
+
+// found makes a database with a value, and returns when that was there.
+func (b *archiveStand) found(name string, value int) (*engine.Database, time.Time) {
+	b.Helper()
+	d, err := b.databases.Create(name)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return d, b.put(d, value)
+}
+
+// put writes a value, and returns a time at which it is there and nothing later.
+func (b *archiveStand) put(d *engine.Database, value int) time.Time {
+	b.Helper()
+	w, err := enginetest.DecodePut(tree.Path{}, fmt.Sprint(value))
+	if err == nil {
+		_, err = d.Write(b.Context(), engine.Request{Write: w, Who: enginetest.Admin})
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	time.Sleep(3 * time.Millisecond) //nolint:forbidigo // the next commit is at another time
+	at := time.Now()                 //nolint:forbidigo // the moment of a commit is that of the machine
+	time.Sleep(3 * time.Millisecond) //nolint:forbidigo // as before
+	return at
+}
+
+// at returns the value that a database had.
+func (b *archiveStand) at(d *engine.Database, at time.Time) (int64, error) {
+	b.Helper()
+	was, leave, err := b.archiving.open()(b.Context(), d, at)
+	if err != nil {
+		return 0, err
+	}
+	defer leave()
+	v := was.View()
+	defer v.Close()
+	n, err := v.Tree().Node(tree.Path{}, 1000)
+	return n.Leaf().Int(), err
+}
+
+// expect looks at a moment.
+func (b *archiveStand) expect(d *engine.Database, at time.Time, want int64) {
+	b.Helper()
+	if got, err := b.at(d, at); err != nil || got != want {
+		b.Errorf("at %s there is %d, %v; want %d", at.Format(time.StampMicro), got, err, want)
+	}
+}
+
+// expectNone looks at a moment of which nothing may be seen. The error tells nothing of the
+// archive.
+func (b *archiveStand) expectNone(d *engine.Database, at time.Time) {
+	b.Helper()
+	got, err := b.at(d, at)
+	if fault.KindOf(err) != fault.Invalid {
+		b.Errorf("at %s there is %d, %v", at.Format(time.StampMicro), got, err)
+	}
+	if text := fault.Public(err); strings.Contains(text, b.place) || strings.Contains(text, "lines/") {
+		b.Errorf("it is told that %s", text)
+	}
+}
+
+// TestPast: a server shows what a database was, also what was committed just now.
+func TestPast(t *testing.T) {
+	t.Parallel()
+	b := newArchiveStand(t, t.TempDir())
+	began := time.Now() //nolint:forbidigo // before the database is made
+	d, first := b.found("a", 1)
+	second := b.put(d, 2)
+	b.expect(d, first, 1)
+	b.expect(d, second, 2)
+	b.expect(d, first, 1)
+	b.expectNone(d, began)
+}
+
+// TestPastOfOthers: who has a database that was made again sees nothing of the one that had its
+// name before.
+func TestPastOfOthers(t *testing.T) {
+	t.Parallel()
+	b := newArchiveStand(t, t.TempDir())
+	_, first := b.found("a", 1)
+	if err := b.databases.Drop("a"); err != nil {
+		t.Fatal(err)
+	}
+	d, second := b.found("a", 2)
+	b.expect(d, second, 2)
+	b.expectNone(d, first)
+}
+
+// TestPastDamaged: what will not change is not answered as if it would, and says nothing of the
+// archive's objects.
+func TestPastDamaged(t *testing.T) {
+	t.Parallel()
+	b := newArchiveStand(t, t.TempDir())
+	d, first := b.found("a", 1)
+	b.expect(d, first, 1)
+	second := b.put(d, 2)
+	if err := b.archiving.catchUp(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	segments, err := filepath.Glob(filepath.Join(b.place, "lines", "*", "segments", "*"))
+	if err != nil || len(segments) == 0 {
+		t.Fatal(segments, err)
+	}
+	for _, name := range segments {
+		if err := os.WriteFile(name, []byte("something else"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.expectNone(d, second)
+	if left, err := os.ReadDir(filepath.Join(b.data, pastDir)); err != nil || len(left) > 0 {
+		t.Errorf("%v are left of it, %v", left, err)
+	}
+}

@@ -1,0 +1,51 @@
+package serverflags
+
+import (
+	"errors"
+
+	"github.com/spf13/pflag"
+
+	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/cli"
+	"github.com/livetree/livetree/internal/server"
+)
+
+// Archive declares the flags of the archive.
+func Archive(flags *pflag.FlagSet, a *server.Archive) {
+	a.Keep, a.Spool, a.PastBytes = server.DefaultArchiveKeep, server.DefaultArchiveSpool, server.DefaultPastBytes
+	flags.StringVar(&a.URL, "archive", "", "the `URL` that every commit is sent to: file:///DIRECTORY on another disk, or s3://BUCKET/PREFIX; nowhere if empty")
+	flags.StringVar(&a.Endpoint, "archive-endpoint", "", "the `URL` of the S3 service; that of AWS if empty")
+	flags.StringVar(&a.Region, "archive-region", "", "the `region` of the bucket")
+	flags.StringVar(&a.Credentials, "archive-credentials", "", "a `file` with the credential of the bucket, as AWS has them; else AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+	flags.Var((*cli.Duration)(&a.Keep), "archive-keep", "the `time` that the archive reaches back")
+	flags.Var((*cli.ByteSize)(&a.Spool), "archive-spool", "the `size` of the records that wait on disk at most, while the archive cannot be reached")
+	flags.Var((*cli.ByteSize)(&a.PastBytes), "past-size", "the `size` of the views of the past on disk at most, in all")
+	flags.Var((*cli.List)(&a.Recipients), "archive-recipient", "a public `key` of age that the archive is encrypted to; repeatable")
+	flags.StringVar(&a.Identities, "archive-identity", "", "a `file` with a secret key of age, for reading the past of an encrypted archive")
+}
+
+// Hooks declares the flags of webhooks.
+func Hooks(flags *pflag.FlagSet, h *server.Hooks) {
+	h.Spool, h.RetryFor = server.DefaultHookSpool, server.DefaultHookRetry
+	flags.Var((*cli.List)(&h.Allow), "hook-allow", "a `host`, an address or a network, perhaps with a port, that webhooks may reach although it is not on the public Internet, and by http; repeatable")
+	flags.Var((*cli.ByteSize)(&h.Spool), "hook-spool", "the `size` of what waits on disk for the receivers of webhooks at most; past it the oldest is dropped")
+	flags.Var((*cli.Duration)(&h.RetryFor), "hook-retry", "the `time` for which a delivery of a webhook is tried until it is given up")
+}
+
+// Trust is whose tokens are accepted, and for whom they must be.
+type Trust struct {
+	Issuers, Audiences cli.List
+	Keys               string
+}
+
+// List returns the issuers.
+func (t Trust) List() ([]auth.Issuer, error) {
+	if t.Keys != "" && len(t.Issuers) != 1 {
+		return nil, errors.New("--jwks is the keys of one --issuer")
+	}
+	var all []auth.Issuer
+	for _, url := range t.Issuers {
+		all = append(all, auth.Issuer{URL: url, Audiences: t.Audiences, JWKS: t.Keys})
+	}
+	return all, nil
+}
