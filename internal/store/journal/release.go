@@ -72,10 +72,39 @@ func (h *Hold) Begin(base []Released) error {
 		}
 		return nil
 	})
+	if err == nil {
+		err = h.pickUp(base, names)
+	}
 	if err != nil {
 		return err
 	}
 	return h.begun(base)
+}
+
+// pickUp notes what was being committed when the hold began: nobody told it, and the base
+// need not show it.
+func (h *Hold) pickUp(base []Released, names map[layout.ID]string) error {
+	for _, r := range base {
+		if r.DB == 0 {
+			continue
+		}
+		newest, err := newestIn(h.set.db, r.DB)
+		if err != nil {
+			return err
+		}
+		h.set.mu.Lock()
+		p := h.pending[r.DB]
+		if p != nil {
+			p.first = min(p.first, r.Position+1)
+		}
+		h.set.mu.Unlock()
+		if p == nil && newest > r.Position {
+			if err := h.find(r.DB, names[r.DB], false, r.Position, true); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // baseNames returns the names of all databases, if a base is wanted.
