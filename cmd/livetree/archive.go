@@ -145,8 +145,8 @@ restores the newest line into a directory of its own, applies every record, and 
 		if *asJSON {
 			printJSON(a.stdout, v)
 		} else {
-			say(a.stdout, fmt.Sprintf("good: %s, %s, every moment from %s to %s\n", counted(v.Bases, "base"), counted(int(v.Records), "record"),
-				v.From.Format(time.RFC3339Nano), v.To.Format(time.RFC3339Nano)))
+			say(a.stdout, fmt.Sprintf("good: %s, %s, every moment from %s to %s%s\n", counted(v.Bases, "base"), counted(int(v.Records), "record"),
+				v.From.Format(time.RFC3339Nano), v.To.Format(time.RFC3339Nano), v.ButFor()))
 		}
 		return t.tellEpoch(c, v.Epoch)
 	}

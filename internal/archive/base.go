@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -37,13 +38,16 @@ type Manifest struct {
 	Follows    uint64 `json:"follows"`
 	FollowsSum Hash   `json:"follows_sha256"`
 	// FollowsTotal is the size of all segments up to it.
-	FollowsTotal int64  `json:"follows_total"`
-	Encrypted    bool   `json:"encrypted"`
-	Databases    int64  `json:"databases"`
-	Rows         int64  `json:"rows"`
-	Bytes        int64  `json:"bytes"` // as stored, of all parts
-	Parts        []Part `json:"parts"` // rows, in the order of keys
-	Lists        []Part `json:"lists"` // databases, in the order of numbers
+	FollowsTotal int64 `json:"follows_total"`
+	// Unknown, if it is not zero, says that the base does not continue what is before it in
+	// the line: of the time from it to Made, records are missing.
+	Unknown   time.Time `json:"unknown_since,omitzero"`
+	Encrypted bool      `json:"encrypted"`
+	Databases int64     `json:"databases"`
+	Rows      int64     `json:"rows"`
+	Bytes     int64     `json:"bytes"` // as stored, of all parts
+	Parts     []Part    `json:"parts"` // rows, in the order of keys
+	Lists     []Part    `json:"lists"` // databases, in the order of numbers
 	// SHA256 is the hash of this manifest as text, with nothing in this field.
 	SHA256 string `json:"sha256"`
 }
@@ -102,6 +106,7 @@ type BaseWriter struct {
 	list     partWriter
 	lastKey  []byte
 	done     bool
+	sealed   bool // the manifest may have been sent
 }
 
 // A partWriter fills parts of one kind.
@@ -116,17 +121,29 @@ type partWriter struct {
 var errBaseDone = errors.New("the base was committed or abandoned")
 
 func newBaseWriter(w *Writer, number uint64) *BaseWriter {
-	return &BaseWriter{
+	b := &BaseWriter{
 		w: w, packer: packer{recipients: w.options.Recipients}, epoch: w.options.Epoch,
 		manifest: Manifest{
 			Format: manifestFormat, Epoch: epochText(w.options.Epoch), Number: number,
 			Follows: w.line.segment, FollowsSum: w.line.sum, FollowsTotal: w.line.total,
 			Encrypted: len(w.options.Recipients) > 0,
 		},
-		rows: partWriter{kind: kindRows, prefix: "part-"},
-		list: partWriter{kind: kindList, prefix: "list-"},
+		rows: partWriter{kind: kindRows, prefix: rowsPrefix},
+		list: partWriter{kind: kindList, prefix: listPrefix},
 	}
+	if w.line.broken && w.line.newest > 0 {
+		b.manifest.Unknown = time.UnixMilli(w.line.newest).UTC()
+	}
+	return b
 }
+
+// The names of parts begin with their kind.
+const (
+	rowsPrefix = "part-"
+	listPrefix = "list-"
+)
+
+func partName(prefix string, number int) string { return fmt.Sprintf("%s%06d", prefix, number) }
 
 // Row adds a row. Keys ascend over the whole base.
 func (b *BaseWriter) Row(ctx context.Context, key, value []byte) error {
@@ -175,7 +192,7 @@ func (b *BaseWriter) send(ctx context.Context, p *partWriter) error {
 	if p.count == 0 {
 		return nil
 	}
-	name := fmt.Sprintf("%s%06d", p.prefix, len(p.parts)+1)
+	name := partName(p.prefix, len(p.parts)+1)
 	head := partHead{Epoch: b.manifest.Epoch, Base: b.manifest.Number, Name: name, Rows: p.count}
 	content, sum, err := b.packer.pack(p.kind, head, true, p.raw)
 	if err != nil {
@@ -207,18 +224,35 @@ func (b *BaseWriter) Commit(ctx context.Context, made time.Time) (Manifest, erro
 	if err != nil {
 		return Manifest{}, err
 	}
+	b.sealed = true
 	if err := b.w.put(ctx, manifestName(b.epoch, b.manifest.Number), text); err != nil {
 		return Manifest{}, err
 	}
 	b.w.baseCommitted(b.manifest)
-	b.Abandon()
+	b.close()
 	return b.manifest, nil
 }
 
-// Abandon gives the base up. What was sent of it is pruned when there is a later one.
-func (b *BaseWriter) Abandon() {
+func (b *BaseWriter) close() {
 	b.done = true
 	b.rows.raw, b.list.raw = nil, nil
+}
+
+// Abandon gives the base up, and removes what was sent of it. What it cannot remove, and what
+// may yet become whole, is pruned when there is a later base.
+func (b *BaseWriter) Abandon(ctx context.Context) {
+	if b.done {
+		return
+	}
+	b.close()
+	if b.sealed || b.w.now().taken != nil {
+		return
+	}
+	for _, part := range slices.Concat(b.rows.parts, b.list.parts) {
+		if b.w.place.Delete(ctx, basePrefix(b.epoch, b.manifest.Number)+part.Name) != nil {
+			return
+		}
+	}
 }
 
 // sealManifest puts the hash of a manifest into it, and returns it as text.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/livetree/livetree/internal/archive/place"
@@ -83,6 +84,8 @@ func decodeClaim(text []byte) (*Claim, error) {
 type tenancy struct {
 	place place.Place
 	now   func() time.Time
+
+	mu    sync.Mutex // held while the claim is read and put
 	claim Claim
 	taken error // once another has taken it
 }
@@ -156,6 +159,18 @@ func (t *tenancy) await(ctx context.Context, o Options) (*Claim, error) {
 // renew says that this process still writes. It fails with ErrTaken once another has
 // taken the claim.
 func (t *tenancy) renew(ctx context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.renewLocked(ctx)
+}
+
+// isOurs reports whether this process still has the claim.
+func (t *tenancy) isOurs(ctx context.Context) (bool, error) {
+	there, err := readClaim(ctx, t.place)
+	return err == nil && there != nil && there.Tenure == t.claim.Tenure, err
+}
+
+func (t *tenancy) renewLocked(ctx context.Context) error {
 	if t.taken != nil {
 		return t.taken
 	}
@@ -181,11 +196,13 @@ func takenBy(there *Claim) error {
 
 // release says that this process writes no more, so that others need not wait.
 func (t *tenancy) release(ctx context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.taken != nil {
 		return nil
 	}
 	t.claim.Released = true
-	return t.renew(ctx)
+	return t.renewLocked(ctx)
 }
 
 func (t *tenancy) put(ctx context.Context, onlyNew bool) error {

@@ -10,6 +10,20 @@ import (
 // that gets it must stop for good.
 var ErrTaken = errors.New("another server writes into this archive")
 
+// ErrMoved says that the line has grown by what this server had sent earlier. Its end must be
+// found again by a new writer.
+var ErrMoved = errors.New("the line does not end where it did")
+
+// A Gap is a time of which an archive knows nothing, since records were lost before they
+// were sent. From is the last good moment, and To the first one of the base after it.
+type Gap struct{ From, To time.Time }
+
+// Error says when it was.
+func (g *Gap) Error() string {
+	return fmt.Sprintf("the archive knows nothing between %s and %s, since records were lost before they were sent: the first of these is the last good moment",
+		g.From.UTC().Format(time.RFC3339Nano), g.To.UTC().Format(time.RFC3339Nano))
+}
+
 // ErrNoBase says that an archive does not reach back to a moment.
 var ErrNoBase = errors.New("the archive does not reach back that far")
 

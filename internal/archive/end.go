@@ -26,9 +26,18 @@ func (w *Writer) findEnd(ctx context.Context) error {
 // findBases finds the newest whole base, and the last number that any base has, whole
 // or not.
 func (w *Writer) findBases(ctx context.Context) error {
-	numbers, last, err := bases(ctx, w.place, w.options.Epoch)
+	numbers, _, last, err := bases(ctx, w.place, w.options.Epoch)
 	if err != nil {
 		return err
+	}
+	for there := true; there; { // lists may be old
+		if there, err = hasBase(ctx, w.place, w.options.Epoch, last+1); err != nil {
+			return err
+		}
+		if there {
+			last++
+			numbers = append(numbers, last)
+		}
 	}
 	w.line.base = last
 	for i := len(numbers) - 1; i >= 0 && w.line.lastBase == nil; i-- {
@@ -36,10 +45,13 @@ func (w *Writer) findBases(ctx context.Context) error {
 		if _, damaged := errors.AsType[*Damage](err); damaged {
 			continue // a new one is due
 		}
+		if errors.Is(err, place.ErrNotFound) {
+			continue // it was given up
+		}
 		if err != nil {
 			return err
 		}
-		w.line.lastBase = &m
+		w.line.lastBase, w.line.newest = &m, m.Moment().UnixMilli()
 		w.line.segment, w.line.sum, w.line.total = m.Follows, m.FollowsSum, m.FollowsTotal
 	}
 	return nil
@@ -57,6 +69,7 @@ func (w *Writer) takeIndexes(ctx context.Context) error {
 		if len(infos) > 0 && infos[len(infos)-1].Number >= w.line.segment {
 			end := infos[len(infos)-1]
 			w.infos, w.indexed = infos, len(infos)
+			w.line.newest = max(w.line.newest, end.Last)
 			w.line.segment, w.line.sum, w.line.total = end.Number, end.SHA256, end.Total
 			return nil
 		}
@@ -88,7 +101,7 @@ func (w *Writer) readOn(ctx context.Context) error {
 // is taken. Nothing after it can be restored before the next base, so the last base is
 // forgotten to have one made.
 func (w *Writer) pass(number uint64, total int64) {
-	w.line = line{segment: number, total: total, base: w.line.base}
+	w.line = line{segment: number, total: total, base: w.line.base, newest: w.line.newest}
 	w.infos, w.indexed = nil, 0
 }
 
@@ -109,15 +122,16 @@ func (w *Writer) skipHoles(ctx context.Context) error {
 	return nil
 }
 
-// bases returns the numbers of the whole bases of a line, ascending, and the last number
-// that any base has. It jumps from base to base: a base may have many parts.
-func bases(ctx context.Context, p place.Place, epoch uint64) (whole []uint64, last uint64, err error) {
+// bases returns the numbers of the whole bases of a line and of the others, ascending, and the
+// last of all. It jumps from base to base: a base may have many parts. A list may be old, so it
+// looks for manifests that a list lacks.
+func bases(ctx context.Context, p place.Place, epoch uint64) (whole, torn []uint64, last uint64, err error) {
 	prefix, after := basesPrefix(epoch), ""
 	for {
 		// base.json sorts before the parts, so it is the first object of a whole base.
 		first, err := firstName(ctx, p, prefix, after)
 		if err != nil || first == "" {
-			return whole, last, err
+			return whole, torn, last, err
 		}
 		number, _, err := numberOf(first, prefix)
 		if err != nil {
@@ -125,11 +139,40 @@ func bases(ctx context.Context, p place.Place, epoch uint64) (whole []uint64, la
 			continue
 		}
 		last = number
-		if first == manifestName(epoch, number) {
+		isWhole := first == manifestName(epoch, number)
+		if !isWhole {
+			if isWhole, err = hasAny(ctx, p, manifestName(epoch, number)); err != nil {
+				return nil, nil, 0, err
+			}
+		}
+		if isWhole {
 			whole = append(whole, number)
+		} else {
+			torn = append(torn, number)
 		}
 		after = strings.TrimSuffix(basePrefix(epoch, number), "/") + afterSlash
 	}
+}
+
+// hasBase reports whether there is anything of a base, without a list: its manifest or its
+// first part.
+func hasBase(ctx context.Context, p place.Place, epoch, number uint64) (bool, error) {
+	prefix := basePrefix(epoch, number)
+	return hasAny(ctx, p, manifestName(epoch, number), prefix+partName(rowsPrefix, 1), prefix+partName(listPrefix, 1))
+}
+
+// hasAny reports whether there is one of some objects.
+func hasAny(ctx context.Context, p place.Place, names ...string) (bool, error) {
+	for _, name := range names {
+		body, err := p.Get(ctx, name)
+		if err == nil {
+			return true, body.Close()
+		}
+		if !errors.Is(err, place.ErrNotFound) {
+			return false, err
+		}
+	}
+	return false, nil
 }
 
 func firstName(ctx context.Context, p place.Place, prefix, after string) (string, error) {

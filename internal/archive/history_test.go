@@ -385,7 +385,7 @@ func TestBaseRefusesKeysOutOfOrder(t *testing.T) {
 			t.Errorf("Row(%q) = %v", test.key, err)
 		}
 	}
-	b.Abandon()
+	b.Abandon(t.Context())
 	if _, err := b.Commit(t.Context(), time.UnixMilli(1)); err == nil {
 		t.Error("a base that was abandoned was committed")
 	}

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -18,7 +19,8 @@ type Pruned struct {
 // base that shows that moment, and all that follows it; a line that ended before is
 // removed if a later one shows the moment. It never removes the newest base of the
 // archive, nor the last segment of a line that it keeps, nor anything of a line with
-// damage in its manifests.
+// damage in its manifests. A line without a base is one whose removal was interrupted, unless
+// its server has the claim.
 //
 // A base loses its manifest first, so that it never seems whole, and segments go in
 // ascending order. It may be interrupted, and run beside a writer.
@@ -28,14 +30,23 @@ func Prune(ctx context.Context, p place.Place, from time.Time) (Pruned, error) {
 	if err != nil {
 		return done, err
 	}
+	claim, err := readClaim(ctx, p)
+	if _, damaged := errors.AsType[*Damage](err); err != nil && !damaged {
+		return done, err
+	}
 	for _, line := range lines {
-		if len(line.Damaged) > 0 || len(line.Bases) == 0 {
+		if len(line.Damaged) > 0 {
 			continue
 		}
 		var err error
-		if isOver(line, lines, from) {
+		switch {
+		case len(line.Bases) == 0:
+			if claim != nil && claim.Epoch != epochText(line.Epoch) && !line.Last.After(from) {
+				err = done.line(ctx, p, line.Epoch)
+			}
+		case isOver(line, lines, from):
 			err = done.line(ctx, p, line.Epoch)
-		} else {
+		default:
 			err = done.part(ctx, p, line, from)
 		}
 		if err != nil {
@@ -68,7 +79,7 @@ func isOver(line Line, lines []Line, from time.Time) bool {
 
 // line removes a whole line.
 func (d *Pruned) line(ctx context.Context, p place.Place, epoch uint64) error {
-	whole, _, err := bases(ctx, p, epoch)
+	whole, _, _, err := bases(ctx, p, epoch)
 	if err != nil {
 		return err
 	}
@@ -86,6 +97,9 @@ func (d *Pruned) line(ctx context.Context, p place.Place, epoch uint64) error {
 
 // part removes what comes before the newest base that shows a moment.
 func (d *Pruned) part(ctx context.Context, p place.Place, line Line, from time.Time) error {
+	if err := d.torn(ctx, p, line); err != nil {
+		return err
+	}
 	keep := slices.IndexFunc(line.Bases, func(m Manifest) bool { return m.Moment().After(from) }) - 1
 	if keep == -2 {
 		keep = len(line.Bases) - 1
@@ -107,6 +121,24 @@ func (d *Pruned) part(ctx context.Context, p place.Place, line Line, from time.T
 		return err
 	}
 	return d.below(ctx, p, indexPrefix(line.Epoch), kept.Follows)
+}
+
+// torn removes what is there of bases that were given up, before the newest that is whole.
+func (d *Pruned) torn(ctx context.Context, p place.Place, line Line) error {
+	newest := line.Bases[len(line.Bases)-1].Number
+	_, torn, _, err := bases(ctx, p, line.Epoch)
+	if err != nil {
+		return err
+	}
+	for _, number := range torn {
+		if number >= newest {
+			break
+		}
+		if err := d.all(ctx, p, basePrefix(line.Epoch, number), func(string) bool { return true }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // base removes a base, its manifest first.

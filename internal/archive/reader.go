@@ -129,7 +129,7 @@ func (r *Reader) line(ctx context.Context, epoch uint64) (Line, error) {
 // bases returns the whole bases of a line, the oldest first, and what is wrong with the
 // manifests of others.
 func (r *Reader) bases(ctx context.Context, epoch uint64) (good []Manifest, damaged []*Damage, err error) {
-	whole, _, err := bases(ctx, r.place, epoch)
+	whole, _, _, err := bases(ctx, r.place, epoch)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -289,7 +289,7 @@ func (r *Reader) before(ctx context.Context, m Manifest) time.Time {
 	if err != nil {
 		return time.Time{}
 	}
-	whole, _, err := bases(ctx, r.place, epoch)
+	whole, _, _, err := bases(ctx, r.place, epoch)
 	if err != nil || !slices.ContainsFunc(whole, func(n uint64) bool { return n < m.Number }) {
 		return time.Time{}
 	}

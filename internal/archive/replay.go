@@ -25,6 +25,8 @@ type replay struct {
 	newest int64  // the newest time in the first segment of the round
 	good   time.Time
 	base   time.Time
+	start  uint64    // the segment before the first
+	gap    *Manifest // the next base that does not continue what is before it
 	states map[uint32]*state
 }
 
@@ -48,11 +50,12 @@ const disorder = time.Minute
 // is good. Segments are read until no later one can hold a record up to the moment: the
 // records of different databases need not be in the order of their times.
 //
-// An archive that is damaged gives a *Damage. A caller who asked for a moment that is not
+// Where records are missing, as a later base says, it ends with a *Gap, unless the moment is
+// before that. An archive that is damaged gives a *Damage. A caller who asked for a moment that is not
 // after its LastGood has got what can be had of that moment: the damaged segment may have
 // held some records of the same time, and a late one of another database.
 func (r *Reader) Replay(ctx context.Context, m Manifest, until time.Time, yield func(Entry) error) error {
-	p, err := r.newReplay(m, until, yield)
+	p, err := r.newReplay(ctx, m, until, yield)
 	if err != nil {
 		return err
 	}
@@ -73,7 +76,7 @@ func (r *Reader) Replay(ctx context.Context, m Manifest, until time.Time, yield 
 // ReplayAfter is Replay for somebody who has all records up to a time after the base: it begins
 // with the first segment that may hold a later one, and so yields some that are there already.
 func (r *Reader) ReplayAfter(ctx context.Context, m Manifest, after, until time.Time, yield func(Entry) error) error {
-	p, err := r.newReplay(m, until, yield)
+	p, err := r.newReplay(ctx, m, until, yield)
 	if err != nil {
 		return err
 	}
@@ -88,11 +91,15 @@ func (r *Reader) ReplayAfter(ctx context.Context, m Manifest, after, until time.
 	return p.run(ctx)
 }
 
-func (r *Reader) newReplay(m Manifest, until time.Time, yield func(Entry) error) (*replay, error) {
+func (r *Reader) newReplay(ctx context.Context, m Manifest, until time.Time, yield func(Entry) error) (*replay, error) {
 	epoch, err := m.epoch()
+	if err != nil {
+		return nil, err
+	}
+	gap, err := r.gapAfter(ctx, epoch, m)
 	return &replay{
-		reader: r, epoch: epoch, until: until.UnixMilli(), all: until.IsZero(), yield: yield,
-		number: m.Follows, sum: m.FollowsSum, good: m.Moment(), base: m.Moment(), states: map[uint32]*state{},
+		reader: r, epoch: epoch, until: until.UnixMilli(), all: until.IsZero(), yield: yield, gap: gap,
+		number: m.Follows, start: m.Follows, sum: m.FollowsSum, good: m.Moment(), base: m.Moment(), states: map[uint32]*state{},
 	}, err
 }
 
@@ -105,8 +112,26 @@ func (p *replay) run(ctx context.Context) error {
 	}
 }
 
+// gapAfter returns the first base after one in its line that does not continue what is before
+// it; nil if there is none.
+func (r *Reader) gapAfter(ctx context.Context, epoch uint64, m Manifest) (*Manifest, error) {
+	good, _, err := r.bases(ctx, epoch)
+	for i := range good {
+		if err == nil && good[i].Number > m.Number && !good[i].Unknown.IsZero() {
+			return &good[i], nil
+		}
+	}
+	return nil, err
+}
+
 // next reads one more segment, and reports whether to go on.
 func (p *replay) next(ctx context.Context) (more bool, err error) {
+	if p.gap != nil && p.number >= p.gap.Follows {
+		if !p.all && p.until <= p.lastGood().UnixMilli() {
+			return false, nil
+		}
+		return false, &Gap{From: p.lastGood(), To: p.gap.Moment()}
+	}
 	name := segmentName(p.epoch, p.number+1)
 	content, err := place.Read(ctx, p.reader.place, name, maxObject)
 	if errors.Is(err, place.ErrNotFound) {
@@ -256,6 +281,9 @@ func (p *replay) checkChains(ctx context.Context, s *segmentReader) error {
 	for i, d := range s.databases {
 		if marks[i] != d.after {
 			return fmt.Errorf("the records of %s do not have the hash that the segment says", d.name)
+		}
+		if err := p.checkAgain(ctx, d); err != nil {
+			return err
 		}
 	}
 	return nil

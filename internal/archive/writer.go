@@ -53,7 +53,7 @@ type Writer struct {
 	options Options
 	packer  packer
 
-	sending sync.Mutex // held by who sends a segment, renews or closes
+	sending sync.Mutex // held by who sends a segment or closes
 	tenancy *tenancy
 	pending *Segment // it may have been sent
 	infos   []SegmentInfo
@@ -67,6 +67,8 @@ type Writer struct {
 type line struct {
 	segment  uint64 // the last one; 0 if there is none
 	sum      Hash   // of it
+	newest   int64  // the time of the newest commit in the line
+	broken   bool   // records after it are missing, which the next base must say
 	total    int64  // the size of all segments up to it, as stored
 	base     uint64 // the last number that was given to a base
 	lastBase *Manifest
@@ -77,6 +79,7 @@ type line struct {
 type Status struct {
 	Epoch    uint64
 	Segment  uint64    // the last one; 0 if there is none
+	Sum      Hash      // of it
 	LastBase *Manifest // the newest whole one; nil if there is none
 	// SinceBase is how many bytes of segments follow it.
 	SinceBase int64
@@ -101,8 +104,6 @@ func Open(ctx context.Context, p place.Place, options Options) (*Writer, error) 
 // Renew says that the server still writes. It is to be called every RenewEvery, and
 // returns ErrTaken when the writer must stop for good.
 func (w *Writer) Renew(ctx context.Context) error {
-	w.sending.Lock()
-	defer w.sending.Unlock()
 	err := w.tenancy.renew(ctx)
 	if errors.Is(err, ErrTaken) {
 		w.stop(err)
@@ -126,16 +127,36 @@ func (w *Writer) now() line {
 // Line says how far the line has come.
 func (w *Writer) Line() Status {
 	l := w.now()
-	status := Status{Epoch: w.options.Epoch, Segment: l.segment, LastBase: l.lastBase, SinceBase: l.total}
+	status := Status{Epoch: w.options.Epoch, Segment: l.segment, Sum: l.sum, LastBase: l.lastBase, SinceBase: l.total}
 	if l.lastBase != nil {
 		status.SinceBase -= l.lastBase.FollowsTotal
 	}
 	return status
 }
 
+// Break says that records after the last segment are missing: the next base begins anew, and
+// says so.
+func (w *Writer) Break() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.line.broken = true
+}
+
+// Prepare makes a segment ready to be sent next, and returns its hash: that of the end of the
+// line once Append has sent it.
+func (w *Writer) Prepare(s *Segment) (Hash, error) {
+	w.sending.Lock()
+	defer w.sending.Unlock()
+	packed, err := s.pack(&w.packer, w.options.Epoch, w.now())
+	if err != nil {
+		return Hash{}, err
+	}
+	return packed.sum, nil
+}
+
 // Append sends a segment. When it returns nil, the segment is durable. After another
 // error it may have been sent or not: Append must be called again with the same
-// segment, until it returns nil or ErrTaken.
+// segment, until it returns nil, ErrTaken or ErrMoved.
 func (w *Writer) Append(ctx context.Context, s *Segment) error {
 	w.sending.Lock()
 	defer w.sending.Unlock()
@@ -164,19 +185,35 @@ func (w *Writer) Append(ctx context.Context, s *Segment) error {
 }
 
 // putNew puts an object that must be new. If it is there, it may be this very one, sent
-// by a call that seemed to fail; otherwise another server has the same epoch.
+// by a call that seemed to fail. Otherwise it is one that this server sent before it was
+// started again, and that was late; or another server has the same epoch, which has the claim
+// then.
 func (w *Writer) putNew(ctx context.Context, name string, content []byte) error {
 	err := w.place.Put(ctx, name, content, true)
 	if !errors.Is(err, place.ErrExists) {
 		return err
 	}
-	there, err := place.Read(ctx, w.place, name, maxObject)
-	if err != nil || bytes.Equal(there, content) {
+	same, err := w.isThere(ctx, name, content)
+	if err != nil || same {
 		return err // if it cannot be read, the next try finds out
+	}
+	switch ours, err := w.tenancy.isOurs(ctx); {
+	case err != nil:
+		return err
+	case ours:
+		err = fmt.Errorf("%s has arrived late: %w", name, ErrMoved)
+		w.stop(err)
+		return err
 	}
 	err = fmt.Errorf("%s was written by another server of the same epoch, perhaps from a copy of the data directory: %w", name, ErrTaken)
 	w.stop(err)
 	return err
+}
+
+// isThere reports whether an object has this very content.
+func (w *Writer) isThere(ctx context.Context, name string, content []byte) (bool, error) {
+	there, err := place.Read(ctx, w.place, name, maxObject)
+	return bytes.Equal(there, content), err
 }
 
 // advance notes a segment that is durable.
@@ -184,6 +221,7 @@ func (w *Writer) advance(info SegmentInfo) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.line.segment, w.line.sum, w.line.total = info.Number, info.SHA256, info.Total
+	w.line.newest = max(w.line.newest, info.Last)
 	if len(w.infos) > 0 && groupEnd(w.infos[0].Number) != groupEnd(info.Number) {
 		w.infos, w.indexed = nil, 0
 	}
@@ -221,14 +259,20 @@ func (w *Writer) NewBase(context.Context) (*BaseWriter, error) {
 // pauses of 1, 2, 4, … seconds between: much work would be lost with it.
 const tries = 7
 
-// put puts an object of a base.
+// put puts an object of a base, which must be new: one of that name is of another base.
 func (w *Writer) put(ctx context.Context, name string, content []byte) error {
 	wait := time.Second
 	for try := 1; ; try++ {
 		if taken := w.now().taken; taken != nil {
 			return taken
 		}
-		err := w.place.Put(ctx, name, content, false)
+		err := w.place.Put(ctx, name, content, true)
+		if errors.Is(err, place.ErrExists) {
+			var same bool
+			if same, err = w.isThere(ctx, name, content); err == nil && !same {
+				return fmt.Errorf("%s is there already, of another base", name)
+			}
+		}
 		if err == nil || try == tries || ctx.Err() != nil {
 			return err
 		}
@@ -243,7 +287,8 @@ func (w *Writer) put(ctx context.Context, name string, content []byte) error {
 func (w *Writer) baseCommitted(m Manifest) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.line.lastBase = &m
+	w.line.lastBase, w.line.broken = &m, false
+	w.line.newest = max(w.line.newest, m.Moment().UnixMilli())
 }
 
 // Close gives the claim back. A base that is being made fails from then on.

@@ -23,6 +23,7 @@ import (
 	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/store/journal"
+	"github.com/livetree/livetree/internal/store/layout"
 )
 
 const (
@@ -30,6 +31,10 @@ const (
 	// wait for one that cannot be reached.
 	DefaultKeep  = 30 * 24 * time.Hour
 	DefaultSpool = 4 << 30
+
+	// baseTries is how many times longer than others the pauses get between tries to make
+	// a base, which is all data.
+	baseTries = 100
 
 	// holdName is that of the archiver's hold on the change logs.
 	holdName = "archive"
@@ -105,9 +110,20 @@ type Archiver struct {
 	// the round was full. They belong to who sends.
 	unsent *archive.Segment
 	full   position
+	// first is the database that the round begins with, and after the one that was sent
+	// last: the next round begins after it, should this one not come to its end.
+	first, after layout.ID
+	end          end // of the archive, as it is noted
 
-	mu     sync.Mutex
-	status Status
+	// bases are the tries to make a base, and ready says that records follow one.
+	bases tries
+	ready atomic.Bool
+
+	mu       sync.Mutex
+	status   Status
+	started  time.Time
+	archived time.Time // when all that was committed was in the archive; zero if that is not known
+	told     bool      // that records were lost
 }
 
 // New begins to hold the change logs: every commit from now on is archived. Run sends
@@ -120,7 +136,10 @@ func New(options Options) (*Archiver, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Archiver{options: options, hold: hold, status: Status{Place: options.Place.String(), State: StateOpening}}, nil
+	return &Archiver{
+		options: options, hold: hold, status: Status{Place: options.Place.String(), State: StateOpening}, started: options.Now(),
+		bases: tries{least: options.LeastPause, most: baseTries * options.MostPause},
+	}, nil
 }
 
 // Run archives until ctx ends, and then sends what is left, for a few seconds. It
@@ -143,6 +162,10 @@ func (a *Archiver) Run(ctx context.Context) {
 		if errors.Is(err, journal.ErrLost) {
 			continue // which begin tells
 		}
+		if errors.Is(err, archive.ErrMoved) {
+			continue // its end is found again
+		}
+		a.tellLoss()
 		a.fail(StateFailing, err)
 		a.options.Logger.Warn("the archive cannot be written, records wait on disk", "archive", a.options.Place.String(), "error", err, "next try in", tries.next)
 		if tries.wait(ctx) != nil {
@@ -159,15 +182,21 @@ type tries struct{ least, most, next time.Duration }
 
 // wait waits before another try.
 func (t *tries) wait(ctx context.Context) error {
-	t.next = min(max(2*t.next, t.least), t.most)
+	t.grow()
 	return pause.For(ctx, t.next)
 }
+
+// grow makes the next pause longer.
+func (t *tries) grow() { t.next = min(max(2*t.next, t.least), t.most) }
 
 // succeeded makes the next pause short again.
 func (t *tries) succeeded() { t.next = 0 }
 
 // serve opens the archive and writes to it until something fails.
 func (a *Archiver) serve(ctx context.Context, tries *tries) error {
+	if err := a.expect(); err != nil {
+		return err
+	}
 	w, err := archive.Open(ctx, a.options.Place, archive.Options{
 		Epoch: a.options.Store.Epoch(), Now: a.options.Now, Recipients: a.options.Recipients, Patience: a.options.Patience,
 		Waiting: func(c archive.Claim) {
@@ -178,33 +207,40 @@ func (a *Archiver) serve(ctx context.Context, tries *tries) error {
 	if err != nil {
 		return err
 	}
-	tries.succeeded()
 	a.unsent = nil // another writer does not know it
 	a.opened(w.Line())
-	if err = a.begin(ctx, w); err == nil {
-		err = a.work(ctx, w)
-	}
+	err = a.work(ctx, w, tries)
+	wasReady := a.ready.Swap(false)
 	// What was committed last is sent even though ctx has ended.
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.options.Last)
 	defer cancel()
-	if ctx.Err() != nil && err == nil {
+	if ctx.Err() != nil && err == nil && wasReady {
 		err = a.sendRound(late, w)
 	}
 	return errors.Join(err, w.Close(late))
 }
 
-// work sends segments, renews the claim and makes bases, each on a goroutine of its own,
-// until one of them fails or ctx ends.
-func (a *Archiver) work(ctx context.Context, w *archive.Writer) error {
+// work renews the claim, makes the first base if one is needed, and then sends segments and
+// makes bases, each on a goroutine of its own, until one of them fails or ctx ends.
+func (a *Archiver) work(ctx context.Context, w *archive.Writer, tries *tries) error {
 	working, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var group sync.WaitGroup
-	for _, job := range []func(context.Context, *archive.Writer) error{a.send, a.renew, a.makeBases} {
+	start := func(job func(context.Context, *archive.Writer) error) {
 		group.Go(func() {
 			if err := job(working, w); err != nil {
 				stop(err)
 			}
 		})
+	}
+	start(a.renew)
+	if err := a.begin(working, w); err != nil {
+		stop(err)
+	} else {
+		tries.succeeded()
+		a.ready.Store(true)
+		start(a.send)
+		start(a.makeBases)
 	}
 	group.Wait()
 	if ctx.Err() != nil {

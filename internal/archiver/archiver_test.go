@@ -147,7 +147,7 @@ func TestArchive(t *testing.T) {
 			t.Fatalf("round %d: %s was restored, want %s", round, got, want)
 		}
 		write(f, r, 5)
-		if err := a.CatchUp(t.Context()); err != nil {
+		if err := a.CatchUp(t.Context(), time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		if got, want := restored(t, p, time.Time{}), now(t, f); got != want {
@@ -175,7 +175,7 @@ func TestLoss(t *testing.T) {
 	}
 	hasty, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if a.CatchUp(hasty) == nil {
+	if a.CatchUp(hasty, time.Time{}) == nil {
 		t.Error("an archive that cannot be reached has caught up")
 	}
 	await(t, a, "failing", func(s archiver.Status) bool { return s.Failures > 2 })

@@ -82,7 +82,7 @@ func TestRounds(t *testing.T) {
 		want[millis] = maps.Clone(heads)
 	}
 	p.Set(placetest.Faults{})
-	if err := a.CatchUp(t.Context()); err != nil {
+	if err := a.CatchUp(t.Context(), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	stop()
@@ -137,7 +137,7 @@ func TestEmptyDatabase(t *testing.T) {
 	}
 	a, stop = run(t, f, p, nil) // it is not sent twice
 	f.Put("/a", "1")
-	if err := a.CatchUp(t.Context()); err != nil {
+	if err := a.CatchUp(t.Context(), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	stop()

@@ -1,8 +1,10 @@
 package archiver
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/livetree/livetree/internal/archive"
@@ -17,8 +19,8 @@ import (
 // Pace.Every.
 const peek = 10
 
-// send sends what is committed, a round after the other, until ctx ends. What waits from before
-// the start has waited long enough.
+// send sends what is committed, a segment after the other, until ctx ends. It begins with what
+// is there: who was woken for it may have been another.
 func (a *Archiver) send(ctx context.Context, w *archive.Writer) error {
 	for {
 		err := a.sendRound(ctx, w)
@@ -52,13 +54,24 @@ func (a *Archiver) gather(ctx context.Context) error {
 	return nil
 }
 
-// CatchUp returns when all that was committed before the call is in the archive. It fails when
-// ctx ends before that.
-func (a *Archiver) CatchUp(ctx context.Context) error {
+// late is by how much a commit may become durable after the time that it has.
+const late = time.Minute
+
+// ErrStopped says that nothing is archived any more.
+var ErrStopped = errors.New("nothing is archived any more")
+
+// CatchUp returns when all that was committed up to a time, and before the call, is in the
+// archive; a zero time is that of the call. It fails when ctx ends before that, and when nothing
+// is archived any more.
+func (a *Archiver) CatchUp(ctx context.Context, at time.Time) error {
 	round := a.begun.Load() + 1
 	for {
-		if waiting, lost := a.hold.Stats(); waiting == 0 && !lost || a.done.Load() >= round {
+		switch databases, _ := a.hold.Waiting(); {
+		case !at.IsZero() && at.Before(a.archivedAt().Add(-late)), a.done.Load() >= round,
+			a.ready.Load() && a.hold.State() == journal.Following && databases == 0:
 			return nil
+		case a.Status().State == StateTaken:
+			return ErrStopped
 		}
 		if err := pause.For(ctx, a.options.Every/peek); err != nil {
 			return err
@@ -80,8 +93,8 @@ func (a *Archiver) sendRound(ctx context.Context, w *archive.Writer) error {
 			return err
 		}
 	}
-	round := a.begun.Add(1)
-	for a.full = (position{}); ; {
+	round, began := a.begun.Add(1), a.options.Now()
+	for a.full, a.first = (position{}), a.after+1; ; {
 		segment, err := a.collect()
 		if err == nil && segment.Len() > 0 {
 			err = a.sendSegment(ctx, w, segment)
@@ -91,6 +104,9 @@ func (a *Archiver) sendRound(ctx context.Context, w *archive.Writer) error {
 		}
 		if a.full.db == 0 {
 			a.done.Store(round)
+			a.mu.Lock()
+			a.archived = began
+			a.mu.Unlock()
 			return nil
 		}
 	}
@@ -100,15 +116,26 @@ func (a *Archiver) sendRound(ctx context.Context, w *archive.Writer) error {
 func (a *Archiver) sendSegment(ctx context.Context, w *archive.Writer, segment *archive.Segment) error {
 	bytes := segment.Bytes()
 	a.unsent = segment // it may have been sent even if that fails, and must be sent again then
+	sum, err := w.Prepare(segment)
+	if err != nil {
+		return err
+	}
+	// What is sent must be known again after a crash: it is noted first.
+	a.end = a.end.with(sum)
+	if err := a.hold.SetNote(a.end.note()); err != nil {
+		return err
+	}
 	if err := a.append(ctx, w, segment); err != nil {
 		return err
 	}
 	a.unsent = nil
 	var released []journal.Released
 	for database, mark := range segment.Marks() {
-		released = append(released, journal.Released{DB: layout.ID(database), Position: mark.Position, Note: mark.Chain[:]})
+		a.after = layout.ID(database)
+		released = append(released, journal.Released{DB: a.after, Position: mark.Position, Note: mark.Chain[:]})
 	}
-	if err := a.hold.Release(released); err != nil {
+	a.end = endOf(a.options.Place.String(), w.Line())
+	if err := a.hold.Release(append(released, journal.Released{Note: a.end.note()})); err != nil {
 		return err
 	}
 	a.sent(segment.Len(), bytes)
@@ -121,13 +148,14 @@ func (a *Archiver) append(ctx context.Context, w *archive.Writer, segment *archi
 	tries := &tries{least: a.options.LeastPause, most: a.options.MostPause}
 	for {
 		err := w.Append(ctx, segment)
-		if err == nil || errors.Is(err, archive.ErrTaken) {
+		if err == nil || errors.Is(err, archive.ErrTaken) || errors.Is(err, archive.ErrMoved) {
 			return err
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		a.fail(StateFailing, err)
+		a.tellLoss()
 		if tries.wait(ctx) != nil {
 			return ctx.Err()
 		}
@@ -138,31 +166,41 @@ func (a *Archiver) append(ctx context.Context, w *archive.Writer, segment *archi
 // collect makes a segment of what waits, from where the last one of the round was full.
 func (a *Archiver) collect() (*archive.Segment, error) {
 	segment := archive.NewSegment()
-	first := int64(0)
-	var failed error
 	from := a.full
 	a.full = position{}
-	err := a.hold.Pending(func(p journal.Pending) bool {
+	list, err := a.pending()
+	for _, p := range list {
 		if p.DB == from.db {
 			p.To = min(p.To, from.to) // or one database could keep all others waiting
 		}
-		if p.DB < from.db || p.DB == from.db && p.To < p.From {
-			return true
+		if from.db != 0 && a.turn(p.DB) < a.turn(from.db) || p.DB == from.db && p.To < p.From {
+			continue
 		}
-		if failed = a.add(segment, p, &first); errors.Is(failed, errFull) {
+		if err = a.add(segment, p); errors.Is(err, errFull) {
 			a.full = position{p.DB, p.To}
 			segment.GoesOn()
+			return segment, nil
 		}
-		return failed == nil
-	})
-	if failed != nil && !errors.Is(failed, errFull) {
-		return nil, failed
-	}
-	if first > 0 {
-		a.note(func(s *Status) { s.Oldest = time.UnixMilli(first) })
+		if err != nil {
+			return nil, err
+		}
 	}
 	return segment, err
 }
+
+// pending returns what waits, in the order of the round.
+func (a *Archiver) pending() (list []journal.Pending, err error) {
+	err = a.hold.Pending(func(p journal.Pending) bool {
+		list = append(list, p)
+		return true
+	})
+	slices.SortFunc(list, func(x, y journal.Pending) int { return cmp.Compare(a.turn(x.DB), a.turn(y.DB)) })
+	return list, err
+}
+
+// turn returns where a database is in the order of the round: after the last one comes the
+// first.
+func (a *Archiver) turn(db layout.ID) uint32 { return uint32(db) - uint32(a.first) }
 
 // maxEntries bounds the segments of many databases with little in each.
 const maxEntries = 1 << 20
@@ -171,7 +209,7 @@ const maxEntries = 1 << 20
 var errFull = errors.New("the segment is full")
 
 // add adds the records of one database, until the segment is full.
-func (a *Archiver) add(segment *archive.Segment, p journal.Pending, first *int64) error {
+func (a *Archiver) add(segment *archive.Segment, p journal.Pending) error {
 	if segment.Len() >= maxEntries {
 		return errFull
 	}
@@ -191,9 +229,6 @@ func (a *Archiver) add(segment *archive.Segment, p journal.Pending, first *int64
 			return err
 		}
 		millis := layout.LogMillis(row)
-		if *first == 0 || millis < *first {
-			*first = millis
-		}
 		return segment.Add(archive.Entry{Database: uint32(p.DB), Name: p.Name, Position: position, Millis: millis, Row: row})
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/archive"
+	"github.com/livetree/livetree/internal/store/journal"
 )
 
 // The states of an archiver.
@@ -23,6 +24,7 @@ type Status struct {
 	// Error is why the last try failed; empty if it did not.
 	Error string `json:"error,omitempty"`
 	// Oldest is the time of the oldest commit that is not in the archive; zero if all are.
+	// While nothing can be archived, it is when all commits last were.
 	Oldest time.Time `json:"oldest,omitzero"`
 	// WaitingBytes is how much waits on disk, of SpoolBytes at most.
 	WaitingBytes int64 `json:"waiting_bytes"`
@@ -51,12 +53,27 @@ func (s Status) Lag(now time.Time) time.Duration {
 
 // Status returns what is so now.
 func (a *Archiver) Status() Status {
+	a.tellLoss()
+	_, oldest := a.hold.Waiting()
 	a.mu.Lock()
 	s := a.status
+	if s.Oldest = oldest; a.hold.State() != journal.Following || s.State == StateTaken {
+		if s.Oldest = a.archived; s.Oldest.IsZero() {
+			s.Oldest = a.started
+		}
+	}
 	a.mu.Unlock()
 	s.SpoolBytes = a.options.Spool
 	s.WaitingBytes, _ = a.hold.Stats()
 	return s
+}
+
+// archivedAt returns when all that was committed was in the archive; zero if that is not
+// known.
+func (a *Archiver) archivedAt() time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.archived
 }
 
 // note changes the status.
@@ -70,7 +87,7 @@ func (a *Archiver) note(change func(*Status)) {
 // there is a new base.
 func (a *Archiver) fail(state string, err error) {
 	a.note(func(s *Status) {
-		if s.State != StateLost {
+		if s.State != StateLost || state == StateTaken {
 			s.State = state
 		}
 		if err != nil {
@@ -101,6 +118,5 @@ func (a *Archiver) sent(records, bytes int) {
 		s.Segments++
 		s.Records += uint64(records)
 		s.Bytes += int64(bytes)
-		s.Oldest = time.Time{}
 	})
 }

@@ -181,13 +181,9 @@ func numberOf(d *engine.Database) store.ID {
 // catchUp returns when the archive holds all commits up to a time. It waits only where that may
 // be in question: for what was committed lately.
 func (a *archiving) catchUp(ctx context.Context, at time.Time) error {
-	status := a.archiver.Status()
-	if status.WaitingBytes == 0 || !status.Oldest.IsZero() && at.Before(status.Oldest) {
-		return nil
-	}
 	patient, cancel := context.WithTimeout(ctx, catchUpTime)
 	defer cancel()
-	if err := a.archiver.CatchUp(patient); err != nil {
+	if err := a.archiver.CatchUp(patient, at); err != nil {
 		return fault.Wrap(fault.Unavailable, err, "the archive is behind: it does not hold all commits up to %s yet, try again", at.UTC().Format(time.RFC3339Nano))
 	}
 	return nil
@@ -246,7 +242,10 @@ func (a *archiving) explain(err error, job past.Job) error {
 	}
 	at := job.At.UTC().Format(time.RFC3339Nano)
 	_, isDamaged := errors.AsType[*archive.Damage](err)
+	gap, inGap := errors.AsType[*archive.Gap](err)
 	switch {
+	case inGap:
+		return fault.Wrap(fault.Invalid, err, "%v", gap)
 	case errors.Is(err, errNoSpace):
 		return errNoSpace
 	case errors.Is(err, restore.ErrTooLarge):

@@ -493,6 +493,48 @@ func TestHoldNoticesHoles(t *testing.T) {
 	}
 }
 
+// TestHoldNotes keeps a note on all databases, also over a restart.
+func TestHoldNotes(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, Options{})
+	f := follow(t, s.Store, 1<<40)
+	noted := func(want string) {
+		t.Helper()
+		if got, err := f.hold.Note(); err != nil || string(got) != want {
+			t.Errorf("the note is %q, %v, want %q", got, err, want)
+		}
+	}
+	noted("")
+	if err := f.hold.SetNote([]byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	noted("one")
+	s.put("a", `1`)
+	if n, oldest := f.hold.Waiting(); n != 1 || oldest.IsZero() {
+		t.Errorf("%d databases wait, since %s, want one", n, oldest)
+	}
+	if err := f.catchUp(); err != nil {
+		t.Fatal(err)
+	}
+	if n, oldest := f.hold.Waiting(); n != 0 || !oldest.IsZero() {
+		t.Errorf("%d databases wait, since %s, want none", n, oldest)
+	}
+	if err := f.hold.Release([]journal.Released{{Note: []byte("two")}}); err != nil {
+		t.Fatal(err)
+	}
+	noted("two")
+	f.hold.Close()
+	if err := f.hold.SetNote([]byte("three")); err == nil {
+		t.Error("a hold that was closed takes a note")
+	}
+	f = follow(t, s.Store, 1<<40)
+	defer f.hold.Close()
+	noted("two")
+	if f.hold.State() != journal.Following {
+		t.Error("the hold does not follow any more")
+	}
+}
+
 // TestReleaseRefuses what was not read.
 func TestReleaseRefuses(t *testing.T) {
 	t.Parallel()

@@ -51,10 +51,14 @@ func Take(ctx context.Context, s *store.Store, w *archive.Writer, opts Options) 
 	made := opts.Now()
 	t := &taking{Options: opts, view: view, base: b}
 	if err := t.send(ctx); err != nil {
-		b.Abandon()
+		b.Abandon(ctx)
 		return archive.Manifest{}, err
 	}
-	return b.Commit(ctx, made)
+	m, err := b.Commit(ctx, made)
+	if err != nil {
+		b.Abandon(ctx)
+	}
+	return m, err
 }
 
 // A taking is a base that is being made.

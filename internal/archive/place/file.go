@@ -1,21 +1,16 @@
 package place
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"net/url"
 	"os"
-	"path"
 	"path/filepath"
 	"runtime"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +30,9 @@ type File struct {
 	dir    string
 	sweep  sync.Once   // removes what killed processes have left
 	marked atomic.Bool // the marker was there
+	calls  calls
+
+	maxNames int // tests make lists of few names
 }
 
 // marker is a file in the directory of every place that was written to. Once it was
@@ -42,20 +40,30 @@ type File struct {
 // which the archive's disk is not mounted any more.
 const marker = ".livetree-archive"
 
+// Expect says that the place was written to before: its marker must be there, also if this
+// process has not seen it.
+func (f *File) Expect() { f.marked.Store(true) }
+
 // OpenFile returns the place in a directory. The directory must be there: one that is
-// made on the fly would fill the disk of the machine when the mount below it is gone.
+// made on the fly would fill the disk of the machine when the mount below it is gone. If
+// it does not answer, that is left to be found out by who uses the place.
 func OpenFile(dir string) (*File, error) {
 	if !filepath.IsAbs(dir) {
 		return nil, fmt.Errorf("the directory of an archive must be absolute, not %q", dir)
 	}
-	info, err := os.Stat(dir)
-	if err != nil {
+	f := &File{dir: filepath.Clean(dir), calls: newCalls()}
+	ctx, cancel := context.WithTimeout(context.Background(), openTime)
+	defer cancel()
+	info, err := within(ctx, f.calls, func() (fs.FileInfo, error) { return os.Stat(dir) })
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return f, nil // a mount that hangs now may not do so later
+	case err != nil:
 		return nil, fmt.Errorf("open the archive: %w", err)
-	}
-	if !info.IsDir() {
+	case !info.IsDir():
 		return nil, fmt.Errorf("open the archive: %s is not a directory", dir)
 	}
-	return &File{dir: filepath.Clean(dir)}, nil
+	return f, nil
 }
 
 // String returns the URL of the directory.
@@ -68,10 +76,8 @@ func (f *File) Put(ctx context.Context, name string, content []byte, onlyNew boo
 	if err := CheckName(name); err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := f.put(f.path(name), content, onlyNew); err != nil {
+	_, err := within(ctx, f.calls, func() (struct{}, error) { return struct{}{}, f.put(f.path(name), content, onlyNew) })
+	if err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			err = ErrExists
 		}
@@ -135,7 +141,7 @@ func (f *File) isHere() error {
 		name = filepath.Join(f.dir, marker)
 	}
 	if _, err := os.Lstat(name); err != nil {
-		return fmt.Errorf("the directory of the archive is not there; is it mounted? (%w)", errors.New(err.Error()))
+		return fmt.Errorf("the directory of the archive is not there; is it mounted? If an archive is to begin anew there, make the file %s in it (%w)", marker, errors.New(err.Error()))
 	}
 	return nil
 }
@@ -209,20 +215,17 @@ func (f *File) Get(ctx context.Context, name string) (io.ReadCloser, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	file, err := os.Open(f.path(name))
-	if err != nil {
+	file, err := within(ctx, f.calls, func() (*os.File, error) {
+		file, err := os.Open(f.path(name))
 		if errors.Is(err, fs.ErrNotExist) {
 			err = cmp.Or(f.isHere(), ErrNotFound)
 		}
+		return file, err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("get %s: %w", name, err)
 	}
-	return struct {
-		io.Reader
-		io.Closer
-	}{bufio.NewReader(file), file}, nil
+	return &fileReader{ctx: ctx, calls: f.calls, file: file}, nil
 }
 
 // Delete implements [Place]. It leaves directories that become empty, but for
@@ -231,12 +234,16 @@ func (f *File) Delete(ctx context.Context, name string) error {
 	if err := CheckName(name); err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	file := f.path(name)
-	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	_, err := within(ctx, f.calls, func() (struct{}, error) { return struct{}{}, f.remove(f.path(name)) })
+	if err != nil {
 		return fmt.Errorf("delete %s: %w", name, err)
+	}
+	return nil
+}
+
+func (f *File) remove(file string) error {
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	for dir := filepath.Dir(file); dir != f.dir; dir = filepath.Dir(dir) {
 		if os.Remove(dir) != nil {
@@ -244,65 +251,6 @@ func (f *File) Delete(ctx context.Context, name string) error {
 		}
 	}
 	return nil
-}
-
-// List implements [Place].
-func (f *File) List(ctx context.Context, prefix, after string) iter.Seq2[Object, error] {
-	return func(yield func(Object, error) bool) {
-		if err := f.isHere(); err != nil {
-			yield(Object{}, fmt.Errorf("list %s: %w", prefix, err))
-			return
-		}
-		// No name that begins with prefix is outside of the prefix's last directory.
-		dir, _ := path.Split(prefix)
-		f.walk(ctx, strings.TrimSuffix(dir, "/"), prefix, after, yield)
-	}
-}
-
-// walk yields the objects below a directory, and reports whether to go on.
-func (f *File) walk(ctx context.Context, dir, prefix, after string, yield func(Object, error) bool) bool {
-	entries, err := os.ReadDir(f.path(dir))
-	if err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return true // it was removed meanwhile
-		}
-		return yield(Object{}, fmt.Errorf("list %s: %w", prefix, err)) && false
-	}
-	// In the order of whole names, a directory sorts as its name with a slash.
-	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return cmp.Compare(sortName(a), sortName(b)) })
-	for _, entry := range entries {
-		name := path.Join(dir, entry.Name())
-		switch {
-		case CheckName(name) != nil:
-		case entry.IsDir():
-			below := name + "/"
-			if !strings.HasPrefix(below, prefix) && !strings.HasPrefix(prefix, below) || below <= after && !strings.HasPrefix(after, below) {
-				continue
-			}
-			if !f.walk(ctx, name, prefix, after, yield) {
-				return false
-			}
-		case entry.Type().IsRegular() && strings.HasPrefix(name, prefix) && name > after:
-			info, err := entry.Info()
-			if err != nil {
-				continue // it was removed meanwhile
-			}
-			if !yield(Object{name, info.Size()}, nil) {
-				return false
-			}
-		}
-	}
-	return true
-}
-
-func sortName(entry fs.DirEntry) string {
-	if entry.IsDir() {
-		return entry.Name() + "/"
-	}
-	return entry.Name()
 }
 
 func (f *File) path(name string) string {

@@ -39,6 +39,9 @@ func (j *restoring) advance(ctx context.Context, s *store.Store, from time.Time)
 		return err
 	}
 	err = j.reader.ReplayAfter(ctx, j.base, from, j.until, func(e archive.Entry) error { return j.apply(r, e) })
+	if _, ok := errors.AsType[*archive.Gap](err); ok {
+		return ErrTooFar // from the base on it is known how far the records reach
+	}
 	if err != nil {
 		return err
 	}

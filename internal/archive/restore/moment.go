@@ -126,6 +126,9 @@ func findAfter(ctx context.Context, r *archive.Reader, base archive.Manifest, at
 			return nil
 		})
 	}
+	if _, ok := errors.AsType[*archive.Gap](err); ok {
+		err = nil // what comes after it is after another base
+	}
 	if err == nil && p.number == 0 {
 		err = ErrNoCommit
 	}

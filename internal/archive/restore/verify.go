@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/livetree/livetree/internal/archive"
@@ -30,11 +31,24 @@ type Verified struct {
 	// From and To are the first and the last moment that can be restored.
 	From time.Time `json:"from"`
 	To   time.Time `json:"to"`
+	// Gaps are times in between of which the line says that it knows nothing.
+	Gaps []archive.Gap `json:"gaps,omitempty"`
+}
+
+// ButFor names the gaps for people; it is empty if there are none.
+func (v Verified) ButFor() string {
+	var text strings.Builder
+	for _, g := range v.Gaps {
+		fmt.Fprintf(&text, "\nbut for those between %s and %s, of which records were lost before they were sent",
+			g.From.UTC().Format(time.RFC3339Nano), g.To.UTC().Format(time.RFC3339Nano))
+	}
+	return text.String()
 }
 
 // Verify proves the line of an archive: it loads its oldest base in a directory of its
 // own below dir, which it removes at the end, and applies all records. Wherever there is
-// another base on the way, the trees must have the hashes that it tells.
+// another base on the way, the trees must have the hashes that it tells. A base that says that
+// records before it are missing is loaded anew.
 func Verify(ctx context.Context, r *archive.Reader, line archive.Line, dir string, opts Options) (v Verified, err error) {
 	if len(line.Damaged) > 0 {
 		return v, line.Damaged[0]
@@ -42,22 +56,41 @@ func Verify(ctx context.Context, r *archive.Reader, line archive.Line, dir strin
 	if len(line.Bases) == 0 {
 		return v, fmt.Errorf("%w: it holds no base", archive.ErrNoBase)
 	}
+	v = Verified{Epoch: line.Bases[0].Epoch, From: line.Bases[0].Moment().UTC()}
+	for rest := line.Bases; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].Unknown.IsZero() {
+			n++
+		}
+		if v, err = verifyRun(ctx, r, rest[:n], dir, opts, v); err != nil {
+			return v, err
+		}
+		rest = rest[n:]
+	}
+	return v, nil
+}
+
+// verifyRun proves bases that continue each other, and adds to what was proved before.
+func verifyRun(ctx context.Context, r *archive.Reader, list []archive.Manifest, dir string, opts Options, v Verified) (_ Verified, err error) {
 	path, err := os.MkdirTemp(dir, "livetree-verify-")
 	if err != nil {
 		return v, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(path)) }()
 	s := &site{place: filepath.Join(path, "place"), path: path}
-	job := &verifying{restoring: restoring{Options: opts, reader: r, plan: plan{base: line.Bases[0]}, site: s, data: s.data()}}
-	job.result = Verified{Epoch: line.Bases[0].Epoch, From: line.Bases[0].Moment().UTC()}
+	job := &verifying{restoring: restoring{Options: opts, reader: r, plan: plan{base: list[0]}, site: s, data: s.data()}, result: v}
 	if err := job.load(ctx); err != nil {
 		return v, err
 	}
 	if job.store, err = job.openStore(); err != nil {
 		return v, err
 	}
-	err = errors.Join(job.run(ctx, line.Bases), job.store.Close())
-	return job.result, err
+	err = job.run(ctx, list)
+	if gap, ok := errors.AsType[*archive.Gap](err); ok {
+		job.result.Gaps = append(job.result.Gaps, *gap)
+		err = job.replayer.Wait()
+	}
+	return job.result, errors.Join(err, job.store.Close())
 }
 
 // A verifying is a proof that is under way.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -47,7 +48,7 @@ var (
 )
 
 // A Hold keeps records for one holder, whose methods are called by one goroutine; but for
-// State, Stats and Close, which anybody may call.
+// State, Stats, Waiting and Close, which anybody may call.
 type Hold struct {
 	set   *Set
 	name  string
@@ -158,6 +159,24 @@ func (h *Hold) Stats() (bytes int64, lost bool) {
 	h.set.mu.Lock()
 	defer h.set.mu.Unlock()
 	return h.bytes, h.state == Lost
+}
+
+// Waiting returns the number of databases with something to read, and the time of the
+// oldest commit among that, which is zero if there is none or it is not known. It may be that of
+// one which was released with others, of which some were not.
+func (h *Hold) Waiting() (databases int, oldest time.Time) {
+	h.set.mu.Lock()
+	defer h.set.mu.Unlock()
+	least := int64(0)
+	for _, p := range h.pending {
+		if len(p.segments) > 0 && p.segments[0].millis > 0 && (least == 0 || p.segments[0].millis < least) {
+			least = p.segments[0].millis
+		}
+	}
+	if least > 0 {
+		oldest = time.UnixMilli(least)
+	}
+	return len(h.pending), oldest
 }
 
 // Restart begins again after the hold was lost, or gives up what was kept so far.

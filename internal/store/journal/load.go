@@ -123,6 +123,10 @@ func (h *Hold) find(id layout.ID, name string, dropped bool, released uint64, kn
 	if err != nil {
 		return err
 	}
+	millis, err := h.millisOf(id, released+1)
+	if err != nil {
+		return err
+	}
 	h.set.mu.Lock()
 	defer h.set.mu.Unlock()
 	p := h.pending[id]
@@ -132,10 +136,22 @@ func (h *Hold) find(id layout.ID, name string, dropped bool, released uint64, kn
 	}
 	p.name, p.dropped, p.first, p.wholes = name, p.dropped || dropped, released+1, true
 	// What was added since the hold began is counted twice here; that is little.
-	p.segments = append([]segment{{released + 1, bytes}}, p.segments...)
+	p.segments = append([]segment{{released + 1, bytes, millis}}, p.segments...)
 	p.bytes += bytes
 	h.bytes += bytes
 	return nil
+}
+
+// millisOf returns the time of the record at a position, 0 if it is not there.
+func (h *Hold) millisOf(id layout.ID, position uint64) (int64, error) {
+	row, closer, err := h.set.db.Get(layout.LogKey(nil, id, position))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, damage.Mark(err)
+	}
+	return layout.LogMillis(row), closer.Close()
 }
 
 // newestIn returns the position of the newest log row of a database, 0 for none.

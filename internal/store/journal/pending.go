@@ -8,8 +8,9 @@ const maxSegments = 32
 
 // A segment is some commits: those from its first position to before that of the next.
 type segment struct {
-	first uint64
-	bytes int64
+	first  uint64
+	bytes  int64
+	millis int64 // the time of the first; 0 if it is not known
 }
 
 // pending is what a holder has not released of a database.
@@ -30,7 +31,7 @@ type pending struct {
 func (p *pending) add(b *batch.Batch) int64 {
 	r := b.Logged
 	bytes := r.Bytes + r.Whole
-	p.grow(r.Position, bytes)
+	p.grow(segment{r.Position, bytes, r.Millis})
 	p.newest = r.Position
 	p.wholes = p.wholes || r.Whole > 0
 	if b.Dropped != "" {
@@ -39,16 +40,16 @@ func (p *pending) add(b *batch.Batch) int64 {
 	return bytes
 }
 
-// grow adds bytes from a position on.
-func (p *pending) grow(position uint64, bytes int64) {
-	p.bytes += bytes
+// grow adds a segment.
+func (p *pending) grow(s segment) {
+	p.bytes += s.bytes
 	if len(p.segments) == maxSegments {
 		for i := range maxSegments / 2 {
-			p.segments[i] = segment{p.segments[2*i].first, p.segments[2*i].bytes + p.segments[2*i+1].bytes}
+			p.segments[i] = segment{p.segments[2*i].first, p.segments[2*i].bytes + p.segments[2*i+1].bytes, p.segments[2*i].millis}
 		}
 		p.segments = p.segments[:maxSegments/2]
 	}
-	p.segments = append(p.segments, segment{position, bytes})
+	p.segments = append(p.segments, s)
 }
 
 // release forgets what is up to a position, and returns how many bytes that was. Those of a

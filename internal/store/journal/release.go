@@ -11,12 +11,32 @@ import (
 	"github.com/livetree/livetree/internal/store/layout"
 )
 
-// A Released is a database whose records are not needed any more up to a position.
+// A Released is a database whose records are not needed any more up to a position. That of
+// number 0, which no database has, carries a note on all of them: see [Hold.Note].
 type Released struct {
 	DB       layout.ID
 	Position uint64
 	// Note is the holder's own, of at most 64 bytes. Pending gives it back.
 	Note []byte
+}
+
+// Note returns what the holder has last noted on all databases, with Begin, Release or
+// SetNote; nothing if it has not.
+func (h *Hold) Note() ([]byte, error) {
+	m, _, err := h.mark(0)
+	return m.note, err
+}
+
+// SetNote notes something on all databases. When it returns, neither that nor anything that
+// was released before can be lost.
+func (h *Hold) SetNote(note []byte) error {
+	h.set.mu.Lock()
+	err := h.ready()
+	h.set.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return apply(h.set.db, pebble.Sync, func(b *pebble.Batch) error { return h.setMark(b, Released{Note: note}, "") })
 }
 
 // Begin says up to which positions the base holds the databases: all that there were in a
@@ -171,6 +191,8 @@ func (h *Hold) release(b *pebble.Batch, r Released) (gone bool, err error) {
 	switch {
 	case err != nil:
 		return false, err
+	case r.DB == 0:
+		return false, h.setMark(b, r, "")
 	case p == nil || r.Position > entry.offered:
 		return false, fmt.Errorf("position %d of database %d was not read: it cannot be released", r.Position, r.DB)
 	case entry.dropped && last && r.Position >= entry.newest:
