@@ -32,9 +32,9 @@ func TestMachineIsLost(t *testing.T) {
 	t.Parallel()
 	r := newRand(seed(t), 0)
 	acknowledged, missing := 0, 0
-	for range rounds(2, 50, 200) {
+	for i := range rounds(2, 50, 200) {
 		loss := &machineLoss{archive: t.TempDir(), dir: filepath.Join(t.TempDir(), "data")}
-		loss.run(t, r)
+		t.Run(fmt.Sprint(i), func(t *testing.T) { loss.run(t, r) })
 		acknowledged += loss.acknowledged
 		missing += loss.missing
 	}
@@ -50,6 +50,7 @@ type machineLoss struct {
 
 	mu           sync.Mutex
 	acks         [counters][]time.Time // when each count was acknowledged
+	lost         time.Time             // when the server was killed last
 	acknowledged int
 	missing      int
 }
@@ -66,7 +67,6 @@ func (l *machineLoss) run(t *testing.T, r *rand.Rand) {
 		}
 		l.count(t, p, time.Duration(500+r.IntN(3000))*time.Millisecond)
 	}
-	lost := time.Now()
 	if err := os.RemoveAll(l.dir); err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func (l *machineLoss) run(t *testing.T, r *rand.Rand) {
 	if out, err := exec.Command(file, "restore", "file://"+l.archive, restored).CombinedOutput(); err != nil {
 		t.Fatalf("restore: %v\n%s", err, out)
 	}
-	l.look(t, startProcessOn(t, restored, "--dev"), lost)
+	l.look(t, startProcessOn(t, restored, "--dev"))
 }
 
 // count has every client count for a time, and then kills the server.
@@ -110,13 +110,14 @@ func (l *machineLoss) count(t *testing.T, p *process, d time.Duration) {
 		})
 	}
 	<-time.After(d)
+	l.lost = time.Now()
 	p.kill()
 	close(stop)
 	counting.Wait()
 }
 
 // look compares the counts that were restored with those that were acknowledged.
-func (l *machineLoss) look(t *testing.T, p *process, lost time.Time) {
+func (l *machineLoss) look(t *testing.T, p *process) {
 	t.Helper()
 	a, _, err := newClient(t, p, 1).send(request{method: "GET", target: target("trust-archive", nil, false)})
 	if err != nil || a.status != http.StatusOK {
@@ -134,7 +135,7 @@ func (l *machineLoss) look(t *testing.T, p *process, lost time.Time) {
 		}
 		for k := n; k < len(acks); k++ {
 			l.missing++
-			if age := lost.Sub(acks[k]); age > bound {
+			if age := l.lost.Sub(acks[k]); age > bound {
 				t.Errorf("client %d: %d was acknowledged %v before the machine was lost, and is missing: %d was restored", i, k+1, age, n)
 				break
 			}

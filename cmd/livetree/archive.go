@@ -219,9 +219,8 @@ func (a *app) restoreArchive(c *cobra.Command, s *archiveSource, url, target, at
 
 // restore shows how far an archive is restored.
 func (p *progress) restore(at restore.Progress) {
-	if at.Total > 0 {
-		p.text(fmt.Sprintf("%s %s of %s", at.Step, size(at.Done), size(at.Total)))
-		return
+	if p.phase != at.Step {
+		p.begin(at.Step, at.Total)
 	}
-	p.text(fmt.Sprintf("%s %d, %s", at.Step, at.Done, at.Time.UTC().Format(time.RFC3339)))
+	p.at(at.Done)
 }

@@ -100,10 +100,10 @@ func newHistoryCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "history PATH [flags]",
 		Short: "list who has changed a node, when, and how",
-		Long: `livetree history lists the commits that touched a node, from the change log of the
-server: the time, who wrote, and the node before and after. Where it was not written as a
-whole since the log begins, what it was before is not known. With --follow it goes on with
-commits as they happen.` + operatorLong,
+		Long: `livetree history lists the commits that touched a node: the time, who wrote, and the node
+before and after. They come from the change log of the server, and older ones from its
+archive if it has one. Where the node was not written as a whole since they begin, what it
+was before is not known. With --follow it goes on with commits as they happen.` + operatorLong,
 		Example: "  livetree history /users/ada --since 1h\n  livetree history / --follow --db shop",
 		GroupID: groupCare,
 		Args:    takes("PATH"),
@@ -137,8 +137,8 @@ func (o *operator) showHistory(c *cobra.Command, db string, query url.Values) (t
 		if err := o.do(c.Context(), http.MethodGet, databasePath(db)+"/history?"+query.Encode(), nil, &page); err != nil {
 			return "", err
 		}
-		if first && page.Reaches > 0 {
-			o.print("the log begins at %s\n", time.UnixMilli(page.Reaches).UTC().Format(time.RFC3339))
+		if text := page.Missing(); text != "" && first {
+			o.print("%s\n", cli.Visible(text))
 		}
 		for _, e := range page.Entries {
 			o.print("%s  %-20s  %s  %s -> %s\n", time.UnixMilli(e.Time).UTC().Format(time.RFC3339Nano), cli.Visible(e.Who.String()), cli.Visible(e.Path), cli.Visible(e.Before.String()), cli.Visible(e.After.String()))

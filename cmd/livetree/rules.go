@@ -53,12 +53,17 @@ func newRulesCheckCommand(a *app) *cobra.Command {
 		Use:   "check FILE",
 		Short: "say what is wrong with a document",
 		Long: `livetree rules check compiles a rules document and shows all that is wrong with
-it, each with its line. It needs no server. Exit code 1 if something is.`,
+it, each with its line. It needs no server. Exit code 1 if something is. Of an
+.expireOn whose time no .validate holds against now it warns.`,
 		Example: "  livetree rules check rules.json",
 		Args:    takes("FILE"),
 		RunE: func(_ *cobra.Command, files []string) error {
-			if _, err := compileFile(files[0], a.stderr); err != nil {
+			ruleset, err := compileFile(files[0], a.stderr)
+			if err != nil {
 				return err
+			}
+			for _, p := range ruleset.ExpiryWarnings() {
+				say(a.stderr, files[0]+":"+p.String()+"\n")
 			}
 			say(a.stdout, files[0]+": ok\n")
 			return nil

@@ -41,6 +41,7 @@ import (
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/rows"
 	"github.com/livetree/livetree/internal/rows/rowshttp"
 	"github.com/livetree/livetree/internal/session"
 	"github.com/livetree/livetree/internal/state"
@@ -84,6 +85,8 @@ type Options struct {
 	Past func(ctx context.Context, database string, at time.Time) (was *engine.Database, leave func(), err error)
 	// Hooks delivers for webhooks; nil if nothing does.
 	Hooks *deliver.Runner
+	// Older reads commits that the change log does not hold any more; nil if there is no archive.
+	Older rows.Older
 	// Audit is told what is done, Settings are shown, and DataURLs returns where the
 	// data is served. CAFile is what clients have to trust, if that is a file of ours.
 	Audit    *Audit

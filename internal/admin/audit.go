@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,11 +38,14 @@ type Audited struct {
 	Scope    session.Scope `json:"scope,omitempty"`
 	Session  string        `json:"session,omitempty"` // its id
 	By       string        `json:"by,omitempty"`      // where there is no session
+
+	line []byte // as it was read
 }
 
 // An Audit is the list of what was done, in two files: what the operator did, and what was done
 // by those who hold the secret of a database. However much these do, it pushes nothing of the
-// operator's out of the list. The nil Audit keeps nothing.
+// operator's out of the list, and of other databases only what is more than their share. The nil
+// Audit keeps nothing.
 type Audit struct {
 	operator, others string // the files
 	maxBytes         int64
@@ -72,7 +76,7 @@ func (a *Audit) Add(entry Audited) (err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if info, err := os.Stat(file); err == nil && info.Size()+int64(len(line)) > a.maxBytes {
-		if err := os.Rename(file, file+".1"); err != nil {
+		if err := a.putAside(file); err != nil {
 			return err
 		}
 	}
@@ -83,6 +87,28 @@ func (a *Audit) Add(entry Audited) (err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	_, err = f.Write(append(line, '\n'))
 	return err
+}
+
+// putAside makes room in a file that is full. The operator's takes the place of what was put
+// aside before; of the others', each database keeps its newest there, up to its share.
+func (a *Audit) putAside(file string) error {
+	aside := file + ".1"
+	if file == a.operator {
+		return os.Rename(file, aside)
+	}
+	list, err := readAll(file)
+	if err != nil {
+		return err
+	}
+	size := func(e Audited) int64 { return int64(len(e.line)) }
+	kept := bytes.Join(linesOf(shareOut(list, a.maxBytes, size)), nil)
+	if err := os.WriteFile(aside+".new", kept, 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(aside+".new", aside); err != nil {
+		return err
+	}
+	return os.Remove(file)
 }
 
 func short(text string) string { return text[:min(len(text), maxAuditText)] }
@@ -99,11 +125,12 @@ func (a *Audit) Newest() ([]Audited, error) {
 	if err != nil {
 		return nil, err
 	}
-	others, err := newestOf(a.others)
+	others, err := readAll(a.others)
 	if err != nil {
 		return nil, err
 	}
-	others = newest(others, max(maxAudited/2, maxAudited-len(list)))
+	room := int64(max(maxAudited/2, maxAudited-len(list)))
+	others = shareOut(others, room, func(Audited) int64 { return 1 })
 	list = append(newest(list, maxAudited-len(others)), others...)
 	slices.SortStableFunc(list, func(a, b Audited) int { return a.Time.Compare(b.Time) })
 	slices.Reverse(list)
@@ -114,8 +141,14 @@ func (a *Audit) Newest() ([]Audited, error) {
 func newest(list []Audited, n int) []Audited { return list[max(0, len(list)-n):] }
 
 // newestOf returns the newest entries of a file and of the one that was put aside before it.
-func newestOf(file string) (list []Audited, err error) {
-	list = []Audited{}
+func newestOf(file string) ([]Audited, error) {
+	list, err := readAll(file)
+	return newest(list, maxAudited), err
+}
+
+// readAll returns the entries of a file and of the one that was put aside before it, the oldest
+// first. Both are bounded.
+func readAll(file string) (list []Audited, err error) {
 	for _, name := range []string{file + ".1", file} {
 		if list, err = readAudit(name, list); err != nil {
 			return nil, err
@@ -124,8 +157,7 @@ func newestOf(file string) (list []Audited, err error) {
 	return list, nil
 }
 
-// readAudit adds the entries of a file, and keeps the last of all. A line that a crash
-// has cut is left out.
+// readAudit adds the entries of a file. A line that a crash has cut is left out.
 func readAudit(file string, list []Audited) ([]Audited, error) {
 	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -137,11 +169,9 @@ func readAudit(file string, list []Audited) ([]Audited, error) {
 	defer f.Close() //nolint:errcheck // it was only read
 	for lines := bufio.NewReader(f); ; {
 		line, err := lines.ReadBytes('\n')
-		var entry Audited
+		entry := Audited{line: line}
 		if json.Unmarshal(line, &entry) == nil {
-			if list = append(list, entry); len(list) > maxAudited {
-				list = slices.Delete(list, 0, 1)
-			}
+			list = append(list, entry)
 		}
 		if errors.Is(err, io.EOF) {
 			return list, nil

@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -118,6 +119,90 @@ func TestOthersDoNotWashTheAuditList(t *testing.T) {
 	}
 	if count[session.Operator] < 200 || count[session.Database] < 90 {
 		t.Errorf("of the operator's and others' entries there are %v", count)
+	}
+}
+
+// TestDatabasesDoNotWashEachOthersAudit: what the holder of one secret does pushes out nothing
+// that was done with another, on disk or in what is shown, as long as each has room.
+func TestDatabasesDoNotWashEachOthersAudit(t *testing.T) {
+	t.Parallel()
+	audit := admin.NewAudit(filepath.Join(t.TempDir(), "audit.jsonl"))
+	audit.SetMaxBytes(30_000)
+	at := time.Unix(1_700_000_000, 0).UTC()
+	add := func(database, action string) {
+		at = at.Add(time.Second)
+		if err := audit.Add(admin.Audited{Time: at, Action: action, Database: database, Scope: session.Database}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 20 {
+		add(fmt.Sprint("quiet", i%5), "made a token")
+	}
+	for i := range 5000 {
+		add(fmt.Sprint("loud", i%2), "signed in")
+	}
+	list, err := audit.Newest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for i, e := range list {
+		count[e.Database]++
+		if i > 0 && e.Time.After(list[i-1].Time) {
+			t.Fatalf("entry %d is newer than the one before it", i)
+		}
+	}
+	for i := range 5 {
+		if n := count[fmt.Sprint("quiet", i)]; n != 4 {
+			t.Errorf("of the database quiet%d there are %d entries, want 4", i, n)
+		}
+	}
+	if len(list) > 500 || count["loud0"] < 50 || count["loud1"] < 50 || list[0].Database != "loud1" {
+		t.Errorf("there are %d entries: %v, the newest is %+v", len(list), count, list[0])
+	}
+}
+
+// TestAuditShares compares what stays with what must: never more than the room, never less of a
+// database that needs no more than its share, and always the newest.
+func TestAuditShares(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 500 {
+		databases, n, room := 1+r.IntN(8), r.IntN(60), 1+r.IntN(40)
+		var list []admin.Audited
+		total := map[string]int{}
+		for i := range n {
+			name := fmt.Sprint(r.IntN(databases) * r.IntN(2))
+			total[name]++
+			list = append(list, admin.Audited{Database: name, Subject: fmt.Sprint(i)})
+		}
+		kept := map[string]int{}
+		got := admin.ShareOut(list, int64(room))
+		for _, e := range got {
+			kept[e.Database]++
+		}
+		if len(got) > room || len(got) < min(n, room)-len(total) {
+			t.Fatalf("seed %d: %d of %d entries stay in a room for %d", seed, len(got), n, room)
+		}
+		left := map[string]int{}
+		for _, e := range list {
+			if left[e.Database]++; left[e.Database] <= total[e.Database]-kept[e.Database] {
+				continue
+			}
+			if len(got) == 0 || got[0].Subject != e.Subject {
+				t.Fatalf("seed %d: entry %s of %s does not stay, of %v in %d", seed, e.Subject, e.Database, total, room)
+			}
+			got = got[1:]
+		}
+		if len(total) > room {
+			continue
+		}
+		for name, n := range total {
+			if kept[name] < min(n, room/len(total)) {
+				t.Fatalf("seed %d: of %v in a room for %d there stay %v", seed, total, room, kept)
+			}
+		}
 	}
 }
 

@@ -49,3 +49,13 @@ func (a *Audit) SetMaxBytes(n int64) { a.maxBytes = n }
 func (h *Handler) HoldCases(database string) (leave func(), ok bool) {
 	return h.rules.suites.Enter(shares.Who{Session: "another", Group: database})
 }
+
+// HoldSimulation has a database, or the operator, simulate until leave is called.
+func (h *Handler) HoldSimulation(database string) (leave func(), ok bool) {
+	return h.rules.simulations.Enter(shares.Who{Session: "another", Group: database})
+}
+
+// ShareOut returns the entries that stay where there is room for some.
+func ShareOut(list []Audited, room int64) []Audited {
+	return shareOut(list, room, func(Audited) int64 { return 1 })
+}

@@ -12,8 +12,11 @@ import (
 	"github.com/livetree/livetree/internal/pause"
 )
 
-// sampleEvery is the time between two samples.
-const sampleEvery = 10 * time.Second
+// sampleEvery is the time between two samples, and firstSample that before the first.
+const (
+	sampleEvery = 10 * time.Second
+	firstSample = time.Second
+)
 
 // spans are what can be asked for. Each has a ring of its own, whose points are means of
 // the points of the one before.
@@ -83,9 +86,10 @@ func (h *history) count() counts {
 	return c
 }
 
-// run takes samples until the context ends.
+// run takes samples until the context ends. The first one is soon, so that whoever looks at a
+// server that was just started sees how it is.
 func (h *history) run(ctx context.Context) {
-	for pause.For(ctx, sampleEvery) == nil {
+	for wait := firstSample; pause.For(ctx, wait) == nil; wait = sampleEvery {
 		h.sample()
 	}
 }

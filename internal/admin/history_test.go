@@ -1,8 +1,10 @@
 package admin_test
 
 import (
+	"context"
 	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/livetree/livetree/internal/admin"
@@ -57,6 +59,28 @@ func TestHistory(t *testing.T) {
 	if w := s.do("GET", "/v1/history?span=1y", credential, ""); w.Code != 400 {
 		t.Errorf("a year is answered %d", w.Code)
 	}
+}
+
+// TestFirstSampleIsSoon: whoever looks at a server that was just started sees memory and disk.
+func TestFirstSampleIsSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStand(t, nil)
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			s.handler.Run(ctx)
+			close(done)
+		}()
+		time.Sleep(time.Second) //nolint:forbidigo // fake time
+		synctest.Wait()
+		var got admin.History
+		s.ask("GET", "/v1/history?span=1h", "", &got)
+		if rss := got.Series["memory_rss_bytes"]; len(rss) != 1 || rss[0] <= 0 {
+			t.Errorf("after a second the memory is %v", rss)
+		}
+		stop()
+		<-done
+	})
 }
 
 func TestStatusNamesTheServer(t *testing.T) {

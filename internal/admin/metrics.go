@@ -186,6 +186,13 @@ func (c *collector) collectEngine(p page) {
 	p.histogram("commit_seconds", "How long writes took that changed something, until they were durable.", m.Commits.Counts())
 	p.counters("left_total", "Writes that clients had left for when they go, by what became of them.", "outcome",
 		map[string]uint64{"written": m.LeftWritten.Load(), "refused": m.LeftRefused.Load()})
+	p.counter("expiry_deleted_total", "Children that were deleted when the time that .expireOn names was over.", float64(m.Expired.Load()))
+	p.counter("expiry_failures_total", "Tries to delete what has expired that failed. They are repeated.", float64(m.ExpiryFailures.Load()))
+	if m.Late != nil {
+		databases, by := m.Late()
+		p.gauge("expiry_due_databases", "Databases in which something has expired and is not deleted yet.", float64(databases))
+		p.gauge("expiry_lag_seconds", "How long ago the oldest of that has expired.", by.Seconds())
+	}
 	p.gauge("left_waiting", "Clients that are gone and have left writes that cannot be made now.", float64(m.LeftWaiting.Load()))
 	p.histogram("rules_eval_seconds", "How long it took to judge one read or write by the rules.", m.Judgements.Counts())
 	p.counters("rules_denied_total", "Reads and writes that the rules refused.", "access",

@@ -14,7 +14,7 @@ const maxRowsBody = 1 << 20
 // newRows returns what answers for the rows of databases.
 func newRows(opts Options) *rowshttp.Handlers {
 	return rowshttp.New(rowshttp.Options{
-		Now: opts.Now, Logger: opts.Logger, MaxCopy: opts.MaxCopy, Writes: opts.Writes, Denials: &opts.Engine.Denials, Past: opts.Past,
+		Now: opts.Now, Logger: opts.Logger, MaxCopy: opts.MaxCopy, Writes: opts.Writes, Denials: &opts.Engine.Denials, Past: opts.Past, Older: opts.Older,
 	})
 }
 

@@ -26,13 +26,19 @@ type ruleDesk struct {
 	catalog *catalog.Catalog
 	fail    func(http.ResponseWriter, error)
 	suites  *shares.Shares // of those who have cases run
+	// simulations are those of who have a request simulated.
+	simulations *shares.Shares
 }
 
-// suiteShares is how many suites of cases are run at a time: each takes a processor.
-var suiteShares = shares.Bound{Session: 1, Group: 1, All: 2}
+// suiteShares is how many suites of cases are run at a time, and simulationShares how many
+// requests are simulated: each takes a processor.
+var (
+	suiteShares      = shares.Bound{Session: 1, Group: 1, All: 2}
+	simulationShares = shares.Bound{Session: 2, Group: 2, All: 4}
+)
 
 func newRuleDesk(c *catalog.Catalog, fail func(http.ResponseWriter, error)) *ruleDesk {
-	return &ruleDesk{catalog: c, fail: fail, suites: shares.New(suiteShares)}
+	return &ruleDesk{catalog: c, fail: fail, suites: shares.New(suiteShares), simulations: shares.New(simulationShares)}
 }
 
 // A Problem is something that is wrong with a document, or worth to be known of it.
@@ -98,6 +104,9 @@ func (d *ruleDesk) check(w http.ResponseWriter, r *http.Request) {
 		verb := strings.TrimPrefix(opening.Kind.String(), ".")
 		found.Warnings = append(found.Warnings, Problem{"", opening.Line, opening.Column, "everybody may " + verb + " everything"})
 	}
+	for _, unchecked := range ruleset.ExpiryWarnings() {
+		found.Warnings = append(found.Warnings, Problem{"", unchecked.Line, unchecked.Column, unchecked.Message})
+	}
 	answer(w, http.StatusOK, found)
 }
 
@@ -119,6 +128,9 @@ func indexesOf(ruleset *rules.Ruleset) ([]IndexOn, error) {
 	asked, err := state.IndexRules(ruleset)
 	var list []IndexOn
 	for _, i := range asked {
+		if i.Expires { // its index is there, too
+			continue
+		}
 		list = append(list, IndexOn{"/" + strings.Join(i.Pattern, "/"), i.Index.String()})
 	}
 	return list, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/rules"
@@ -52,10 +53,16 @@ type SimulationResult struct {
 	Case string `json:"case,omitempty"`
 }
 
-// answerSimulation judges a request that nobody makes.
+// answerSimulation judges a request that nobody makes. Few are judged at a time.
 func (d *ruleDesk) answerSimulation(w http.ResponseWriter, r *http.Request) {
 	var request SimulationRequest
 	err := body(r, &request)
+	leave, ok := d.simulations.Enter(callerOf(r).who())
+	if !ok {
+		exchange.Fail(w, http.StatusServiceUnavailable, "other requests are being simulated at the moment, try again")
+		return
+	}
+	defer leave()
 	var result SimulationResult
 	if err == nil {
 		result, err = d.simulate(r, request)

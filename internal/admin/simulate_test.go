@@ -242,3 +242,37 @@ func (c *chance) request() (request admin.SimulationRequest, claims map[string]a
 	}
 	return request, claims
 }
+
+// TestSimulationsOfOneKeepNobodyElse: while a database has requests simulated, its holders wait,
+// and nobody else.
+func TestSimulationsOfOneKeepNobodyElse(t *testing.T) {
+	t.Parallel()
+	s := newShops(t, nil)
+	bank := s.signIn(`{"credential":"` + bankSecret + `","database":"bank"}`).Session
+	shop := signInShop(s)
+	run := func(name, bearer string) int {
+		return s.do("POST", "/v1/databases/"+name+"/rules/simulate", bearer, `{"operation":"read","path":"/"}`).Code
+	}
+	var leave func()
+	for range 2 {
+		if code := run("shop", shop); code != 200 {
+			t.Fatalf("a simulation of the shop is answered %d", code)
+		}
+		var ok bool
+		if leave, ok = s.handler.HoldSimulation("shop"); !ok {
+			t.Fatal("nothing can be simulated")
+		}
+	}
+	if code := run("shop", shop); code != 503 {
+		t.Errorf("a third simulation of the shop is answered %d, want 503", code)
+	}
+	for who, code := range map[string]int{"the bank": run("bank", bank), "the operator": run("shop", signInOperator(s))} {
+		if code != 200 {
+			t.Errorf("a simulation of %s is answered %d", who, code)
+		}
+	}
+	leave()
+	if code := run("shop", shop); code != 200 {
+		t.Errorf("after one was over, the shop is answered %d", code)
+	}
+}

@@ -60,6 +60,7 @@ var livetree = layout{
 		"internal/rows",
 		"internal/audience",
 		"internal/catalog",
+		"internal/expiry",
 		"internal/deliver",
 		"internal/cluster",
 		"internal/archive/place",

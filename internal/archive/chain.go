@@ -25,7 +25,8 @@ func (h *Hash) UnmarshalText(text []byte) error {
 	return err
 }
 
-// An Entry is the record of one commit, as an archive carries it.
+// An Entry is the record of one commit, as an archive carries it. One with the position 0 and
+// without a row is that of a database which was made, and to which nothing was written yet.
 type Entry struct {
 	Database uint32 // its number; a database that is made again has another
 	Name     string // of the database

@@ -19,6 +19,10 @@ type replay struct {
 
 	number uint64 // the last segment that was read
 	sum    Hash   // of it
+	late   bool   // the next segment is not the first after the base: nothing is known before it
+	round  bool   // it goes on with the next
+	final  bool   // no round after this one has a record that is wanted
+	newest int64  // the newest time in the first segment of the round
 	good   time.Time
 	base   time.Time
 	states map[uint32]*state
@@ -28,38 +32,77 @@ type replay struct {
 type state struct {
 	mark  Mark
 	known bool // the chain of the mark, which a base may not say
+	made  bool // it was told that it is there
 	ended bool // a record after the moment was met
 }
+
+// disorder is by how much the record of a commit may be older than one of another database
+// that became durable before it: a commit has its time before it is worked out and stored.
+const disorder = time.Minute
 
 // Replay yields the records after a base up to a moment, in the order in which they were
 // sent: those of one database by position. A zero time means all of them. Rows are valid
 // until yield returns.
 //
 // All of a segment is checked before its first record is yielded, so all that was yielded
-// is good. An archive that is damaged gives a *Damage. A caller who asked for a moment
-// that is not after its LastGood has got what can be had of that moment: the damaged
-// segment may have held some records of the same time.
+// is good. Segments are read until no later one can hold a record up to the moment: the
+// records of different databases need not be in the order of their times.
+//
+// An archive that is damaged gives a *Damage. A caller who asked for a moment that is not
+// after its LastGood has got what can be had of that moment: the damaged segment may have
+// held some records of the same time, and a late one of another database.
 func (r *Reader) Replay(ctx context.Context, m Manifest, until time.Time, yield func(Entry) error) error {
-	epoch, err := m.epoch()
+	p, err := r.newReplay(m, until, yield)
 	if err != nil {
 		return err
 	}
-	p := &replay{
-		reader: r, epoch: epoch, until: until.UnixMilli(), all: until.IsZero(), yield: yield,
-		number: m.Follows, sum: m.FollowsSum, good: m.Moment(), base: m.Moment(), states: map[uint32]*state{},
-	}
 	err = r.Databases(ctx, m, func(d Database) error {
-		s := &state{mark: Mark{Position: d.Position}}
+		s := &state{mark: Mark{Position: d.Position}, made: true}
 		if d.Chain != nil {
 			s.mark.Chain, s.known = *d.Chain, true
 		}
 		p.states[d.Number] = s
 		return nil
 	})
-	for more := true; more && err == nil; {
-		more, err = p.next(ctx)
+	if err != nil {
+		return err
 	}
-	return err
+	return p.run(ctx)
+}
+
+// ReplayAfter is Replay for somebody who has all records up to a time after the base: it begins
+// with the first segment that may hold a later one, and so yields some that are there already.
+func (r *Reader) ReplayAfter(ctx context.Context, m Manifest, after, until time.Time, yield func(Entry) error) error {
+	p, err := r.newReplay(m, until, yield)
+	if err != nil {
+		return err
+	}
+	number, err := r.segmentAt(ctx, p.epoch, after.Add(-disorder).UnixMilli())
+	if err != nil {
+		return err
+	}
+	if number > m.Follows+1 {
+		p.number, p.late = number-1, true
+		p.round, p.newest = true, m.Moment().UnixMilli() // it may be in the middle of one
+	}
+	return p.run(ctx)
+}
+
+func (r *Reader) newReplay(m Manifest, until time.Time, yield func(Entry) error) (*replay, error) {
+	epoch, err := m.epoch()
+	return &replay{
+		reader: r, epoch: epoch, until: until.UnixMilli(), all: until.IsZero(), yield: yield,
+		number: m.Follows, sum: m.FollowsSum, good: m.Moment(), base: m.Moment(), states: map[uint32]*state{},
+	}, err
+}
+
+// run reads one segment after the other.
+func (p *replay) run(ctx context.Context) error {
+	for {
+		if more, err := p.next(ctx); err != nil || !more {
+			return err
+		}
+	}
 }
 
 // next reads one more segment, and reports whether to go on.
@@ -124,10 +167,15 @@ func (p *replay) segment(ctx context.Context, content []byte) (more bool, err er
 	switch {
 	case s.head.Epoch != epochText(p.epoch) || s.head.Number != p.number+1:
 		return false, fmt.Errorf("it is segment %d of %s", s.head.Number, s.head.Epoch)
-	case s.head.Previous != p.sum:
+	case s.head.Previous != p.sum && !p.late:
 		return false, errors.New("it does not follow the segment before it")
-	case !p.all && s.head.First > p.until:
-		return false, nil
+	}
+	p.late = false
+	if !p.round {
+		// A record up to the moment was durable when this round was begun, and is in it at the
+		// latest, if the round has records that are much later.
+		p.newest = s.head.Last
+		p.final = !p.all && p.newest > p.until+disorder.Milliseconds()
 	}
 	if err := s.open(p.reader.options.Identities); err != nil {
 		return false, err
@@ -151,8 +199,11 @@ func (p *replay) segment(ctx context.Context, content []byte) (more bool, err er
 	if err != nil {
 		return false, err
 	}
-	p.number, p.sum, p.good = s.head.Number, s.sum, time.UnixMilli(s.head.Last)
-	return true, nil
+	p.number, p.sum, p.round = s.head.Number, s.sum, s.head.GoesOn
+	if !p.round {
+		p.good = time.UnixMilli(p.newest)
+	}
+	return p.round || !p.final, nil
 }
 
 // checkBefore fails if records are missing between what was read of a database and what
@@ -187,6 +238,9 @@ func (p *replay) checkChains(ctx context.Context, s *segmentReader) error {
 	}
 	err := s.entries(func(place int, e Entry) error {
 		before := marks[place]
+		if e.Position == 0 && before == (Mark{}) && len(e.Row) == 0 {
+			return ctx.Err() // it says that the database was made
+		}
 		if e.Position <= before.Position {
 			return fmt.Errorf("the position %d of %s is out of order", e.Position, e.Name)
 		}
@@ -224,13 +278,25 @@ func (s *state) check(e Entry, before, after Mark) error {
 // take yields a record of a segment that was checked, unless it was read before.
 func (p *replay) take(e Entry) error {
 	s := p.states[e.Database]
-	if e.Position <= s.mark.Position {
+	switch {
+	case e.Position == 0 && s.mark.Position == 0 && !s.made:
+		s.made = true
+		if !p.all && e.Millis > p.until {
+			return nil
+		}
+		return p.hand(e)
+	case e.Position <= s.mark.Position:
 		return nil
 	}
 	s.mark = s.mark.After(e)
 	if s.ended = s.ended || !p.all && e.Millis > p.until; s.ended {
 		return nil
 	}
+	return p.hand(e)
+}
+
+// hand yields a record.
+func (p *replay) hand(e Entry) error {
 	if err := p.yield(e); err != nil {
 		return errYield{err}
 	}

@@ -19,7 +19,8 @@ const maxDatabaseName = 1 << 10
 //	database, position, millis, length row                      of each record, up to the end
 //
 // with varints for all numbers; millis is a signed one. A record names its database by
-// its place in the list, from 0 on.
+// its place in the list, from 0 on. The one with the position 0 and without a row says that the
+// database was made, and is not in the chain.
 type Segment struct {
 	databases map[uint32]*passage
 	order     []*passage // those with records
@@ -27,6 +28,7 @@ type Segment struct {
 	entries   int
 	first     int64 // the least and the greatest of the times
 	last      int64
+	goesOn    bool
 	packed    *packed // once it was tried to be sent
 }
 
@@ -56,6 +58,8 @@ type segmentHead struct {
 	Raw      int64  `json:"raw"` // bytes of the payload
 	// Total is the size of all segments before it in the line, as stored.
 	Total int64 `json:"total"`
+	// GoesOn says that the next segment belongs to the same round: see Segment.GoesOn.
+	GoesOn bool `json:"goes_on,omitempty"`
 }
 
 // NewSegment returns an empty segment.
@@ -83,11 +87,32 @@ func (s *Segment) Add(e Entry) error {
 	case s.packed != nil:
 		return fmt.Errorf("a record for segment %d, which was made already", s.packed.number)
 	}
+	p.after = p.after.After(e)
+	s.append(p, e)
+	return nil
+}
+
+// Made adds that there is a database, to which nothing was written yet: its first record
+// says so, too.
+func (s *Segment) Made(database uint32, name string, millis int64) {
+	s.Begin(database, name, Mark{})
+	if p := s.databases[database]; p.place < 0 && s.packed == nil {
+		s.append(p, Entry{Millis: millis})
+	}
+}
+
+// GoesOn says that there was more than this segment holds when it was begun, which the next
+// segment goes on with. All segments up to one that does not go on are a round: together they
+// hold all that was durable when the first of them was begun. Within a round the databases
+// need not come in the order of times.
+func (s *Segment) GoesOn() { s.goesOn = true }
+
+// append adds a record.
+func (s *Segment) append(p *passage, e Entry) {
 	if p.place < 0 {
 		p.place = len(s.order)
 		s.order = append(s.order, p)
 	}
-	p.after = p.after.After(e)
 	s.records = binary.AppendUvarint(s.records, uint64(p.place))
 	s.records = binary.AppendUvarint(s.records, e.Position)
 	s.records = binary.AppendVarint(s.records, e.Millis)
@@ -95,7 +120,6 @@ func (s *Segment) Add(e Entry) error {
 	s.records = append(s.records, e.Row...)
 	s.entries++
 	s.first, s.last = min(s.first, e.Millis), max(s.last, e.Millis)
-	return nil
 }
 
 // Len returns the number of records.
@@ -124,7 +148,7 @@ func (s *Segment) pack(with *packer, epoch uint64, after line) (*packed, error) 
 	list, number := s.list(), after.segment+1
 	content, sum, err := with.pack(kindSegment, segmentHead{
 		Epoch: epochText(epoch), Number: number, Previous: after.sum, First: s.first, Last: s.last,
-		Entries: s.entries, Raw: int64(len(list) + len(s.records)), Total: after.total,
+		Entries: s.entries, Raw: int64(len(list) + len(s.records)), Total: after.total, GoesOn: s.goesOn,
 	}, true, list, s.records)
 	if err != nil {
 		return nil, fmt.Errorf("make segment %d: %w", number, err)

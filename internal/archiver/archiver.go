@@ -60,6 +60,8 @@ type Pace struct {
 	// of them.
 	Every time.Duration
 	Bytes int64
+	// MaxSegment is how many bytes a segment has at most, unless one record is larger.
+	MaxSegment int
 	// BaseEvery is the age from which on a base is followed by another, and BaseBytes how
 	// many bytes of segments must follow it at least to do so earlier: when they outgrow it.
 	BaseEvery time.Duration
@@ -75,6 +77,7 @@ type Pace struct {
 func (p Pace) withDefaults() Pace {
 	set(&p.Every, time.Second)
 	set(&p.Bytes, 1<<20)
+	set(&p.MaxSegment, archive.MaxSegment)
 	set(&p.BaseEvery, 24*time.Hour)
 	set(&p.BaseBytes, 64<<20)
 	set(&p.LeastPause, time.Second)
@@ -98,8 +101,10 @@ type Archiver struct {
 
 	// begun and done count the rounds of sending all that is there; see CatchUp.
 	begun, done atomic.Uint64
-	// unsent is the segment that the writer may have sent. It belongs to who sends.
+	// unsent is the segment that the writer may have sent, and full where the last one of
+	// the round was full. They belong to who sends.
 	unsent *archive.Segment
+	full   position
 
 	mu     sync.Mutex
 	status Status
@@ -183,7 +188,7 @@ func (a *Archiver) serve(ctx context.Context, tries *tries) error {
 	late, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.options.Last)
 	defer cancel()
 	if ctx.Err() != nil && err == nil {
-		err = a.sendAll(late, w)
+		err = a.sendRound(late, w)
 	}
 	return errors.Join(err, w.Close(late))
 }

@@ -62,6 +62,8 @@ type Audience struct {
 	// identity that has ended.
 	requests sync.Mutex
 	ended    atomic.Bool // Close was called
+	// loggingOut are the goroutines of logOut. With mu: none begins when the client has ended.
+	loggingOut sync.WaitGroup
 
 	mu       sync.Mutex
 	room     sync.Cond // with mu: something was answered or taken
@@ -107,7 +109,7 @@ func (a *Audience) Who() auth.Identity {
 
 // Close ends all listens. Writes that were taken are made, but nothing is answered any
 // more. It returns when no request is under way, writes included, each of which ends at
-// its deadline; the front must not call Next again.
+// its deadline, and nothing is left of a login that has ended; the front must not call Next again.
 func (a *Audience) Close() {
 	a.mu.Lock()
 	a.ended.Store(true)
@@ -123,6 +125,7 @@ func (a *Audience) Close() {
 		a.pipeline.late.Stop()
 	}
 	a.mu.Unlock()
+	a.loggingOut.Wait()
 	a.requests.Lock()
 	defer a.requests.Unlock()
 	for _, l := range a.all() {

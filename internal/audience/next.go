@@ -45,7 +45,7 @@ func (a *Answer) drop() {
 // Next returns what the client is told next; false if there is nothing now.
 func (a *Audience) Next() (Item, bool) {
 	for !a.ended.Load() {
-		told := a.order.Told()
+		told := a.order.Told() // before the look: what was told so far was woken for before
 		a.look()
 		item, position, found := a.choose(told)
 		switch {
@@ -58,21 +58,19 @@ func (a *Audience) Next() (Item, bool) {
 	return Item{}, false
 }
 
-// look takes the next event of all listens that may have one. What was told so far
-// was woken for before.
+// look takes the next event of all listens that may have one. It returns with the lock held,
+// for choose: it is taken for each event to each client. While an event is taken it is not, and
+// a defect there must not leave it held.
 func (a *Audience) look() {
-	for {
-		a.mu.Lock()
-		l := a.sequence.takeWoken()
+	a.mu.Lock()
+	for l := a.sequence.takeWoken(); l != nil; l = a.sequence.takeWoken() {
 		a.mu.Unlock()
-		if l == nil {
-			return
-		}
 		e, who, more, ok := l.next()
 		if ok && e.Kind == watch.Revoked {
 			a.logOut(who, ErrRevoked) // which has all listens judged for nobody
-			continue
+			ok = false
 		}
+		a.mu.Lock()
 		if ok {
 			a.put(l, e, more)
 		}
@@ -80,27 +78,26 @@ func (a *Audience) look() {
 }
 
 // put makes an event the next one of a listen, unless that is over. If there is no memory for
-// it, the listen is told later what is there.
+// it, the listen is told later what is there. The lock is held, but not while that is arranged.
 func (a *Audience) put(l *Listen, e *watch.Event, more bool) {
-	a.mu.Lock()
 	over := l.over
-	held := !over && a.charge(l, e)
-	if held {
+	if !over && a.charge(l, e) {
 		a.sequence.put(l, e, more)
+		return
 	}
 	a.mu.Unlock()
 	switch {
-	case over && e.Content != nil:
-		_ = e.Content.Close()
-	case !over && !held:
+	case !over:
 		a.Later(l)
+	case e.Content != nil:
+		_ = e.Content.Close()
 	}
+	a.mu.Lock()
 }
 
 // choose returns what is next in the order. If that has to wait for a position, it returns
-// this; 0 if there is nothing.
+// this; 0 if there is nothing. The lock is held, and given back.
 func (a *Audience) choose(told uint64) (item Item, position uint64, found bool) {
-	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := &a.sequence
 	if why := a.logout; why != nil {

@@ -107,18 +107,18 @@ func (a *Audience) identify(l *Listen, who auth.Identity) {
 }
 
 // logOut has the client be nobody because its identity is not good any more, unless it
-// is somebody else by now. The client is told why.
+// is somebody else by now. The client is told why. What its listens may still see is worked out
+// by a goroutine, since who calls may be a request itself, or take the events; Close waits for it.
 func (a *Audience) logOut(who auth.Identity, why error) {
 	a.mu.Lock()
+	defer a.mu.Unlock()
 	if a.ended.Load() || !same(a.who, who) {
-		a.mu.Unlock()
 		return
 	}
 	a.who = auth.Identity{} // from the next request on
 	a.sequence.paused, a.logout = true, why
-	a.mu.Unlock()
-	a.Wake()
-	go func() {
+	a.loggingOut.Go(func() {
+		a.Wake() // to tell why
 		a.requests.Lock()
 		defer a.requests.Unlock()
 		if !a.ended.Load() && same(a.Who(), auth.Identity{}) {
@@ -126,7 +126,7 @@ func (a *Audience) logOut(who auth.Identity, why error) {
 		} else {
 			a.goOn()
 		}
-	}()
+	})
 }
 
 // verify logs the client out if its credential was taken away, or if its time is over: the

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/livetree/livetree/internal/audience"
 	"github.com/livetree/livetree/internal/auth"
@@ -112,4 +114,39 @@ func describe(t *testing.T, item audience.Item) string {
 	default:
 		return strings.TrimSpace(fmt.Sprintf("%s %d %s %s%s", item.Listen.Cookie, e.Kind, e.Path, e.Value, content(t, e.Content)))
 	}
+}
+
+// TestCloseWaitsForLogout: when the time of a login is over, a goroutine works out what the listens
+// may still see. Nothing of it is left when the audience is closed: the database may be, next.
+func TestCloseWaitsForLogout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := enginetest.Open(t, store.Options{})
+		var gate chan struct{}
+		a := audience.New(f.Database, audience.Options{Wake: func() {
+			if gate != nil {
+				<-gate
+			}
+		}})
+		who := enginetest.User(t, `{"uid":"ann"}`)
+		who.Expires = time.Now().Add(time.Minute) //nolint:forbidigo // fake time
+		a.Identify(who)
+		gate = make(chan struct{})
+		time.Sleep(time.Minute) //nolint:forbidigo // fake time
+		synctest.Wait()
+		var closed atomic.Bool
+		go func() {
+			a.Close()
+			closed.Store(true)
+		}()
+		synctest.Wait()
+		if closed.Load() {
+			t.Error("the audience is closed while a login ends")
+		}
+		close(gate)
+		synctest.Wait()
+		if !closed.Load() {
+			t.Error("the audience is not closed when the login has ended")
+		}
+	})
 }

@@ -42,12 +42,15 @@ type Postponed struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	runner sync.WaitGroup
+	// most is maxPostponed, and together triesAtOnce, but in some tests.
+	most, together int
 
 	mu      sync.Mutex
 	waiting []*waiting // in the order in which they are tried
 	known   map[connection]*waiting
 	running bool
-	dropped int // did not find room, since the queue was last empty
+	dropped int  // did not find room, since the queue was last empty
+	lost    bool // one did not, ever: it is known by the store alone
 }
 
 // A connection is one of a database, by its name.
@@ -77,7 +80,7 @@ var errUnsettled = fault.New(fault.Unavailable, "what this client has left to be
 
 // NewPostponed returns one in which nothing waits. The gauge is how many connections wait.
 func NewPostponed(logger *slog.Logger, gauge *atomic.Int64) *Postponed {
-	p := &Postponed{logger: logger, gauge: gauge, known: map[connection]*waiting{}}
+	p := &Postponed{logger: logger, gauge: gauge, most: maxPostponed, together: triesAtOnce, known: map[connection]*waiting{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
@@ -117,7 +120,10 @@ func (p *Postponed) queue(w *waiting) bool {
 	switch {
 	case w.queued:
 		return true
-	case p.ctx.Err() != nil || len(p.waiting) >= maxPostponed:
+	case p.ctx.Err() != nil:
+		return false
+	case len(p.waiting) >= p.most:
+		p.lost = true
 		return false
 	}
 	w.queued = true
@@ -141,6 +147,35 @@ func (p *Postponed) forget(w *waiting) {
 			delete(p.known, c)
 		}
 	}
+}
+
+// Recall has a connection that is gone, and that there was no room for, known again, before its
+// client comes back on a later one: or that one's successor would not find it. Its error says that
+// there still is no room, and that the client must not come in yet.
+func (p *Postponed) Recall(d *engine.Database, name string) error {
+	if p == nil || !p.hasLost() {
+		return nil
+	}
+	if has, err := d.NewLeaving().Named(name).HasRows(); !has {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.known[connection{d, name}] != nil {
+		return nil
+	}
+	w := p.know(connection{d, name})
+	defer p.forget(w)
+	if !p.queue(w) {
+		return errUnsettled
+	}
+	return nil
+}
+
+func (p *Postponed) hasLost() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.lost
 }
 
 // Follow says that the client of a connection which is gone has come back on a later one. What
@@ -258,7 +293,7 @@ func (p *Postponed) run() {
 			if len(again) > 0 || !more {
 				break
 			}
-			wait, together = firstTry, triesAtOnce
+			wait, together = firstTry, p.together
 		}
 		wait, together = min(2*wait, lastTry), 1
 	}

@@ -65,6 +65,10 @@ func (x *indexer) prepareStep(e state.IndexEntry) (*preparedStep, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.entry.Expires {
+		p.rows, err = store.BuildDue(view.Tree(x.db.source.ID), settings.Indexes, p.entry.Number, p.entry.Cursor)
+		return p, err
+	}
 	p.index = store.Index{Number: p.entry.Number, Order: rule.Index.Order()}
 	p.rows, err = view.Tree(x.db.source.ID).BuildIndex(settings.Indexes, p.index, len(p.entry.Pattern), p.entry.Cursor)
 	return p, err
@@ -79,7 +83,7 @@ func (x *indexer) step(s *state.Settings, p *preparedStep) (revision, error) {
 	}
 	list := state.IndexList{Next: s.List.Next, Entries: slices.Clone(s.List.Entries)}
 	e := &list.Entries[i]
-	if e.State == state.IndexBuilding {
+	if e.State == state.IndexBuilding && !e.Expires { // see BuildDue
 		if err := x.amend(s, p); err != nil {
 			p.rows.Close()
 			return revision{}, err

@@ -28,6 +28,9 @@ type Limits struct {
 	Leave leave.Limits
 	// LeftPage is how many names of connections RunLeft holds at a time.
 	LeftPage int
+	// ExpireChildren is how many children a step deletes whose time is over, ExpireBytes how
+	// many bytes their keys take, about.
+	ExpireChildren, ExpireBytes int
 	// Hooks bounds what a commit is to webhooks.
 	Hooks hook.Limits
 	// Watch bounds the watches.
@@ -49,6 +52,10 @@ func DefaultLimits() Limits {
 		Leave:         leave.DefaultLimits(),
 		LeftPage:      1024,
 		Hooks:         hook.DefaultLimits(),
-		Watch:         watch.DefaultLimits(),
+
+		ExpireChildren: 256,
+		ExpireBytes:    64 << 10,
+
+		Watch: watch.DefaultLimits(),
 	}
 }

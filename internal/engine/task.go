@@ -38,6 +38,8 @@ type task struct {
 	departure *departure
 	// effect is what the commit is to watches; nil if there were none.
 	effect *watch.Effect
+	// due is when the first child is due that the commit gave a time, Never if there is none.
+	due int64
 	// told are the notices that the commit has for hooks.
 	told []hook.Mark
 	// shared says that others may have the task: it is queued, or not done.
@@ -113,6 +115,7 @@ func (t *task) Visible() {
 		if t.next.Begun == t.next.Position {
 			t.database.indexer.start()
 		}
+		tellDue(t.database, t.due)
 	}
 	if t.revision.rows != nil {
 		// This is not left to the client that changed the settings: it may have gone.

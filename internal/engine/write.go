@@ -6,7 +6,6 @@ import (
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/fault"
-	"github.com/livetree/livetree/internal/rules"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
@@ -38,7 +37,12 @@ type Request struct {
 	save *hookSave
 	// parting, if set, is what this does to what its connection has left to be written.
 	parting *parting
+	// expiring, if set, makes this a deletion of what is due.
+	expiring *expiring
 }
+
+// changesRows reports whether the request may change rows without being a commit.
+func (r *Request) changesRows() bool { return r.drop || r.save != nil || r.expiring != nil }
 
 // author returns who makes the change.
 func (r *Request) author() tree.Author {
@@ -147,6 +151,9 @@ func (w *writer) admit(req Request) error {
 	if req.revise != nil {
 		return state.Classify(w.db.source.Store.AdmitSettings())
 	}
+	if req.expiring != nil {
+		return state.Classify(w.db.source.Store.AdmitStep(false))
+	}
 	if req.parting != nil {
 		return state.Classify(req.parting.admit(w.db.source.Store, req.Write))
 	}
@@ -218,7 +225,7 @@ func (w *writer) enqueue(task *task) error {
 // what it was decided on is durable.
 func (w *writer) do(task *task) {
 	task.commit, task.err = w.decideInChain(task)
-	if task.err == nil && (task.commit.Position > 0 || task.request.drop || task.request.save != nil || task.departure.changes()) {
+	if task.err == nil && (task.commit.Position > 0 || task.request.changesRows() || task.departure.changes()) {
 		err := w.apply(task)
 		if err == nil {
 			return // the task is the syncer's now, if not the client's again
@@ -249,6 +256,11 @@ func (w *writer) decide(task *task) (Commit, error) {
 			return Commit{}, err
 		}
 		commit.Millis, commit.Settings = w.db.source.Clock.Millis(), true
+	} else if task.request.expiring != nil {
+		var err error
+		if commit, err = w.decideExpiry(task); err != nil {
+			return commit, err
+		}
 	} else if task.request.hasWrite() {
 		var err error
 		if commit, err = w.decideWrite(task); err != nil {
@@ -286,84 +298,6 @@ func (w *writer) decideWrite(task *task) (Commit, error) {
 		return Commit{Trace: j.Trace}, err
 	}
 	return j.Commit, nil
-}
-
-// apply commits what was decided.
-func (w *writer) apply(task *task) error {
-	switch {
-	case task.request.drop:
-		return w.remove(task)
-	case task.request.save != nil:
-		return w.applyHooks(task)
-	case task.commit.Position == 0:
-		return w.applyLeft(task)
-	}
-	batch, err := w.build(task)
-	if err != nil {
-		return err
-	}
-	settings, err := w.settings.With(task.revision.rows)
-	if err != nil {
-		batch.Close()
-		return err
-	}
-	begun := w.begun
-	if batch.Begins() {
-		begun = task.commit.Position
-	}
-	task.next = &state.Published{Position: task.commit.Position, Begun: begun, Settings: settings}
-	if task.revision.rows == nil {
-		task.commit.Assignments = batch.Assignments()
-		if err := w.notice(batch, task); err != nil {
-			batch.Close()
-			return err
-		}
-	}
-	task.effect = w.db.watches.Observe(w.db.source.Store.Live(w.db.source.ID), task.commit.Change)
-	// Once the store has the ticket, the task is no longer ours.
-	change, departure := task.commit.Change, task.departure
-	if err := w.db.source.Store.Commit(batch, task); err != nil {
-		w.db.watches.Abandon(task.effect)
-		task.next = nil
-		return err
-	}
-	departure.done()
-	w.position, w.begun, w.settings = change.Position, begun, settings
-	w.memory.recent.add(change, w.limits)
-	return nil
-}
-
-func (w *writer) build(task *task) (*store.Batch, error) {
-	if task.revision.rows != nil {
-		if step := task.revision.step; step != nil {
-			defer step.Close()
-		}
-		batch, err := w.db.source.Store.BuildSettings(w.db.source.ID, task.commit.Change, task.revision.rows, task.revision.step)
-		if err == nil {
-			err = batch.Hooks(task.revision.hooks)
-		}
-		return batch, err
-	}
-	var rows *store.Prepared
-	if task.prepared != nil {
-		rows = task.prepared.rows
-	}
-	batch, err := w.db.source.Store.Build(w.db.source.ID, task.commit.Change, w.settings.Indexes, rows, &w.memory.frontier)
-	if err == nil && task.departure.changes() {
-		if err = batch.Left(task.departure.rows); err != nil {
-			batch.Close()
-		}
-	}
-	return batch, err
-}
-
-// A judgement is what was decided about a request, and what that rests on.
-type judgement struct {
-	Commit
-	reads   []tree.Path
-	usedKey bool // some rule looked at the key that was drawn
-	steps   int  // that the rules took
-	by      rules.DecidingRule
 }
 
 // judge decides about a request on a tree, in the order in which refusals are

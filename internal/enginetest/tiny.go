@@ -34,6 +34,10 @@ func TinyLimits() *engine.Limits {
 		MaxTouched:    2,
 		Leave:         leave.Limits{MaxParts: 6, MaxBytes: 512},
 		LeftPage:      2,
+
+		ExpireChildren: 2,
+		ExpireBytes:    64,
+
 		Watch: watch.Limits{
 			HeavyBytes:      64,
 			MaxObserved:     2,

@@ -18,15 +18,20 @@ const (
 	Crowded   Reason = "crowded" // a stranger whose place another one needs
 )
 
-// Why returns the reason for a client to end that lies in what Send returned.
+// Why returns the reason for a client to end that lies in what Send returned. It is asked for each
+// event to each client, and takes no memory if there is no error.
 func Why(err error) Reason {
-	var timeout interface{ Timeout() bool }
-	switch {
-	case err == nil:
+	if err == nil {
 		return GoesOn
-	case errors.Is(err, ErrSlow), errors.As(err, &timeout) && timeout.Timeout():
-		return Slow
-	default:
-		return ByClient
 	}
+	return whyNot(err)
+}
+
+// whyNot is Why if there is an error.
+func whyNot(err error) Reason {
+	var timeout interface{ Timeout() bool }
+	if errors.Is(err, ErrSlow) || errors.As(err, &timeout) && timeout.Timeout() {
+		return Slow
+	}
+	return ByClient
 }

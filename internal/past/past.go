@@ -11,6 +11,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -30,14 +31,31 @@ const (
 	cacheBytes = 8 << 20
 	// patience is how long making a moment may take.
 	patience = 30 * time.Minute
+
+	// DefaultMaxBytes is how much room all moments may take.
+	DefaultMaxBytes = 4 << 30
 )
+
+// A Job is a moment that is to be made.
+type Job struct {
+	Database string
+	At       time.Time
+	// Dir is the data directory. It does not exist, unless From is set: then it holds the
+	// database as it was at that earlier time.
+	Dir  string
+	From time.Time
+	// MaxBytes is how much room the directory may take.
+	MaxBytes int64
+}
 
 // Options configure a Keeper. Restore, Dir, Now and Logger are needed.
 type Options struct {
 	// Dir is a directory for moments. What is in it when a Keeper begins is removed.
 	Dir string
 	// Restore makes a data directory that holds a database as it was at a time.
-	Restore func(ctx context.Context, database string, at time.Time, dir string) error
+	Restore func(ctx context.Context, job Job) error
+	// MaxBytes is how much room all moments may take, about; DefaultMaxBytes if it is 0.
+	MaxBytes int64
 	// MaxMoments is how many are kept, 4 by default, and Idle how long one is that nobody
 	// looks at, 10 minutes by default.
 	MaxMoments int
@@ -68,16 +86,25 @@ type Moment struct {
 	name   string
 	dir    string
 	store  *store.Store
+	from   *Moment       // an earlier one that it is made from; nil for none
+	room   int64         // how much it may take
 	ready  chan struct{} // closed when it was made, or err is why not
 	err    error
-	users  int       // guarded by Keeper.mu
-	used   time.Time // when the last of them left
+
+	// Guarded by Keeper.mu.
+	users int
+	used  time.Time // when the last of them left
+	made  bool
+	bytes int64 // what it takes
 }
 
 // New returns a Keeper. Its directory is emptied.
 func New(options Options) (*Keeper, error) {
 	if options.MaxMoments == 0 {
 		options.MaxMoments = 4
+	}
+	if options.MaxBytes == 0 {
+		options.MaxBytes = DefaultMaxBytes
 	}
 	if options.Idle == 0 {
 		options.Idle = 10 * time.Minute
@@ -90,7 +117,8 @@ func New(options Options) (*Keeper, error) {
 
 // At returns a database as it was at a time. It must be closed. It fails with a
 // fault.Invalid error for a time that is to come or that the archive does not reach, and with
-// a fault.Unavailable one while another moment of the database is made or looked at.
+// a fault.Unavailable one while another moment is made, or another one of the database is
+// looked at.
 func (k *Keeper) At(ctx context.Context, database string, at time.Time) (*Moment, error) {
 	at = at.Truncate(time.Millisecond)
 	if at.After(k.options.Now()) {
@@ -128,22 +156,54 @@ func (k *Keeper) find(database string, at time.Time) (*Moment, error) {
 	if m != nil && m.users > 0 {
 		return nil, fault.New(fault.Unavailable, "somebody looks at another moment of this database, try again")
 	}
-	if m == nil && len(k.moments) >= k.options.MaxMoments {
-		if m = k.longestIdle(); m == nil {
-			return nil, fault.New(fault.Unavailable, "too many moments of the past are being looked at, try again")
-		}
-	}
-	if m != nil {
+	k.made++
+	next := &Moment{At: at, keeper: k, name: database, dir: filepath.Join(k.options.Dir, strconv.FormatUint(k.made, 10)), ready: make(chan struct{}), users: 2}
+	if m != nil && m.At.Before(at) && m.err == nil {
+		next.from, next.dir = m, m.dir
+		delete(k.moments, database)
+	} else if m != nil {
 		k.remove(m)
 	}
-	k.made++
-	m = &Moment{At: at, keeper: k, name: database, dir: filepath.Join(k.options.Dir, strconv.FormatUint(k.made, 10)), ready: make(chan struct{}), users: 2}
+	if err := k.makeRoom(next); err != nil {
+		if next.from != nil {
+			k.moments[database] = next.from
+		}
+		return nil, err
+	}
+	m = next
 	k.moments[database] = m
 	k.making.Go(func() {
 		defer m.Close() // whoever makes it is a user, too
 		m.make()
 	})
 	return m, nil
+}
+
+// makeRoom removes moments that nobody looks at until there is room for another one. One is
+// made at a time: it may take all that is left. The lock is held.
+func (k *Keeper) makeRoom(m *Moment) error {
+	for {
+		taken := int64(0)
+		for _, other := range k.moments {
+			if !other.made {
+				return fault.New(fault.Unavailable, "another moment of the past is being made, try again")
+			}
+			taken += other.bytes
+		}
+		m.room = k.options.MaxBytes - taken
+		if len(k.moments) < k.options.MaxMoments && m.room > k.options.MaxBytes/2 {
+			return nil
+		}
+		idle := k.longestIdle()
+		switch {
+		case idle != nil:
+			k.remove(idle)
+		case len(k.moments) >= k.options.MaxMoments || m.room <= 0:
+			return fault.New(fault.Unavailable, "too many moments of the past are being looked at, try again")
+		default:
+			return nil
+		}
+	}
 }
 
 // longestIdle returns the moment that nobody has looked at for the longest time, nil if all
@@ -172,13 +232,39 @@ func (m *Moment) make() {
 	defer cancel()
 	k := m.keeper
 	began := k.options.Now()
-	if m.err = k.options.Restore(ctx, m.name, m.At, m.dir); m.err != nil {
+	defer m.note()
+	job := Job{Database: m.name, At: m.At, Dir: m.dir, MaxBytes: m.room}
+	if m.from != nil {
+		job.From = m.from.At
+		if m.err = m.from.shut(); m.err != nil {
+			return
+		}
+		m.from = nil
+	}
+	if m.err = k.options.Restore(ctx, job); m.err != nil {
 		return
 	}
 	if m.err = m.open(); m.err != nil {
 		return
 	}
 	k.options.Logger.Info("a view of the past was made", "database", m.name, "at", m.At, "took", k.options.Now().Sub(began).Round(time.Millisecond))
+}
+
+// note notes that the moment was made, or not, and how much room it takes.
+func (m *Moment) note() {
+	bytes := int64(0)
+	_ = filepath.WalkDir(m.dir, func(_ string, f fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // a file that is gone takes no room
+		}
+		if info, err := f.Info(); err == nil && info.Mode().IsRegular() {
+			bytes += info.Size()
+		}
+		return nil
+	})
+	m.keeper.mu.Lock()
+	defer m.keeper.mu.Unlock()
+	m.made, m.bytes = true, bytes
 }
 
 // open opens the data directory.
@@ -199,16 +285,20 @@ func (m *Moment) open() (err error) {
 	return err
 }
 
-// discard closes the moment and removes its directory.
-func (m *Moment) discard() error {
+// shut closes the moment, and leaves its directory.
+func (m *Moment) shut() error {
 	if m.Database != nil {
 		m.Database.Close()
 	}
-	var err error
-	if m.store != nil {
-		err = m.store.Close()
+	if m.store == nil {
+		return nil
 	}
-	return errors.Join(err, os.RemoveAll(m.dir))
+	return m.store.Close()
+}
+
+// discard closes the moment and removes its directory, also what a restore has left beside it.
+func (m *Moment) discard() error {
+	return errors.Join(m.shut(), os.RemoveAll(m.dir), os.RemoveAll(m.dir+".partial"))
 }
 
 // Close says that a user needs the moment no longer. One that could not be made is

@@ -29,11 +29,19 @@ type restoring struct {
 	made atomic.Int32
 	// wait, if set, is waited for.
 	wait chan struct{}
+	job  past.Job // the last one
 }
 
 var errBeyond = fault.New(fault.Invalid, "the archive does not reach back that far")
 
-func (r *restoring) restore(ctx context.Context, database string, at time.Time, dir string) error {
+func (r *restoring) restore(ctx context.Context, job past.Job) error {
+	database, at, dir := job.Database, job.At, job.Dir
+	r.job = job
+	if !job.From.IsZero() {
+		if err := os.RemoveAll(dir); err != nil {
+			return err
+		}
+	}
 	r.made.Add(1)
 	if r.wait != nil {
 		select {
@@ -97,6 +105,48 @@ func expectRefused(t *testing.T, k *past.Keeper, database string, millis int64, 
 	t.Helper()
 	if _, err := k.At(t.Context(), database, time.UnixMilli(millis)); fault.KindOf(err) != kind {
 		t.Errorf("at %d: %v", millis, err)
+	}
+}
+
+// TestForward makes a later moment of a database from an earlier one, not an earlier from a later.
+func TestForward(t *testing.T) {
+	t.Parallel()
+	r := &restoring{}
+	k, dir := newKeeper(t, r, 2)
+	defer k.Close()
+	expect(t, k, "a", 2000).Close()
+	expect(t, k, "a", 5000).Close()
+	if r.job.From.UnixMilli() != 2000 {
+		t.Errorf("5000 was made from %v, want 2000", r.job.From)
+	}
+	expect(t, k, "a", 3000).Close()
+	if !r.job.From.IsZero() {
+		t.Errorf("3000 was made from %v", r.job.From)
+	}
+	if found, err := os.ReadDir(dir); err != nil || len(found) != 1 {
+		t.Errorf("%v are there, %v; want one", found, err)
+	}
+}
+
+// TestRoom bounds what all moments take: idle ones go for others.
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	r := &restoring{}
+	dir := filepath.Join(t.TempDir(), "past")
+	k, err := past.New(past.Options{Dir: dir, Restore: r.restore, MaxMoments: 9, MaxBytes: 1, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	first := expect(t, k, "a", 2000)
+	if r.job.MaxBytes != 1 {
+		t.Errorf("the first may take %d bytes, want all", r.job.MaxBytes)
+	}
+	expectRefused(t, k, "b", 2000, fault.Unavailable)
+	first.Close()
+	expect(t, k, "b", 2000).Close()
+	if found, err := os.ReadDir(dir); err != nil || len(found) != 1 {
+		t.Errorf("%v are there, %v; want one", found, err)
 	}
 }
 

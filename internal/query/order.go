@@ -95,6 +95,11 @@ func LeafValue(l tree.Leaf) Value { return Value{leaf: l} }
 // ObjectValue returns the value that all nodes with children have.
 func ObjectValue() Value { return Value{object: true} }
 
+// IsNumber reports whether v is the value of a number.
+func (v Value) IsNumber() bool {
+	return !v.object && (v.leaf.Kind() == tree.Integer || v.leaf.Kind() == tree.Double)
+}
+
 // Clone returns a copy of v that does not keep alive what v was read from.
 func (v Value) Clone() Value {
 	if v.leaf.Kind() == tree.String {

@@ -81,6 +81,25 @@ func appendNumber(dst []byte, l tree.Leaf) []byte {
 	return dst
 }
 
+// CutIndexNumber reads a number that AppendIndexValue has written, as a double, and returns
+// how many bytes it takes. It reports false if there is none.
+func CutIndexNumber(b []byte) (number float64, n int, ok bool) {
+	if len(b) < 9 || b[0] != numberTag {
+		return 0, 0, false
+	}
+	bits := binary.BigEndian.Uint64(b[1:])
+	if bits>>63 != 0 {
+		bits &^= 1 << 63
+	} else {
+		bits = ^bits
+	}
+	number, n = math.Float64frombits(bits), 9
+	if math.Abs(number) >= exactDouble {
+		n += 2
+	}
+	return number, n, n <= len(b) && !math.IsNaN(number)
+}
+
 // floorDouble returns the greatest double that is not above v, and v minus it.
 func floorDouble(v int64) (double float64, above uint16) {
 	double = float64(v) // to the nearest: 2^63 for the greatest integers

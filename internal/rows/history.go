@@ -1,12 +1,15 @@
 package rows
 
 import (
+	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/store/damage"
@@ -86,42 +89,72 @@ type History struct {
 	More bool   `json:"more"`
 	To   string `json:"to"`
 	// Reaches is the time of the oldest commit that could be looked at: what was before is not
-	// in the log any more. It is 0 if nothing is missing.
+	// in the log any more, nor in the archive. It is 0 if nothing is missing.
 	Reaches int64 `json:"reaches"`
+	// Note says why older commits are missing that should be there.
+	Note string `json:"note,omitempty"`
+}
+
+// Missing says in one line which commits are not in the list though they may have been made,
+// nothing if all are.
+func (h *History) Missing() (text string) {
+	if h.Reaches > 0 {
+		text = "nothing is known from before " + time.UnixMilli(h.Reaches).UTC().Format(time.RFC3339) + "; "
+	}
+	return strings.TrimSuffix(text+h.Note, "; ")
 }
 
 // A HistoryRequest says what is listed.
 type HistoryRequest struct {
 	Path  tree.Path
 	Since time.Time // zero for all that is there
-	// Behind, if not empty, is the id of a commit that the list begins behind.
+	// Behind, if not empty, is the id of a commit that the list begins behind, or what a
+	// history said in To.
 	Behind string
 	Limit  int
+	// Older reads what the change log does not hold any more; it may be nil.
+	Older Older
 }
 
-// ReadHistory lists the commits of a database that touched a path.
-func ReadHistory(d *engine.Database, req HistoryRequest, done <-chan struct{}) (History, error) {
+// Older reads the commits of a database from an archive, in the order of their positions, and
+// yields each with the segment that it is in, until yield returns false. First is the time from
+// which on all were read. If there is more than it reads in one call, next is the segment to go
+// on with.
+type Older func(ctx context.Context, q OlderQuery, yield func(segment uint64, c tree.Change) bool) (first time.Time, next uint64, err error)
+
+// An OlderQuery says which commits are read: those of a time, or from a segment on if it is not
+// 0, until another time.
+type OlderQuery struct {
+	Database    uint32
+	From, Until time.Time
+	Segment     uint64
+}
+
+// ReadHistory lists the commits of a database that touched a path: from the archive where the
+// change log does not reach, then from the log.
+func ReadHistory(ctx context.Context, d *engine.Database, req HistoryRequest) (History, error) {
 	if req.Limit <= 0 || req.Limit > maxHistory {
 		req.Limit = maxHistory
 	}
 	v := d.View()
 	defer v.Close()
-	v.Until(done)
+	v.Until(ctx.Done())
 	if err := v.Exists(); err != nil {
 		return History{}, err
 	}
 	h := &historian{request: req, epoch: d.Epoch(), list: History{Entries: []HistoryEntry{}, To: ID(d.Epoch(), v.Position)}}
-	if epoch, position, ok := ParseID(req.Behind); ok && epoch == d.Epoch() {
-		h.behind = position
-	}
+	h.goOn(req.Behind)
 	oldest, millis, err := oldestChange(v.Tree())
 	if err != nil {
 		return History{}, state.Classify(err)
 	}
+	h.known = h.behind == 0 && oldest == 1 // there was nothing at all before the first commit
 	if oldest > h.behind+1 {
-		h.list.Reaches, h.behind = millis, oldest-1
-	} else {
-		h.known = h.behind == 0 // there was nothing at all before the first commit
+		h.list.Reaches = millis
+		if h.readOlder(ctx, uint32(v.Tree().Reader().ID), oldest, millis) {
+			return h.list, nil
+		}
+		h.behind, h.segment = oldest-1, 0
 	}
 	err = v.Tree().ChangesAt(h.behind, v.Position, []tree.Path{req.Path}, historyBytes, h.add)
 	if err != nil && !errors.Is(err, store.ErrTrimmed) {
@@ -151,6 +184,7 @@ type historian struct {
 	request HistoryRequest
 	epoch   uint64
 	behind  uint64
+	segment uint64 // of the archive that is being read; 0 for the change log
 	node    tree.Node
 	known   bool // the node is what it was at this commit
 	list    History
@@ -162,7 +196,7 @@ func (h *historian) add(c tree.Change) bool {
 		return true
 	}
 	if len(h.list.Entries) == h.request.Limit {
-		h.list.More, h.list.To = true, h.list.Entries[len(h.list.Entries)-1].At
+		h.list.More, h.list.To = true, h.place(h.list.Entries[len(h.list.Entries)-1].At)
 		return false
 	}
 	before := h.seen()
@@ -176,6 +210,71 @@ func (h *historian) add(c tree.Change) bool {
 		At: ID(h.epoch, c.Position), Time: c.Millis, Who: newWho(c.Author), Path: c.At.String(), Before: before, After: h.seen(),
 	})
 	return true
+}
+
+// place returns where to go on after a commit: in the archive with the segment, which takes long
+// to find.
+func (h *historian) place(id string) string {
+	if h.segment == 0 {
+		return id
+	}
+	return id + "@" + strconv.FormatUint(h.segment, 10)
+}
+
+// goOn goes on after what place has returned. Anything else begins at the beginning.
+func (h *historian) goOn(behind string) {
+	id, segment, _ := strings.Cut(behind, "@")
+	if epoch, position, ok := ParseID(id); ok && epoch == h.epoch {
+		h.behind = position
+		h.segment, _ = strconv.ParseUint(segment, 10, 64)
+	}
+}
+
+// readOlder lists commits from the archive, up to before the oldest one in the log. It reports
+// whether there are more of them, in the archive or in the log, than fit into the list. What
+// cannot be read is missing, which the list says.
+func (h *historian) readOlder(ctx context.Context, database uint32, oldest uint64, millis int64) (full bool) {
+	wantsOlder := h.request.Since.IsZero() || h.request.Since.Before(time.UnixMilli(millis))
+	if h.request.Older == nil || !wantsOlder {
+		return false
+	}
+	q := OlderQuery{Database: database, From: h.request.Since, Until: time.UnixMilli(millis), Segment: h.segment}
+	last, reached := h.behind, int64(0)
+	first, next, err := h.request.Older(ctx, q, func(segment uint64, c tree.Change) bool {
+		switch {
+		case c.Position <= h.behind:
+			return true
+		case c.Position >= oldest:
+			return false
+		case c.Position == 1:
+			h.known = true
+		case c.Position != last+1:
+			h.known, reached = false, c.Millis // what is between is missing, or older than was asked for
+		}
+		added := h.add(c)
+		if added {
+			last, h.segment = c.Position, segment
+		}
+		return added
+	})
+	if err != nil {
+		h.list.Note = "the archive cannot be read: " + fault.Public(err)
+		h.known = false
+		return h.list.More
+	}
+	h.known = h.known && last == oldest-1
+	isWhole := last == oldest-1 && (reached == 0 || !h.request.Since.IsZero() && !first.After(h.request.Since) || h.request.Behind != "")
+	switch {
+	case h.list.More || next > 0 || isWhole:
+		h.list.Reaches = 0
+	case reached > 0 && last == oldest-1:
+		h.list.Reaches = reached
+	}
+	if next > 0 && !h.list.More {
+		h.segment = next
+		h.list.More, h.list.To = true, h.place(ID(h.epoch, last))
+	}
+	return h.list.More
 }
 
 // follow applies a commit to the node, and reports whether it touched it.

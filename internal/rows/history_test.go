@@ -18,7 +18,7 @@ func TestHistory(t *testing.T) {
 	} {
 		f.Do(request)
 	}
-	h, err := ReadHistory(f.Database, HistoryRequest{Path: enginetest.Path(t, "/users/ada")}, nil)
+	h, err := ReadHistory(t.Context(), f.Database, HistoryRequest{Path: enginetest.Path(t, "/users/ada")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,11 +38,11 @@ func TestHistory(t *testing.T) {
 	if h.More || h.Reaches != 0 {
 		t.Errorf("it says %+v", h)
 	}
-	first, err := ReadHistory(f.Database, HistoryRequest{Path: enginetest.Path(t, "/users/ada"), Limit: 2}, nil)
+	first, err := ReadHistory(t.Context(), f.Database, HistoryRequest{Path: enginetest.Path(t, "/users/ada"), Limit: 2})
 	if err != nil || !first.More || len(first.Entries) != 2 {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	rest, err := ReadHistory(f.Database, HistoryRequest{Path: enginetest.Path(t, "/users/ada"), Behind: first.To}, nil)
+	rest, err := ReadHistory(t.Context(), f.Database, HistoryRequest{Path: enginetest.Path(t, "/users/ada"), Behind: first.To})
 	if err != nil || rest.More || len(rest.Entries) != 2 || rest.Entries[0].Before != nil || rest.Entries[1].After.Value != "null" {
 		t.Errorf("%+v, %v", rest, err)
 	}
@@ -68,7 +68,7 @@ func TestHistoryIsTrue(t *testing.T) {
 			seen[commit.Position], last = now, now
 		}
 	}
-	h, err := ReadHistory(f.Database, HistoryRequest{Path: enginetest.Path(t, watched)}, nil)
+	h, err := ReadHistory(t.Context(), f.Database, HistoryRequest{Path: enginetest.Path(t, watched)})
 	if err != nil {
 		t.Fatal(err)
 	}

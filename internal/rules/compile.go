@@ -100,6 +100,8 @@ func (c *compiler) node(e *element, n *node) {
 			n.validate = c.rule(expr.Validate, &m.element)
 		case ".indexOn":
 			n.indexes = c.indexes(&m.element)
+		case ".expireOn":
+			n.expiry = c.expiry(&m.element)
 		default:
 			c.child(m, n)
 		}
@@ -110,7 +112,7 @@ func (c *compiler) node(e *element, n *node) {
 
 // summarize notes what there is at a node and below.
 func (n *node) summarize() {
-	n.validates, n.indexed = n.validate != nil, len(n.indexes) > 0
+	n.validates, n.indexed = n.validate != nil, len(n.indexes) > 0 || n.expiry != nil
 	n.opensRead, n.opensWrite = n.read.isTrue(), n.write.isTrue()
 	if n.wildcard != nil {
 		n.include(n.wildcard)

@@ -60,7 +60,7 @@ func (c *Coverage) collect(e *element, n *node, pattern string) {
 			c.add(&m.element, n.write, pattern)
 		case ".validate":
 			c.add(&m.element, n.validate, pattern)
-		case ".indexOn":
+		case ".indexOn", ".expireOn":
 		default:
 			child := n.children[m.key]
 			if strings.HasPrefix(m.key, "$") {

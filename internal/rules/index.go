@@ -10,7 +10,7 @@ import (
 // valueIndex is the entry of .indexOn for the order by value.
 const valueIndex = ".value"
 
-// An IndexPattern is one entry of .indexOn with the locations it can be for.
+// An IndexPattern is one entry of .indexOn, or an .expireOn, with the locations it can be for.
 type IndexPattern struct {
 	// Keys lead from the root to the parents of the children that the index is about.
 	// One that begins with a dollar sign stands for any key that has no literal
@@ -21,9 +21,12 @@ type IndexPattern struct {
 	Except [][]string
 	// Index is a path below each child ("name", "a/b") or ".value".
 	Index string
+	// Expires says that the children are deleted when the time at Index is over. There is
+	// another pattern for the index itself, which queries use.
+	Expires bool
 }
 
-// IndexPatterns returns every entry of every .indexOn, in the order of the keys.
+// IndexPatterns returns every entry of every .indexOn and .expireOn, in the order of the keys.
 func (r *Ruleset) IndexPatterns() []IndexPattern {
 	return r.root.appendPatterns(nil, nil, nil)
 }
@@ -32,8 +35,11 @@ func (n *node) appendPatterns(patterns []IndexPattern, keys []string, except [][
 	if !n.indexed {
 		return patterns
 	}
-	for _, index := range n.indexes {
-		patterns = append(patterns, IndexPattern{slices.Clone(keys), slices.Clone(except), index})
+	for _, index := range n.queried() {
+		patterns = append(patterns, IndexPattern{slices.Clone(keys), slices.Clone(except), index, false})
+	}
+	if n.expiry != nil {
+		patterns = append(patterns, IndexPattern{slices.Clone(keys), slices.Clone(except), n.expiry.on, true})
 	}
 	literals := slices.SortedFunc(maps.Keys(n.children), tree.CompareKeys)
 	for _, key := range literals {

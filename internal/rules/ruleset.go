@@ -21,8 +21,9 @@ type node struct {
 	children              map[string]*node
 	wildcard              *node
 	indexes               []string // of .indexOn
+	expiry                *expiry  // of .expireOn, nil if there is none
 
-	// What there is here or below: .validate, .indexOn, and .read or .write that
+	// What there is here or below: .validate, .indexOn or .expireOn, and .read or .write that
 	// are literally true. Validating are the literal children with a .validate at
 	// them or below, sorted.
 	validates, indexed, opensRead, opensWrite bool

@@ -204,6 +204,9 @@ func (s *script) patterns() string {
 	var all []string
 	for _, p := range s.ruleset.IndexPatterns() {
 		text := fmt.Sprintf("/%s: %s", strings.Join(p.Keys, "/"), p.Index)
+		if p.Expires {
+			text += " expires"
+		}
 		for _, except := range p.Except {
 			if len(except) > 0 {
 				text += fmt.Sprintf(", $ is not %v", except)

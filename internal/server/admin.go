@@ -173,6 +173,7 @@ func (a *adminSide) serve(ctx context.Context, parts adminParts) error {
 		Writes:          a.memory.Writes,
 		Hooks:           parts.hooks.Runner,
 		Past:            parts.archiving.open(),
+		Older:           parts.archiving.older(parts.store.Epoch()),
 
 		Store:    parts.store,
 		Catalog:  parts.founder.Catalog,

@@ -25,6 +25,7 @@ import (
 const (
 	DefaultArchiveKeep  = archiver.DefaultKeep
 	DefaultArchiveSpool = archiver.DefaultSpool
+	DefaultPastBytes    = past.DefaultMaxBytes
 )
 
 // catchUpTime is how long a look at the past waits for what was committed last.
@@ -45,6 +46,8 @@ type Archive struct {
 	// Keep is how far back the archive reaches, Spool how many bytes may wait for it.
 	Keep  time.Duration
 	Spool int64
+	// PastBytes is how much room views of the past may take in the data directory.
+	PastBytes int64
 }
 
 // archiving is a server's archive at work. A nil one does nothing.
@@ -76,7 +79,7 @@ func newArchiving(ctx context.Context, c Config, s *store.Store) (*archiving, er
 	if err != nil {
 		return nil, err
 	}
-	a.past, err = past.New(past.Options{Dir: filepath.Join(c.Data, pastDir), Restore: a.restore, Now: time.Now, Logger: c.Logger})
+	a.past, err = past.New(past.Options{Dir: filepath.Join(c.Data, pastDir), Restore: a.restore, MaxBytes: c.Archive.PastBytes, Now: time.Now, Logger: c.Logger})
 	if err != nil {
 		return nil, err
 	}
@@ -121,21 +124,19 @@ func (a Archive) identities() (archive.Identities, error) {
 	return list, nil
 }
 
-// run archives, and keeps the views of the past few, until ctx ends.
-func (a *archiving) run(ctx context.Context) {
+// start archives, and keeps the views of the past few, until the function that it returns is
+// called. Nothing may be written after that: a large commit would be lost to the archive.
+func (a *archiving) start() (stop func()) {
 	if a == nil {
-		return
+		return func() {}
 	}
+	ctx, cancel := context.WithCancel(context.Background())
 	var both sync.WaitGroup
 	both.Go(func() { a.past.Run(ctx) })
-	a.archiver.Run(ctx)
-	both.Wait()
-}
-
-// close gives up what is held. Run need not have been called.
-func (a *archiving) close() {
-	if a != nil {
-		a.archiver.Close()
+	both.Go(func() { a.archiver.Run(ctx) })
+	return func() {
+		cancel()
+		both.Wait()
 		a.past.Close()
 	}
 }
@@ -180,10 +181,23 @@ func (a *archiving) status() func() archiver.Status {
 	return a.archiver.Status
 }
 
-// restore makes a data directory with a database as it was.
-func (a *archiving) restore(ctx context.Context, database string, at time.Time, dir string) error {
-	_, err := restore.Run(ctx, archive.NewReader(a.place, a.reading), dir, restore.Options{At: restore.Moment{Time: at}, Only: database})
+// restore makes a data directory with a database as it was, or takes one that shows an earlier
+// moment forward.
+func (a *archiving) restore(ctx context.Context, job past.Job) error {
+	r, at := archive.NewReader(a.place, a.reading), job.At
+	options := restore.Options{At: restore.Moment{Time: at}, Only: job.Database, MaxBytes: job.MaxBytes}
+	err := restore.ErrTooFar
+	if !job.From.IsZero() {
+		err = restore.Advance(ctx, r, job.Dir, job.From, options)
+	}
+	if errors.Is(err, restore.ErrTooFar) {
+		if err = os.RemoveAll(job.Dir); err == nil {
+			_, err = restore.Run(ctx, r, job.Dir, options)
+		}
+	}
 	switch {
+	case errors.Is(err, restore.ErrTooLarge):
+		return fault.Wrap(fault.ReadOnly, err, "the database was too large at that moment for a view of the past: --past-size leaves %d bytes for it", job.MaxBytes)
 	case errors.Is(err, archive.ErrNoBase):
 		return fault.Wrap(fault.Invalid, err, "the archive does not reach back to %s", at.UTC().Format(time.RFC3339Nano))
 	case err != nil:

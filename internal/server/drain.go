@@ -65,8 +65,8 @@ func (s *serving) shutDown(ctx context.Context) {
 		s.plainLane.Shutdown(ctx, opening)
 		_ = s.plain.Shutdown(ctx)
 	})
-	if s.options.closeStreams != nil {
-		all.Go(func() { s.options.closeStreams(ctx) }) // Shutdown does not know of them
+	if s.options.endAll != nil {
+		all.Go(func() { s.options.endAll(ctx) }) // Shutdown does not know of them
 	}
 	all.Wait()
 }

@@ -229,9 +229,9 @@ func TestDrainTellsClientsToGo(t *testing.T) {
 func TestDrainClosesStreams(t *testing.T) {
 	t.Parallel()
 	h := newWaiting()
-	s := startServing(t, servingOptions{secure: h, limits: quick, closeStreams: func(ctx context.Context) {
+	s := startServing(t, servingOptions{secure: h, limits: quick, endAll: func(ctx context.Context) {
 		if ctx.Err() != nil {
-			t.Error("closeStreams has no time, want some")
+			t.Error("endAll has no time, want some")
 		}
 		close(h.release)
 	}})
@@ -240,7 +240,7 @@ func TestDrainClosesStreams(t *testing.T) {
 		t.Errorf("drain: %v", err)
 	}
 	if err := <-stream; err != nil {
-		t.Errorf("the stream: %v, want it ended by closeStreams", err)
+		t.Errorf("the stream: %v, want it ended by endAll", err)
 	}
 }
 

@@ -34,14 +34,16 @@ type hookRunner struct {
 }
 
 // openDatabases returns the databases of a store, whose operations are recorded, and what delivers for their hooks.
-func openDatabases(c *Config, s *store.Store, operator *adminSide, opts engine.Options) (*catalog.Catalog, *hookRunner, error) {
+func openDatabases(c *Config, s *store.Store, operator *adminSide, due func(string, int64), opts engine.Options) (*catalog.Catalog, *hookRunner, error) {
 	c.operations = rest.NewOperations()
 	c.Observers = append(c.Observers[:len(c.Observers):len(c.Observers)], recordOperations(c.operations))
 	hooks, err := newHooks(c)
 	if err != nil {
 		return nil, nil, err
 	}
-	opts.Observers = &state.Observers{Unindexed: recordUnindexed(c.operations, operator.requests.ObserveUnindexed), Hooked: hooks.Hooked}
+	opts.Observers = &state.Observers{
+		Unindexed: recordUnindexed(c.operations, operator.requests.ObserveUnindexed), Due: due, Hooked: hooks.Hooked,
+	}
 	hooks.databases = catalog.New(s, opts)
 	return hooks.databases, hooks, nil
 }

@@ -249,7 +249,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	if err != nil {
 		return err
 	}
-	defer archiving.close()
+	defer archiving.start()() // when the databases are closed: it sends the last of their commits
 	clock := state.NewClock(time.Now, rand.Reader, s.LastMillis())
 	verifier, err := newVerifier(c, s)
 	if err != nil {
@@ -257,12 +257,13 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	}
 	streamBudget := watch.NewBudget(debug.SetMemoryLimit(-1) / streamShare)
 	scans := scan.NewPool(scan.DefaultBounds())
-	databases, hooks, err := openDatabases(&c, s, operator, engine.Options{
-		Clock: clock, Verifier: verifier, Metrics: operator.metrics, Streams: streamBudget, Scans: scans})
+	expirer := newExpirer(c, clock, operator.metrics)
+	databases, hooks, err := openDatabases(&c, s, operator, expirer.Note, engine.Options{Clock: clock, Verifier: verifier, Metrics: operator.metrics, Streams: streamBudget, Scans: scans})
 	if err != nil {
 		return err
 	}
 	defer databases.Close()
+	defer expirer.Close()
 	patience, cancel := newPatience(c.Abort)
 	defer cancel()
 	c.patience = patience
@@ -276,7 +277,6 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	var keeper sync.WaitGroup
 	keeper.Go(func() { watchClock(keeping, clock, clockTolerance, c.Logger) })
 	keeper.Go(func() { newSecretKeeper(f, c.Logger).run(keeping) })
-	keeper.Go(func() { archiving.run(keeping) })
 	keeper.Go(func() { hooks.Run(keeping) })
 	defer keeper.Wait()
 	defer stopKeeping()
@@ -299,13 +299,13 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 		proxies: c.TrustedProxies,
 		observe: c.observing(),
 		noLane:  c.NoLane,
-
-		closeStreams: c.clients.Close,
+		endAll:  c.clients.Close,
 	})
 	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, front, streamBudget, scans, absolute(caFile), archiving, hooks}); err != nil {
 		return err
 	}
 	databases.RunLeft(ctx, c.Logger, c.postponed)
+	expirer.Start(databases, databases.Due)
 	// The authority asks back, so the ports have to be open.
 	listening := func() {
 		operator.listening(serving.addr())

@@ -74,7 +74,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// servingOptions configure serving. The limits, proxies, observe, closeStreams and now may be
+// servingOptions configure serving. The limits, proxies, observe, endAll and now may be
 // left out.
 type servingOptions struct {
 	secure http.Handler // for HTTPS
@@ -88,10 +88,10 @@ type servingOptions struct {
 	noLane bool
 	// observe stands around all that is answered.
 	observe func(http.Handler) http.Handler
-	// closeStreams is called by drain when no new connection is accepted, and
+	// endAll is called by drain when no new connection is accepted, and
 	// should end all streams before its context ends. A stream is a request that
 	// would never end by itself.
-	closeStreams func(context.Context)
+	endAll func(context.Context)
 	// now is the clock by which requests that are taken back are forgiven.
 	now func() time.Time
 }

@@ -118,7 +118,7 @@ func TestDrainGivesStreamsTheirTime(t *testing.T) {
 	t.Parallel()
 	closing := make(chan context.Context, 1)
 	release := make(chan struct{})
-	s := startServing(t, servingOptions{limits: quick, closeStreams: func(ctx context.Context) {
+	s := startServing(t, servingOptions{limits: quick, endAll: func(ctx context.Context) {
 		closing <- ctx
 		<-release
 	}})

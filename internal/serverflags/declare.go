@@ -12,13 +12,14 @@ import (
 
 // Archive declares the flags of the archive.
 func Archive(flags *pflag.FlagSet, a *server.Archive) {
-	a.Keep, a.Spool = server.DefaultArchiveKeep, server.DefaultArchiveSpool
+	a.Keep, a.Spool, a.PastBytes = server.DefaultArchiveKeep, server.DefaultArchiveSpool, server.DefaultPastBytes
 	flags.StringVar(&a.URL, "archive", "", "the `URL` that every commit is sent to: file:///DIRECTORY on another disk, or s3://BUCKET/PREFIX; nowhere if empty")
 	flags.StringVar(&a.Endpoint, "archive-endpoint", "", "the `URL` of the S3 service; that of AWS if empty")
 	flags.StringVar(&a.Region, "archive-region", "", "the `region` of the bucket")
 	flags.StringVar(&a.Credentials, "archive-credentials", "", "a `file` with the credential of the bucket, as AWS has them; else AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
 	flags.Var((*cli.Duration)(&a.Keep), "archive-keep", "the `time` that the archive reaches back")
 	flags.Var((*cli.ByteSize)(&a.Spool), "archive-spool", "the `size` of the records that wait on disk at most, while the archive cannot be reached")
+	flags.Var((*cli.ByteSize)(&a.PastBytes), "past-size", "the `size` of the views of the past on disk at most, in all")
 	flags.Var((*cli.List)(&a.Recipients), "archive-recipient", "a public `key` of age that the archive is encrypted to; repeatable")
 	flags.StringVar(&a.Identities, "archive-identity", "", "a `file` with a secret key of age, for reading the past of an encrypted archive")
 }

@@ -36,7 +36,7 @@ func Check(t store.Tree, report func(store.Flaw) bool) error {
 		return err
 	}
 	unknown := map[uint32]bool{}
-	err = inspect.CheckIndexes(t.Reader(), s.Indexes, func(number uint32) bool {
+	skip := func(number uint32) bool {
 		if number == 0 {
 			return false
 		}
@@ -45,7 +45,11 @@ func Check(t store.Tree, report func(store.Flaw) bool) error {
 			unknown[number] = true
 		}
 		return i < 0 || list.Entries[i].State != IndexReady
-	}, report)
+	}
+	if err := inspect.CheckDue(t.Reader(), s.Indexes, skip, report); err != nil {
+		return err
+	}
+	err = inspect.CheckIndexes(t.Reader(), s.Indexes, skip, report)
 	for number := range unknown {
 		report(store.Flaw{Err: fmt.Errorf("%w: there are rows of index %d, which is not in the list of indexes", store.ErrDamaged, number)})
 	}

@@ -19,6 +19,8 @@ type IndexRule struct {
 	// which the wildcard does not extend.
 	Except [][]string
 	Index  query.Index
+	// Expires makes it one by which children expire, and no query reads.
+	Expires bool
 }
 
 // Wildcard stands for any key in a pattern. It is not a valid key.
@@ -27,7 +29,7 @@ const Wildcard = "$"
 // identity tells rules apart: two that cover the same locations with the same
 // order share an index.
 func (r IndexRule) identity() string {
-	return fmt.Sprintf("%q %q %s", r.Pattern, r.Except, r.Index)
+	return fmt.Sprintf("%q %q %s %t", r.Pattern, r.Except, r.Index, r.Expires)
 }
 
 // The states of an index.
@@ -43,6 +45,7 @@ type IndexEntry struct {
 	Pattern []string   `json:"pattern"`
 	Except  [][]string `json:"except"`
 	On      string     `json:"on"`
+	Expires bool       `json:"expires,omitempty"`
 	State   string     `json:"state"`
 	Cursor  []byte     `json:"cursor,omitempty"`
 }
@@ -50,7 +53,7 @@ type IndexEntry struct {
 // Rule returns what asked for the index.
 func (e IndexEntry) Rule() (IndexRule, error) {
 	index, err := query.ParseIndex(e.On)
-	return IndexRule{e.Pattern, e.Except, index}, err
+	return IndexRule{e.Pattern, e.Except, index, e.Expires}, err
 }
 
 // An IndexList is all indexes of a database. It is the setting "indexes".
@@ -113,8 +116,14 @@ func (l IndexList) tree() (*store.Indexes, error) {
 		for i, key := range e.Pattern {
 			x = descend(x, key, e.Except[i])
 		}
-		x.Here = append(x.Here, store.Index{Number: e.Number, Order: rule.Index.Order()})
+		index := store.Index{Number: e.Number, Order: rule.Index.Order()}
+		if e.Expires {
+			x.Due = append(x.Due, index)
+		} else {
+			x.Here = append(x.Here, index)
+		}
 	}
+	root.NoteExpiry()
 	return root, nil
 }
 
@@ -169,7 +178,7 @@ func (l IndexList) With(rules []IndexRule) IndexList {
 	for _, id := range ids {
 		r := wanted[id]
 		next.Entries = append(next.Entries, IndexEntry{
-			Number: next.Next, Pattern: r.Pattern, Except: r.Except, On: r.Index.String(), State: IndexBuilding,
+			Number: next.Next, Pattern: r.Pattern, Except: r.Except, On: r.Index.String(), Expires: r.Expires, State: IndexBuilding,
 		})
 		next.Next++
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"github.com/livetree/livetree/internal/denials"
 	"github.com/livetree/livetree/internal/fault"
@@ -34,6 +35,13 @@ type Metrics struct {
 	// some that could not be made yet.
 	LeftWritten, LeftRefused atomic.Uint64
 	LeftWaiting              atomic.Int64
+
+	// Expired is how many children were deleted when their time was over, ExpiryFailures how
+	// often that failed and was tried again.
+	Expired, ExpiryFailures atomic.Uint64
+	// Late, if set, returns in how many databases something is due that is not deleted yet,
+	// and by how much the oldest of it is late. It is set before databases are opened.
+	Late func() (databases int, by time.Duration)
 
 	committed, unchanged, cancelled atomic.Uint64
 	refused                         [fault.Unknown + 1]atomic.Uint64

@@ -71,7 +71,7 @@ func IndexRules(ruleset *rules.Ruleset) ([]IndexRule, error) {
 		if err != nil {
 			return nil, fault.Wrap(fault.Invalid, err, "%v", err)
 		}
-		list = append(list, IndexRule{Pattern: p.Keys, Except: p.Except, Index: index})
+		list = append(list, IndexRule{Pattern: p.Keys, Except: p.Except, Index: index, Expires: p.Expires})
 	}
 	return list, nil
 }

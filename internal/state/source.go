@@ -40,6 +40,9 @@ type Observers struct {
 	// Unindexed is told of queries that were refused for the lack of an index, or are
 	// answered by a scan.
 	Unindexed func(database, path, index string)
+	// Due is told of commits that gave times to children which expire, and when the first
+	// of them is due. It must not block.
+	Due func(database string, millis int64)
 	// Hooked is told of notices that can be read now, or without any that there are other hooks now, or that
 	// the database with an epoch was dropped. It must not block.
 	Hooked func(database string, epoch uint64, told []hook.Mark)

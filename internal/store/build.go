@@ -30,6 +30,13 @@ func (t Tree) BuildIndex(x *layout.Indexes, index layout.Index, depth int, curso
 	return t.store.batches.BuildIndex(t.reader, x, index, depth, cursor)
 }
 
+// BuildDue works out a step of building the rows of an index by which children expire. From
+// its first step on, every write must keep the index. The tree may be that of a view: the
+// rows need not be amended.
+func BuildDue(t Tree, x *layout.Indexes, number uint32, cursor []byte) (*batch.IndexRows, error) {
+	return t.store.batches.BuildDue(t.reader, x, number, cursor)
+}
+
 // DropIndex works out a step of removing the rows of an index that is no longer
 // kept. Nobody writes such rows any more, so what any view shows that has the commit
 // that dropped the index is still so at the step's turn.

@@ -47,7 +47,7 @@ type pipeline struct {
 	order  sync.Mutex
 	millis int64    // the latest time of a commit
 	noted  [16]byte // the last group row that was written
-	risen  bool     // the store has the newest format version
+	format uint32   // the format version of the store
 
 	mu      sync.Mutex
 	pending []Ticket // of the open group, in commit order
@@ -144,16 +144,16 @@ func (s *Store) apply(b *batch.Batch) error {
 			return err
 		}
 	}
-	rises := !p.risen && b.Logged.Position > 0
-	if rises {
-		if err := b.Rows.Set(layout.FormatKey, binary.BigEndian.AppendUint32(nil, layout.FormatAuthors), nil); err != nil {
+	format := max(p.format, b.Format())
+	if format > p.format {
+		if err := b.Rows.Set(layout.FormatKey, binary.BigEndian.AppendUint32(nil, format), nil); err != nil {
 			return err
 		}
 	}
 	if err := s.db.Apply(b.Rows, pebble.NoSync); err != nil {
 		return err
 	}
-	p.noted, p.risen = row, p.risen || rises
+	p.noted, p.format = row, format
 	return nil
 }
 

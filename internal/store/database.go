@@ -36,9 +36,21 @@ func create(s *Store, name string, id layout.ID) (layout.ID, error) {
 	if err := s.db.LogData(nil, pebble.Sync); err != nil {
 		return 0, fmt.Errorf("sync the name of a database: %w", err)
 	}
-	s.holds.Durable()
+	if s.holds.IsHeld() {
+		_ = showNames(s, make(shown)) // a store that is closing makes no view, and needs none
+	}
 	return id, nil
 }
+
+// showNames has a view show the databases that were made: a commit of nothing does. Others
+// read them from the newest state.
+func showNames(s *Store, t Ticket) error { return s.Commit(s.Live(0).NewBatch(), t) }
+
+// A shown is a ticket that is closed when views show a commit.
+type shown chan struct{}
+
+func (shown) Durable(uint64) {}
+func (c shown) Visible()     { close(c) }
 
 // addName gives a name a number, the next one for 0.
 func (s *Store) addName(name string, id layout.ID) (layout.ID, error) {

@@ -81,7 +81,7 @@ func checkGolden(t *testing.T, version string, limit int) {
 		built += db.buildAll()
 		db.checkIndexes()
 	}
-	if format, err := metaRow(s.db, layout.FormatKey, 4); err != nil || binary.BigEndian.Uint32(format) != layout.FormatAuthors {
+	if format, err := metaRow(s.db, layout.FormatKey, 4); err != nil || binary.BigEndian.Uint32(format) < layout.FormatAuthors {
 		t.Errorf("%d steps of building indexes by priority in a store of format %x, %v", built, format, err)
 	}
 	if _, err := s.Create("new"); err != nil {
@@ -143,6 +143,9 @@ func openGolden(t *testing.T, opts Options) *Store {
 		}
 		if err := checkIndexes(s.Live(db.id), goldenIndexes[name]); err != nil {
 			t.Errorf("check the indexes of %s: %v", name, err)
+		}
+		if err := checkDue(s.Live(db.id), goldenIndexes[name]); err != nil {
+			t.Errorf("check what expires in %s: %v", name, err)
 		}
 	}
 	return s
@@ -207,6 +210,7 @@ var goldenIndexes = map[string]*layout.Indexes{
 		"users":   {Here: []layout.Index{{Number: 2, Order: query.ByChild(tree.Path{}.Child("name"))}}},
 		"numbers": {Here: []layout.Index{{Number: 3, Order: query.ByValue()}}},
 	}},
+	"due": dueIndexes(),
 }
 
 // goldenLeft are rows of what connections have left to be written, as package leave makes them.
@@ -303,6 +307,10 @@ func writeGolden(t *testing.T, to string) {
 	main.indexes = goldenIndexes["main"]
 	largeChunks(main)
 	useDatabase(t, s, "odd-keys").put("/", oddObject())
+	due := useDatabase(t, s, "due")
+	due.indexes = goldenIndexes["due"]
+	due.set(Settings{"indexes": []byte(`{"next":2,"entries":[{"number":1,"pattern":["sessions"],"except":[null],"on":"t","expires":true,"state":"ready"}]}`)})
+	due.put("sessions", `{"a":{"t":1700000000000},"b":{"t":"no number"},"c":{"t":-1.5},"d":{"t":9007199254740993}}`)
 	useDatabase(t, s, "empty").leave(goldenLeft[:2]...) // a database without a commit
 	main.leave(goldenLeft...)
 	if err := s.db.Flush(); err != nil {

@@ -166,7 +166,8 @@ func (s *Store) runKeeper() {
 			s.health.fail("note the durable group", err)
 		}
 		s.log.Look(&survey, logkeep.SurveyPortion)
-		if now := s.opts.Now(); now.Sub(trimmed) >= logkeep.TrimInterval {
+		shed := s.health.disk.Load() != diskOK && s.holds.Shed()
+		if now := s.opts.Now(); shed || now.Sub(trimmed) >= logkeep.TrimInterval {
 			trimmed = now
 			s.log.Trim()
 			s.holds.Sweep()

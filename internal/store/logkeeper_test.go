@@ -147,6 +147,59 @@ func TestLogsAreTrimmedAfterARestart(t *testing.T) {
 	}
 }
 
+// TestTrimWaitsForTheSurvey: a log that the survey has not come to yet is not cut, even if
+// what was written to it since is too old or too much: older rows would stay before a gap.
+func TestTrimWaitsForTheSurvey(t *testing.T) {
+	for _, keep := range []LogKeep{{Age: 10 * time.Second}, {DatabaseBytes: 100}, {StoreBytes: 100}} {
+		fs, now := vfs.NewMem(), newClock()
+		opts := Options{FS: fs, Now: now.now, LogKeep: keep}
+		const logs = 5
+		s := openStand(t, opts)
+		for i := range logs {
+			useDatabase(t, s.Store, fmt.Sprint("log", i)).puts(20, 10)
+		}
+		s.close()
+		s = newStand(t, opts)
+		var survey logkeep.Survey
+		for range logs + 2 {
+			for i := range logs {
+				useDatabase(t, s.Store, fmt.Sprint("log", i)).puts(3, 10)
+			}
+			now.advance(11 * time.Second)
+			s.log.Trim()
+			s.put("a", `1`) // so that a view shows it
+			for i := range logs {
+				useDatabase(t, s.Store, fmt.Sprint("log", i)).checkNoGap()
+			}
+			s.log.Look(&survey, 1)
+		}
+		if _, all := survey.Read(); !all {
+			t.Errorf("%+v: the survey has not come to the end", keep)
+		}
+		for i := range logs {
+			if _, n := useDatabase(t, s.Store, fmt.Sprint("log", i)).logged(); n > 10 {
+				t.Errorf("%+v: %d rows are left once the survey was through, want a few", keep, n)
+			}
+		}
+	}
+}
+
+// checkNoGap fails if a position is missing in the log.
+func (s *stand) checkNoGap() {
+	s.Helper()
+	view := s.View()
+	defer view.Release()
+	rows, err := view.Tree(s.id).logSizes()
+	if err != nil {
+		s.Fatal(err)
+	}
+	for i, r := range rows {
+		if r.Position != rows[0].Position+uint64(i) {
+			s.Fatalf("position %d follows %d in the log", r.Position, rows[i-1].Position)
+		}
+	}
+}
+
 // TestSurveyEstimates: a long log is trimmed at about its bounds after a restart.
 func TestSurveyEstimates(t *testing.T) {
 	fs, now := vfs.NewMem(), newClock()

@@ -47,7 +47,7 @@ func (s *Store) loadMetadata() error {
 	if version > layout.FormatVersion {
 		return fmt.Errorf("%w: its format is %d, this version reads up to %d", ErrNewer, version, layout.FormatVersion)
 	}
-	s.pipeline.risen = version >= layout.FormatAuthors
+	s.pipeline.format = version
 	epoch, err := metaRow(s.db, layout.EpochKey, 8)
 	if err != nil {
 		return missingMetadata(err)

@@ -208,7 +208,7 @@ func (b *backlog) add(c tree.Change) {
 	}
 	b.behind = c.Position
 	form := b.watch.key.form
-	fragments, _ := unobserved(c).cutFor(b.watch.key) // follows has seen to the rest
+	fragments, _ := unobserved(c).cutFor(b.watch.key, nil) // follows has seen to the rest
 	for i := range fragments {
 		f := &fragments[i]
 		value, _ := f.encode(form, 1<<30) // what is in the log is small

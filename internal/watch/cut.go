@@ -28,11 +28,15 @@ type member struct {
 
 // cut returns what the change is to a watch of the node at p: a put where
 // something was replaced, and a patch for each parent that a PATCH gave children.
-// It reports false if that is not known.
-func (e *Effect) cut(p tree.Path, form tree.Form) (fragments []fragment, ok bool) {
+// It reports false if that is not known. For the parts in same, that says whether they leave the
+// node as it was.
+func (e *Effect) cut(p tree.Path, form tree.Form, same map[*part]bool) (fragments []fragment, ok bool) {
 	c := cutter{at: p, patch: e.Patch}
 	ok = true
 	e.around(p, func(part *part) bool {
+		if same, compared := same[part]; compared {
+			part = part.as(same)
+		}
 		switch {
 		case part.same:
 		case part.Path == p && part.alone():

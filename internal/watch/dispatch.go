@@ -27,6 +27,7 @@ type dispatcher struct {
 type scratch struct {
 	woken    []*hub.Subscription[*Event]
 	messages []hub.Message[*Event]
+	unread   *unread // of the place that is told; see there for nil
 }
 
 var scratches = sync.Pool{New: func() any { return &scratch{} }}
@@ -56,6 +57,7 @@ func (d *dispatcher) handOn(del *delivery) {
 	defer d.set.dropStale(del.published.Position)
 	d.scratch = scratches.Get().(*scratch)
 	defer func() {
+		d.unread = nil
 		scratches.Put(d.scratch)
 		d.scratch = nil
 	}()
@@ -131,8 +133,9 @@ func (d *dispatcher) tell(at *place, effects []*Effect, del *delivery) {
 		return
 	}
 	messages := d.messages[:0]
-	for _, e := range effects {
-		fragments, ok := e.cutFor(at.placeKey)
+	d.unread = d.unreadAt(at, del)
+	for i, e := range effects {
+		fragments, ok := e.cutFor(at.placeKey, d.unread.same(e, effects[:i]))
 		if ok {
 			messages, ok = d.appendEvents(messages, fragments, at.form, moment{position: e.Position, millis: e.Millis})
 		}

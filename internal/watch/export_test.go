@@ -253,7 +253,7 @@ func CutTwice(c tree.Change, p tree.Path, form tree.Form) (first, later string) 
 	text := func(asked int) string {
 		e := unobserved(c)
 		e.asked = asked
-		fragments, ok := e.cut(p, form)
+		fragments, ok := e.cut(p, form, nil)
 		keys, whole := touched(p, []*Effect{e})
 		lines := fmt.Sprintln(ok, keys, whole)
 		for i := range fragments {

@@ -75,7 +75,7 @@ func (d *dispatcher) tellWindow(s *shift, del *delivery) {
 		return
 	}
 	if s.whole {
-		d.tellWhole(at, after, del)
+		d.tellWhole(at, before, after, del)
 		return
 	}
 	m, err := at.window.slide(at.placeKey, before, after, s.keys, d.set.limits.MaxCounted)
@@ -88,6 +88,7 @@ func (d *dispatcher) tellWindow(s *shift, del *delivery) {
 		return
 	}
 	when := moment{position: del.published.Position, from: max(del.from(), at.since), to: del.published.Position}
+	d.unread = d.unreadAt(at, del)
 	tell := d.windowEvents
 	if at.whole {
 		tell = d.windowEvent
@@ -100,9 +101,11 @@ func (d *dispatcher) tellWindow(s *shift, del *delivery) {
 	d.publish(at, d.appendSilent(messages, at, when))
 }
 
-// tellWhole publishes the whole window, as a node that was replaced has it.
-func (d *dispatcher) tellWhole(at *place, after *state.View, del *delivery) {
+// tellWhole publishes the whole window, as a node that was replaced has it; nothing if the window
+// is as it was.
+func (d *dispatcher) tellWhole(at *place, before, after *state.View, del *delivery) {
 	text := &limitedBuffer{left: int(d.set.budget.Limit() / 2)}
+	was := at.window
 	window, err := at.newWindow(after, d.set.limits.MaxCounted)
 	if err == nil {
 		err = at.print(text, after, window.known, d.set.limits.MaxCounted)
@@ -117,6 +120,12 @@ func (d *dispatcher) tellWhole(at *place, after *state.View, del *delivery) {
 	}
 	at.window = window
 	when := moment{position: del.published.Position}
+	if old := (&limitedBuffer{left: text.Len()}); before != nil && at.print(old, before, was.known, d.set.limits.MaxCounted) == nil &&
+		bytes.Equal(old.Bytes(), text.Bytes()) {
+		when.from = max(del.from(), at.since)
+		d.publish(at, d.appendSilent(d.messages[:0], at, when))
+		return
+	}
 	d.publish(at, append(d.messages[:0], when.message(Put, tree.Path{}, text.Bytes(), true)))
 }
 
@@ -154,8 +163,8 @@ func (d *dispatcher) windowEvents(at *place, after *state.View, effects []*Effec
 	if value := text.end(); value != nil {
 		messages = append(messages, when.message(Patch, tree.Path{}, value, false))
 	}
-	for _, e := range effects {
-		fragments, ok := e.cut(at.path, at.form)
+	for i, e := range effects {
+		fragments, ok := e.cut(at.path, at.form, d.unread.same(e, effects[:i]))
 		when.position, when.millis = e.Position, e.Millis
 		if ok {
 			messages, ok = d.appendEvents(messages, only(fragments, m.stays), at.form, when)

@@ -15,8 +15,8 @@ import (
 // told of an update in two pieces would show half of it for a moment.
 
 // cutFor is cut for a place.
-func (e *Effect) cutFor(k placeKey) ([]fragment, bool) {
-	fragments, ok := e.cut(k.path, k.form)
+func (e *Effect) cutFor(k placeKey, same map[*part]bool) ([]fragment, bool) {
+	fragments, ok := e.cut(k.path, k.form, same)
 	if ok && k.whole {
 		fragments = joined(fragments)
 	}
@@ -72,7 +72,7 @@ func (d *dispatcher) windowEvent(at *place, after *state.View, effects []*Effect
 		return nil, false
 	}
 	if len(effects) == 1 {
-		fragments, ok := effects[0].cut(at.path, at.form)
+		fragments, ok := effects[0].cut(at.path, at.form, d.unread.same(effects[0], nil))
 		if !ok || !text.addFragments(only(fragments, m.stays), at.form) {
 			return nil, false
 		}

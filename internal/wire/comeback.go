@@ -57,11 +57,32 @@ func (f *Front) endOld(database, id string) *old {
 	return o
 }
 
-// precede has a session come after the old one of its client; nil for none.
-func (o *old) precede(s *session) {
-	if o != nil && s.db != nil {
-		s.old = o
-		s.front.opts.Postponed.Follow(s.db, o.connection, connectionOf(s.id))
+// precede has a session come after the old one of its client; nil for none. It fails if what the
+// old one has left cannot be kept in mind: the client stays outside, and names the old one again.
+func (o *old) precede(s *session) error {
+	if o == nil || s.db == nil {
+		return nil
+	}
+	s.old = o
+	if o.isOver() { // one that is not may still leave more
+		if err := s.front.opts.Postponed.Recall(s.db, o.connection); err != nil {
+			return err
+		}
+	}
+	s.front.opts.Postponed.Follow(s.db, o.connection, connectionOf(s.id))
+	return nil
+}
+
+// isOver reports whether the session has ended.
+func (o *old) isOver() bool {
+	if o.over == nil {
+		return true
+	}
+	select {
+	case <-o.over:
+		return true
+	default:
+		return false
 	}
 }
 

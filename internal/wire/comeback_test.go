@@ -45,7 +45,9 @@ func (c *comeback) come(before string) *talk {
 	o := c.front.endOld(nameOf(c.db), before)
 	k := &talk{t: c.t, woken: make(chan struct{}, 1)}
 	k.session = c.front.newSession(found{c.db.Database, nameOf(c.db)}, http.Header{}, netip.Addr{})
-	o.precede(k.session)
+	if err := o.precede(k.session); err != nil {
+		c.t.Fatal(err)
+	}
 	k.session.begin(k, "h")
 	c.t.Cleanup(func() {
 		if c.front.find(nameOf(c.db), k.session.id) != nil {

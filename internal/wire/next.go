@@ -65,6 +65,9 @@ func (s *session) next() (saying, bool) {
 // ready returns what the client is told before all that the audience has; false if there is
 // nothing.
 func (s *session) ready() (saying, bool) {
+	if !s.isAhead.Load() {
+		return saying{}, false
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if say := s.queued; say != nil {
@@ -75,6 +78,7 @@ func (s *session) ready() (saying, bool) {
 		s.pongs--
 		return saying{text: message.AppendPong(nil)}, true
 	}
+	s.isAhead.Store(false)
 	return saying{}, false
 }
 
@@ -202,5 +206,6 @@ func (s *session) afterTrace(trace string, answer saying) saying {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queued = &answer
+	s.isAhead.Store(true)
 	return saying{text: message.AppendDebug(nil, trace)}
 }

@@ -36,10 +36,7 @@ func (f *Front) servePoll(w http.ResponseWriter, r *http.Request) {
 func (f *Front) beginPolling(w http.ResponseWriter, r *http.Request, line *poll.Line, at found) error {
 	old := f.endOld(at.name, r.URL.Query().Get("ls")) // first, because its place may be the one that is free
 	s := f.newSocket(f.newSession(at, r.Header, networkOf(r)))
-	old.precede(s.session)
-	s.client.Network = networkOf(r)
-	if err := f.opts.Clients.Admit(&s.client, outbox.Socket, s); err != nil {
-		s.session.release()
+	if err := f.admit(s, old, networkOf(r)); err != nil {
 		return err
 	}
 	s.line, s.takers = line, make(chan *socket)

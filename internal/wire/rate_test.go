@@ -131,6 +131,7 @@ func TestManyWait(t *testing.T) {
 		rate.left, rate.wait = 0, func() time.Duration { looks++; return time.Millisecond }
 		k := &talk{}
 		s := &session{pace: newPace(rate, netip.Addr{}), transport: k}
+		s.begun.Store(true)
 		s.taken.L = &s.mu
 		s.ctx, s.cancel = context.WithCancel(t.Context())
 		defer s.cancel()

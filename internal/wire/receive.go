@@ -40,6 +40,7 @@ const maxPongs = 16
 func (s *session) pong() {
 	s.mu.Lock()
 	s.pongs = min(s.pongs+1, maxPongs)
+	s.isAhead.Store(true)
 	s.mu.Unlock()
 	s.wake()
 }

@@ -41,10 +41,7 @@ func (f *Front) serveSocket(w http.ResponseWriter, r *http.Request) {
 	}
 	old := f.endOld(at.name, query.Get("ls")) // first, because its place may be the one that is free
 	s := f.newSocket(f.newSession(at, r.Header, networkOf(r)))
-	old.precede(s.session)
-	s.client.Network = networkOf(r)
-	if err := f.opts.Clients.Admit(&s.client, outbox.Socket, s); err != nil {
-		s.session.release()
+	if err := f.admit(s, old, networkOf(r)); err != nil {
 		refuse(w, err)
 		return
 	}
@@ -62,6 +59,19 @@ func (f *Front) serveSocket(w http.ResponseWriter, r *http.Request) {
 	way := f.opts.Clients.NewConn(s.conn, outbox.ConnOptions{Head: accepted.Answer, Heard: true})
 	s.client.Go(s.read)
 	s.client.Begin(way)
+}
+
+// admit takes a socket in, or releases its session.
+func (f *Front) admit(s *socket, old *old, network netip.Addr) error {
+	s.client.Network = network
+	err := old.precede(s.session)
+	if err == nil {
+		err = f.opts.Clients.Admit(&s.client, outbox.Socket, s)
+	}
+	if err != nil {
+		s.session.release()
+	}
+	return err
 }
 
 // attach has the socket read from a connection of which some bytes were read already.

@@ -58,20 +58,26 @@ type session struct {
 	// over is closed when the session has ended and nothing of it is left.
 	over chan struct{}
 
-	mu        sync.Mutex
+	// transport is set once, by begin, and may be used when begun says so: it is asked for each
+	// event.
 	transport transport
+	begun     atomic.Bool
+
+	mu sync.Mutex
 	// asked are the requests that were not answered, in order: answers come in the same.
 	asked   []asked
 	stopped bool      // no further requests are taken
-	pongs   int       // to be sent
 	taken   sync.Cond // with mu: an answer was taken, or no requests are
 	// requests is for those that were not answered, if they are many, and kept for what
 	// the client has left to be written.
 	requests *budget.Claim
 	kept     keeping
+	// pongs are to be sent, and queued comes next; nil for nothing. With either, isAhead says so.
+	pongs   int
+	queued  *saying
+	isAhead atomic.Bool
 
-	queued *saying // what comes next; nil for nothing
-	met    bool    // the client is no stranger; of next
+	met bool // the client is no stranger; of next
 }
 
 // An asked is a request that was not answered.
@@ -146,9 +152,11 @@ func (f *Front) found(s *session) bool {
 // begin has the session speak by a transport, first the hello. The host is what the
 // client should call the server.
 func (s *session) begin(t transport, host string) {
-	s.mu.Lock()
 	s.transport = t
+	s.begun.Store(true)
+	s.mu.Lock()
 	s.queued = &saying{text: message.AppendHello(nil, s.front.opts.Now().UnixMilli(), host, s.id)}
+	s.isAhead.Store(true)
 	s.mu.Unlock()
 	s.front.add(s)
 	s.ledger.begun()
@@ -163,8 +171,9 @@ func (s *session) wake() {
 
 // way returns the transport, nil before begin.
 func (s *session) way() transport {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	if !s.begun.Load() {
+		return nil
+	}
 	return s.transport
 }
 

@@ -75,11 +75,15 @@ func (r *Replayer) Position(id store.ID) (position uint64, ok bool, err error) {
 	return d.position, true, nil
 }
 
-// Apply applies the record of a commit. It does not wait until that is durable.
+// Apply applies the record of a commit, or makes a database if the position is 0. It does not
+// wait until that is durable.
 func (r *Replayer) Apply(id store.ID, name string, position uint64, row []byte) error {
 	d, err := r.find(id, name, position)
 	if err != nil {
 		return err
+	}
+	if position == 0 {
+		return nil // it was made, and is there now
 	}
 	if d != nil && position <= d.position {
 		return nil
@@ -164,7 +168,7 @@ func (r *Replayer) find(id store.ID, name string, position uint64) (*replica, er
 	if _, ok := r.names[id]; ok {
 		return r.load(id, r.names[id])
 	}
-	if _, ok := r.strangers[id]; ok || position != 1 {
+	if _, ok := r.strangers[id]; ok || position > 1 {
 		r.strangers[id] = name
 		return nil, nil
 	}

@@ -29,6 +29,8 @@ type Options struct {
 	At Moment
 	// Only, if it is not empty, is the one database that Run restores.
 	Only string
+	// MaxBytes is how much room the data directory may take, about; any if it is 0.
+	MaxBytes int64
 	// Logger is told why, if the disk ends the process; nothing by default.
 	Logger *slog.Logger
 	// Progress is told how far it has come, if it is set.
@@ -38,7 +40,7 @@ type Options struct {
 // Progress is how far a restore has come.
 type Progress struct {
 	Step        string // "base", "records", "trees"
-	Done, Total int64  // bytes of the base, records, databases; a total of 0 is not known
+	Done, Total int64  // bytes, of records about; a total of 0 is not known
 	// Time is that of the newest record.
 	Time time.Time
 }
@@ -74,7 +76,7 @@ func Run(ctx context.Context, r *archive.Reader, target string, opts Options) (*
 	if err != nil {
 		return nil, fmt.Errorf("restore into %w", err)
 	}
-	job := &restoring{Options: opts, reader: r, plan: p, site: s}
+	job := &restoring{Options: opts, reader: r, plan: p, site: s, data: s.data()}
 	report, err := job.run(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("restore %s: %w", opts.At, err)
@@ -88,7 +90,9 @@ type restoring struct {
 	plan
 	reader *archive.Reader
 	site   *site
-	newest int64 // time of a commit
+	data   string // the data directory that is being made
+	newest int64  // time of a commit
+	grown  int64  // bytes that were added since the size was measured
 	// numbers are those that Only has in the base.
 	numbers map[layout.ID]bool
 }
@@ -123,7 +127,7 @@ func (j *restoring) run(ctx context.Context) (*Report, error) {
 
 // openStore opens the data directory that is being made.
 func (j *restoring) openStore() (*store.Store, error) {
-	return store.Open(j.site.data(), store.Options{Logger: j.Logger, BallastBytes: -1, CacheBytes: cacheBytes})
+	return store.Open(j.data, store.Options{Logger: j.Logger, BallastBytes: -1, CacheBytes: cacheBytes})
 }
 
 // load loads the base.
@@ -194,6 +198,9 @@ func (j *restoring) part(ctx context.Context, l *transfer.Loader, part int) erro
 		if isSecrets(key) && transfer.AreHidden(value) {
 			value, j.site.Drawn = drawSecret(), true
 		}
+		if err := j.grow(len(key) + len(value)); err != nil {
+			return err
+		}
 		return l.Add(key, value)
 	})
 	if err != nil || (part+1)%partsAtOnce != 0 {
@@ -206,22 +213,34 @@ func (j *restoring) part(ctx context.Context, l *transfer.Loader, part int) erro
 	return j.site.note()
 }
 
+// apply applies a record, unless it is not wanted.
+func (j *restoring) apply(r *Replayer, e archive.Entry) error {
+	if !j.takes(e) || j.Only != "" && e.Name != j.Only {
+		return nil
+	}
+	j.newest = max(j.newest, e.Millis)
+	if err := j.grow(len(e.Row)); err != nil {
+		return err
+	}
+	return r.Apply(layout.ID(e.Database), e.Name, e.Position, e.Row)
+}
+
 // replay applies the records.
 func (j *restoring) replay(ctx context.Context, s *store.Store, report *Report) error {
 	r, err := NewReplayer(s)
 	if err != nil {
 		return err
 	}
+	meter, err := j.newMeter(ctx)
+	if err != nil {
+		return err
+	}
 	count := int64(0)
 	err = j.reader.Replay(ctx, j.base, j.until, func(e archive.Entry) error {
-		if !j.takes(e) || j.Only != "" && e.Name != j.Only {
-			return nil
-		}
 		if count++; count%progressEvery == 0 {
-			j.tell(Progress{Step: "records", Done: count, Time: time.UnixMilli(e.Millis)})
+			j.tell(meter.at(e.Millis))
 		}
-		j.newest = max(j.newest, e.Millis)
-		return r.Apply(layout.ID(e.Database), e.Name, e.Position, e.Row)
+		return j.apply(r, e)
 	})
 	if err == nil {
 		err = errors.Join(r.Check(), r.Wait())
@@ -234,5 +253,5 @@ func (j *restoring) replay(ctx context.Context, s *store.Store, report *Report) 
 		return err
 	}
 	report.Databases, report.Records = len(r.names), count
-	return writeSecrets(s, j.site.data())
+	return writeSecrets(s, j.data)
 }

@@ -48,7 +48,7 @@ func Verify(ctx context.Context, r *archive.Reader, line archive.Line, dir strin
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(path)) }()
 	s := &site{place: filepath.Join(path, "place"), path: path}
-	job := &verifying{restoring: restoring{Options: opts, reader: r, plan: plan{base: line.Bases[0]}, site: s}}
+	job := &verifying{restoring: restoring{Options: opts, reader: r, plan: plan{base: line.Bases[0]}, site: s, data: s.data()}}
 	job.result = Verified{Epoch: line.Bases[0].Epoch, From: line.Bases[0].Moment().UTC()}
 	if err := job.load(ctx); err != nil {
 		return v, err
@@ -136,7 +136,7 @@ func (v *verifying) advance(ctx context.Context, from archive.Manifest, goals ma
 		if err := v.replayer.Apply(id, e.Name, e.Position, e.Row); err != nil {
 			return err
 		}
-		if wanted && e.Position == goal.Position {
+		if wanted && e.Position == goal.Position && e.Position > 0 {
 			if missing--; missing == 0 {
 				return errReached
 			}

@@ -24,6 +24,7 @@ if (code) history.replaceState(history.state, '', location.pathname + location.s
 /** @type {Record<string, () => Promise<{show(app: App, main: HTMLElement, route: Route): unknown}>>} */
 const screens = {
   data: () => import('./tree/screen.js'),
+  past: () => import('./past/screen.js'), // the screen Data at a moment
   query: () => import('./query/screen.js'),
   rules: () => import('./rules/screen.js'),
   live: () => import('./live/screen.js'),
@@ -34,6 +35,17 @@ const screens = {
   settings: () => import('./settings/screen.js'),
   docs: () => import('./docs/screen.js'),
 };
+
+/** @type {Promise<unknown> | undefined} */
+let sheet;
+
+/** Fetches the style sheet of the screens beside Data, once. */
+function styled() {
+  return (sheet ??= new Promise((resolve, reject) => {
+    const link = h('link', { rel: 'stylesheet', to: new URL('screens.css', import.meta.url).pathname, on: { load: resolve, error: () => ((sheet = undefined), link.remove(), reject(new Error('The server cannot be reached.'))) } });
+    document.head.append(link);
+  }));
+}
 
 export class App {
   constructor() {
@@ -107,7 +119,7 @@ export class App {
     this.main = elements.main;
     document.body.replaceChildren(...elements.all, messages);
     this.shown = true;
-    this.refreshStatus();
+    this.stale = true;
     await this.show();
   }
 
@@ -122,7 +134,10 @@ export class App {
   /** @type {HTMLElement | undefined} */
   main;
 
+  stale = false; // whether the status is still to be asked for
+
   async refreshStatus() {
+    this.stale = false;
     try {
       const [status, list] = await Promise.all([this.api.json('/v1/status'), this.operator ? this.api.json('/v1/databases') : null]);
       this.status.value = { ...this.status.peek(), ...status };
@@ -153,16 +168,19 @@ export class App {
     try {
       if (!parseAddress(location.pathname, location.search)) history.replaceState(null, '', await this.home());
       const route = parseAddress(location.pathname, location.search);
-      const load = route && screens[route.screen];
+      const name = route?.screen === 'data' && route.params.has('at') ? 'past' : (route?.screen ?? '');
+      const load = screens[name];
       if (!route || !load || turn !== this.turn) return;
       this.route.value = route;
+      queueMicrotask(() => document.querySelector('.header [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' }));
       document.title = this.title(route);
-      const module = await load();
+      const [module] = await Promise.all([load(), name === 'data' || styled()]);
       if (turn !== this.turn) return;
       fill(main);
-      main.dataset.screen = route.screen;
+      main.dataset.screen = name;
       const [done, end] = scope(() => module.show(this, main, route));
       this.endScreen = end;
+      if (this.stale) this.refreshStatus(); // what the screen shows is asked for first
       await done;
     } catch (error) {
       if (turn !== this.turn || !this.keeper.current) return;

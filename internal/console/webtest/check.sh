@@ -3,7 +3,7 @@
 # under Node, and all of it in a browser against a server that is built here. Where a
 # program is missing, it says so and does nothing.
 #
-# CHROMIUM names the browser, ONLY a part of the names of the browser's tests. The first run
+# CHROMIUM and FIREFOX name the browsers, ONLY a part of the names of Chromium's tests. The first run
 # fetches three packages from the npm registry. With the argument "page" the browser's tests
 # are left out.
 set -euo pipefail
@@ -31,3 +31,10 @@ directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 "${GO:-go}" build -o "$directory/livetree" ../../../cmd/livetree
 LIVETREE=$directory/livetree node --test browser/check.mjs
+
+FIREFOX=${FIREFOX:-$(command -v firefox-esr || command -v firefox || true)}
+if [[ -n $FIREFOX && -z ${ONLY:-} ]]; then
+	FIREFOX=$FIREFOX LIVETREE=$directory/livetree node --test browser/firefox.mjs
+elif [[ -z $FIREFOX ]]; then
+	printf '*** SKIPPED, not checked: there is no firefox; install it, or name it with FIREFOX\n' >&2
+fi

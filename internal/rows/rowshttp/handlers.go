@@ -57,6 +57,8 @@ type Options struct {
 	Denials *denials.Board
 	// Past opens a database as it was, until leave is called; nil if there is no archive.
 	Past func(ctx context.Context, database string, at time.Time) (was *engine.Database, leave func(), err error)
+	// Older reads commits that the change log does not hold any more; nil if there is no archive.
+	Older rows.Older
 }
 
 // Handlers answer requests about the rows of a database.

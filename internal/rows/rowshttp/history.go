@@ -30,7 +30,8 @@ func (h *Handlers) History(w http.ResponseWriter, r *http.Request, db *engine.Da
 		return
 	}
 	defer leave()
-	list, err := rows.ReadHistory(db, req, r.Context().Done())
+	req.Older = h.opts.Older
+	list, err := rows.ReadHistory(r.Context(), db, req)
 	if err != nil {
 		h.fail(w, err)
 		return

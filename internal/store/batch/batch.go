@@ -27,6 +27,7 @@ type Batch struct {
 
 	assignments []tree.Assignment
 	begins      bool
+	due         due
 }
 
 // Begins reports whether the change leaves an index by priority to be built.
@@ -34,6 +35,17 @@ func (b *Batch) Begins() bool { return b.begins }
 
 // Assignments returns those of the change, with what was found out about them.
 func (b *Batch) Assignments() []tree.Assignment { return b.assignments }
+
+// Format returns the format version that a store must have which holds the rows, 0 for any.
+func (b *Batch) Format() uint32 {
+	switch {
+	case b.due.added || b.due.sweeps:
+		return layout.FormatDue
+	case b.Logged.Position > 0:
+		return layout.FormatAuthors
+	}
+	return 0
+}
 
 // Close frees the batch. Commit does it by itself.
 func (b *Batch) Close() {
@@ -79,7 +91,7 @@ func (m Maker) Build(live seek.Reader, c tree.Change, indexes *layout.Indexes, p
 	if err != nil {
 		return nil, errors.Join(err, b.writer.rows.Close())
 	}
-	return &Batch{ID: live.ID, Rows: b.writer.rows, Logged: logged, assignments: c.Assignments, begins: b.indexer.begins}, nil
+	return &Batch{ID: live.ID, Rows: b.writer.rows, Logged: logged, assignments: c.Assignments, begins: b.indexer.begins, due: b.due}, nil
 }
 
 // A builder turns one write into rows: it plans, writes the data rows and writes the
@@ -88,6 +100,10 @@ type builder struct {
 	plan    plan
 	writer  writer
 	indexer indexer
+	due     due
+	dueKey  []byte // memory that is used again
+	// dueRemoved is how many rows are read to find what no longer expires.
+	dueRemoved int
 }
 
 // builders are kept for the next write: a small one then takes no memory.
@@ -99,6 +115,7 @@ var builders = sync.Pool{New: func() any {
 
 func (m Maker) newBuilder(live seek.Reader, indexes *layout.Indexes) *builder {
 	b := builders.Get().(*builder)
+	b.dueRemoved = min(dueRemoved, m.StepChildren)
 	b.plan.reader, b.plan.chunkBytes, b.plan.data.reader = live, m.ChunkBytes, live
 	b.writer.reader, b.writer.chunkBytes = live, m.ChunkBytes
 	b.writer.rows, b.writer.indexes = m.DB.NewBatch(), indexes
@@ -120,7 +137,7 @@ func kept(buffer []byte) []byte {
 
 // free gives the builder back. It must not be used afterwards; its rows may be.
 func (b *builder) free() {
-	*b = builder{plan: b.plan.emptied(), writer: b.writer.emptied(), indexer: b.indexer.emptied()}
+	*b = builder{plan: b.plan.emptied(), writer: b.writer.emptied(), indexer: b.indexer.emptied(), dueKey: kept(b.dueKey)}
 	builders.Put(b)
 }
 
@@ -135,6 +152,11 @@ func (b *builder) change(w tree.Write) (err error) {
 	}
 	if err := b.indexer.index(); err != nil {
 		return err
+	}
+	if b.writer.indexes.Expires() {
+		if err := b.writeDue(w); err != nil {
+			return err
+		}
 	}
 	if err := b.plan.sweep(b.writer.indexes); err != nil {
 		return err
@@ -151,7 +173,7 @@ func (m Maker) Settings(live seek.Reader, c tree.Change, changed layout.Settings
 	w := &b.writer
 	if step != nil {
 		_ = w.rows.Close() // it is empty
-		w.rows, step.rows = step.rows, nil
+		w.rows, step.rows, b.due = step.rows, nil, step.due
 	}
 	var err error
 	for name, value := range changed {
@@ -170,7 +192,7 @@ func (m Maker) Settings(live seek.Reader, c tree.Change, changed layout.Settings
 	if err = errors.Join(err, logErr); err != nil {
 		return nil, errors.Join(err, w.rows.Close())
 	}
-	return &Batch{ID: live.ID, Rows: w.rows, Logged: logged}, nil
+	return &Batch{ID: live.ID, Rows: w.rows, Logged: logged, due: b.due}, nil
 }
 
 func (m Maker) isHeld() bool { return m.IsHeld != nil && m.IsHeld() }

@@ -31,6 +31,8 @@ type IndexRows struct {
 	// Cursor is where the next step begins, nil if this was the last.
 	Cursor []byte
 
+	due due // what the step adds to the rows of what expires
+
 	// The rest is what Amend needs.
 
 	builder  *indexBuilder
@@ -52,7 +54,7 @@ func (r *IndexRows) Close() {
 // Take makes the rows of a step those of an empty batch, which is no change in the log.
 func (b *Batch) Take(r *IndexRows) {
 	b.Close()
-	b.Rows, r.rows = r.rows, nil
+	b.Rows, r.rows, b.due = r.rows, nil, r.due
 }
 
 // BuildIndex works out a step of building an index that is in force at

@@ -30,12 +30,20 @@ func dropStep(r seek.Reader, number uint32, cursor []byte, out *IndexRows) error
 	}
 	defer func() { _ = it.Close() }()
 	if cursor == nil {
+		isDue, err := dropDue(it, r.ID, number, out)
+		if isDue || err != nil {
+			return err
+		}
 		cursor = from
 	}
 	for range stepSeeks {
 		if !it.SeekGE(cursor) {
 			out.Cursor = nil
 			return damage.Mark(it.Error())
+		}
+		if layout.IsDueKey(it.Key()) {
+			cursor = layout.DueEnd(r.ID)
+			continue
 		}
 		// The rows of one parent are together: those of the index are a range.
 		parent := bytes.Clone(layout.IndexParent(it.Key()))
@@ -49,4 +57,14 @@ func dropStep(r seek.Reader, number uint32, cursor []byte, out *IndexRows) error
 	}
 	out.Cursor = cursor
 	return nil
+}
+
+// dropDue removes the rows of an index by which children expired, which are a range. It
+// reports false if there are none.
+func dropDue(it *pebble.Iterator, id layout.ID, number uint32, out *IndexRows) (bool, error) {
+	first := layout.DuePrefix(id, number)
+	if !it.SeekGE(first) || !bytes.HasPrefix(it.Key(), first) {
+		return false, damage.Mark(it.Error())
+	}
+	return true, out.rows.DeleteRange(first, layout.DuePrefix(id, number+1), nil)
 }

@@ -1,10 +1,12 @@
 package journal
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -130,6 +132,25 @@ func (s *Set) update() {
 	s.held.Store(held)
 }
 
+// shedBytes is what a hold keeps at least if giving it up is worth while.
+const shedBytes = 64 << 20
+
+// Shed gives up the holds that keep much, because the disk has little space left. It reports
+// whether there were any.
+func (s *Set) Shed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	shed := false
+	for _, h := range s.holds {
+		if h.isArmed() && h.bytes >= shedBytes {
+			s.logger.Error("the disk has little space left: the records of commits that are kept are given up, so that writes can go on", "for", h.name, "bytes", h.bytes)
+			h.lose()
+			shed = true
+		}
+	}
+	return shed
+}
+
 // Sweep deletes what no hold needs any more: records, and the logs of databases that were
 // dropped. It does nothing unless a hold was lost or closed, or the store was opened, since
 // it was last called.
@@ -159,11 +180,16 @@ func (s *Set) sweepRecords() error {
 	for ok := it.First(); ok; {
 		id := layout.RecordDatabase(it.Key())
 		next := layout.AppendSpace(nil, layout.SpaceRecord, id+1)
-		to := next
-		if floor := s.Floor(id); floor < math.MaxUint64 {
-			to = layout.RecordKey(nil, id, floor+1)
+		first := bytes.Clone(it.Key())
+		if !it.SeekLT(next) {
+			return damage.Mark(it.Error())
 		}
-		if string(it.Key()) < string(to) {
+		// A hold may have begun since: what was written after the iterator was made stays.
+		to := append(bytes.Clone(it.Key()), 0)
+		if floor := s.Floor(id); floor < math.MaxUint64 {
+			to = slices.MinFunc([][]byte{to, layout.RecordKey(nil, id, floor+1)}, bytes.Compare)
+		}
+		if bytes.Compare(first, to) < 0 {
 			if err := b.DeleteRange(layout.AppendSpace(nil, layout.SpaceRecord, id), to, nil); err != nil {
 				return err
 			}

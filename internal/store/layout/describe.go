@@ -18,6 +18,9 @@ func DescribeKey(key []byte) string {
 	case SpaceData:
 		return fmt.Sprintf("database %d %s", database, PathOf(key))
 	case SpaceIndex:
+		if IsDueKey(key) {
+			return fmt.Sprintf("what expires in database %d", database)
+		}
 		return fmt.Sprintf("the indexes of database %d %s", database, PathOf(key))
 	case SpaceSettings:
 		if IsHookKey(key) {

@@ -16,9 +16,33 @@ type Index struct {
 // which a wildcard stands for all keys that have no entry of their own. A nil
 // *Indexes has none.
 type Indexes struct {
-	Here     []Index
+	Here []Index
+	// Due are those by which children expire. They are in the order of time over all
+	// locations, and no query reads them.
+	Due      []Index
+	expires  bool // there are such here or below
 	Children map[string]*Indexes
 	Wildcard *Indexes
+}
+
+// Expires reports whether children expire here or below.
+func (x *Indexes) Expires() bool { return x != nil && x.expires }
+
+// NoteExpiry notes where children expire. It is called once, for the root.
+func (x *Indexes) NoteExpiry() bool {
+	x.expires = x.Wildcard != nil && x.Wildcard.NoteExpiry() || len(x.Due) > 0
+	for _, child := range x.Children {
+		x.expires = child.NoteExpiry() || x.expires
+	}
+	return x.expires
+}
+
+// DueHere returns the indexes by which the children here expire.
+func (x *Indexes) DueHere() []Index {
+	if x == nil {
+		return nil
+	}
+	return x.Due
 }
 
 // Child returns the indexes below a key.

@@ -70,7 +70,7 @@ const PebbleDir = "store"
 // Versions of the format.
 const (
 	// FormatVersion is the version of internal/store/FORMAT.md, the newest that is read.
-	FormatVersion = 3
+	FormatVersion = 4
 	// FormatFirst is the version of a new directory. It rises when something is
 	// stored that older versions would misread.
 	FormatFirst = 1
@@ -79,6 +79,9 @@ const (
 	// FormatAuthors is the first version whose log says who made a change. The first
 	// commit that writes such a row raises a store to it.
 	FormatAuthors = 3
+	// FormatDue is the first version with rows of what expires. The first commit that
+	// writes such a row raises a store to it.
+	FormatDue = 4
 )
 
 // GroupRow returns the value of the group row: the newest group, and the latest time

@@ -9,7 +9,9 @@ package logkeep
 
 import (
 	"container/heap"
+	"errors"
 	"log/slog"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -40,12 +42,16 @@ type Keeper struct {
 	// floor returns up to which position a log may be cut.
 	floor func(layout.ID) uint64
 
-	mu    sync.Mutex
-	logs  map[layout.ID]*keptLog
-	queue logQueue   // all of them, by when they are due
-	full  []*keptLog // those that took more than keep.DatabaseBytes
-	bytes int64      // of all logs
-	looks int        // how often a log was looked at to be cut
+	mu sync.Mutex
+	// looked is up to where the survey has come: of the logs from here on the keeper knows
+	// only what was committed since the store was opened. They are not cut, or rows would stay
+	// before the gap.
+	looked uint64
+	logs   map[layout.ID]*keptLog
+	queue  logQueue   // all of them, by when they are due
+	full   []*keptLog // those that took more than keep.DatabaseBytes
+	bytes  int64      // of all logs
+	looks  int        // how often a log was looked at to be cut
 }
 
 // Init makes an empty keeper work. The clock and the logger are those of the store. Floor
@@ -53,6 +59,30 @@ type Keeper struct {
 func (k *Keeper) Init(db *pebble.DB, keep Keep, now func() time.Time, logger *slog.Logger, floor func(layout.ID) uint64) {
 	k.db, k.keep, k.now, k.logger, k.floor = db, keep, now, logger, floor
 	k.logs = make(map[layout.ID]*keptLog)
+	if db == nil || isEmpty(db) {
+		k.looked = allLooked
+	}
+}
+
+// allLooked is more than the number of any database.
+const allLooked = math.MaxUint32 + 1
+
+// isEmpty reports whether there is no log: then the survey has nothing to look at.
+func isEmpty(db *pebble.DB) bool {
+	it, err := db.NewIter(&pebble.IterOptions{LowerBound: []byte{layout.SpaceLog}, UpperBound: []byte{layout.SpaceLog + 1}})
+	if err != nil {
+		return false // the survey tells
+	}
+	found := it.First()
+	return errors.Join(it.Error(), it.Close()) == nil && !found
+}
+
+// bound returns up to which position a log may be cut. The lock is held.
+func (k *Keeper) bound(id layout.ID) uint64 {
+	if uint64(id) >= k.looked {
+		return 0
+	}
+	return k.floor(id)
 }
 
 // Add notes the row of a commit.
@@ -137,7 +167,7 @@ type logCut struct {
 // row is left is forgotten. The lock is held.
 func (k *Keeper) cut(cuts []logCut, l *keptLog, oldest, allowed int64) []logCut {
 	k.looks++
-	was, floor := l.bytes, k.floor(l.id)
+	was, floor := l.bytes, k.bound(l.id)
 	c := l.cut(oldest, min(allowed, k.keep.DatabaseBytes+l.held(floor)), floor)
 	k.bytes += l.bytes - was
 	l.full = false
@@ -182,7 +212,7 @@ func (k *Keeper) large() (logs []*keptLog, share float64) {
 	}
 	free := k.bytes
 	for _, l := range k.queue {
-		free -= l.held(k.floor(l.id))
+		free -= l.held(k.bound(l.id))
 	}
 	if free <= k.keep.StoreBytes {
 		return logs, 1
@@ -196,7 +226,7 @@ func (k *Keeper) cutLarge(logs []*keptLog, oldest int64, share float64) (cuts []
 	defer k.mu.Unlock()
 	for _, l := range logs {
 		if k.logs[l.id] == l { // it was not dropped meanwhile
-			held := l.held(k.floor(l.id))
+			held := l.held(k.bound(l.id))
 			cuts = k.cut(cuts, l, oldest, held+int64(float64(l.bytes-held)*share))
 		}
 	}

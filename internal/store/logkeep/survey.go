@@ -57,15 +57,25 @@ func (k *Keeper) Look(survey *Survey, most int) {
 			k.logger.Error("look at the log of changes", "database", uint32(id), "error", damage.Mark(err))
 		}
 		survey.next = id + 1
+		k.lookedTo(uint64(survey.next))
 		if !v.Valid() || v.id() <= id {
 			ok = v.SeekGE(layout.AppendSpace(nil, layout.SpaceLog, survey.next))
 		}
 	}
 	survey.rows += v.rows
-	survey.done = !ok
+	if survey.done = !ok; survey.done {
+		k.lookedTo(allLooked)
+	}
 	if err := v.Error(); err != nil {
 		k.logger.Error("look for logs of changes", "error", damage.Mark(err))
 	}
+}
+
+// lookedTo notes how far the survey has come: up to there logs may be cut.
+func (k *Keeper) lookedTo(id uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.looked = max(k.looked, id)
 }
 
 // A surveyor looks at rows of logs.

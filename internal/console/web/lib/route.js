@@ -137,5 +137,7 @@ function rest(pathname, given, here) {
     if (value !== null) params.set(name, value);
   }
   const path = pathname.replace(/\.json$/, '').split('/').filter((part) => part !== '').map(decode);
+  const at = given.get('at');
+  if (params.size === 0 && at !== null) return { screen: 'data', database: given.get('ns') ?? here.database, path, params: new URLSearchParams({ at }) };
   return { screen: params.size > 0 ? 'query' : 'data', database: given.get('ns') ?? here.database, path, params };
 }

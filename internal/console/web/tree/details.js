@@ -35,7 +35,7 @@ export function details(screen) {
     if (item.id === shown) return;
     shown = item.id;
     const at = { database: route.database, path: keys };
-    fill(links, link('Open', { screen: 'data', ...at }), link('Table', { screen: 'query', ...at, params: tableParams }), link('Query here', { screen: 'query', ...at }), link('Live here', { screen: 'live', ...at }), link('Rules', { screen: 'rules', database: route.database }),
+    fill(links, link('Open', { screen: 'data', ...at }), link('Table', { screen: 'query', ...at, params: tableParams }), link('Query here', { screen: 'query', ...at }), link('Live here', { screen: 'live', ...at }), link('Past', { screen: 'data', ...at, params: { at: '' } }), link('Rules', { screen: 'rules', database: route.database }),
       h('button', { type: 'button', class: 'quiet', on: { click: () => showJSON(app, screen.writer, keys) } }, 'JSON'));
     fill(changes, h('button', { type: 'button', class: 'quiet', on: { click: () => recent(app, route.database, keys, screen.tree.root.at, changes) } }, 'Recent changes'));
   });

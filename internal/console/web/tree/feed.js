@@ -30,12 +30,14 @@ export class Feed {
    * @param {string} database
    * @param {import('./tree.js').Tree} tree
    * @param {() => void} changed called after rows have changed
+   * @param {string} [at] the moment that is shown, instead of now: nothing changes then
    */
-  constructor(api, database, tree, changed) {
+  constructor(api, database, tree, changed, at = '') {
     this.api = api;
     this.database = database;
     this.tree = tree;
     this.changed = changed;
+    this.moment = /** @type {Record<string, string>} */ (at ? { at } : {});
     /** @type {import('../core/signal.js').Signal<'connecting' | 'live' | 'lost' | 'paused'>} */
     this.state = signal(/** @type {any} */ ('connecting'));
     this.waiting = signal(0);
@@ -89,7 +91,7 @@ export class Feed {
    * @returns {Promise<Page>}
    */
   async page(place, params) {
-    const search = new URLSearchParams({ list: 'true', ...params });
+    const search = new URLSearchParams({ list: 'true', ...this.moment, ...params });
     const text = await this.api.text(`${dataRoute(this.database, place.path)}?${search}`, { signal: this.ended.signal });
     return JSON.parse(text);
   }
@@ -156,7 +158,7 @@ export class Feed {
   async outline(place) {
     place.outlined = true;
     try {
-      const text = await this.api.text(`${dataRoute(this.database, place.path)}?outline=2000`, { signal: this.ended.signal });
+      const text = await this.api.text(`${dataRoute(this.database, place.path)}?${new URLSearchParams({ outline: '2000', ...this.moment })}`, { signal: this.ended.signal });
       if (place.prefix) return;
       place.cut(JSON.parse(text));
       this.changed();
@@ -242,7 +244,7 @@ export class Feed {
 
   /** Opens the stream, again if what is loaded has changed. */
   async watch() {
-    if (this.stopped || (document.hidden && this.stream === null && this.state.peek() === 'paused')) return;
+    if (this.stopped || 'at' in this.moment || (document.hidden && this.stream === null && this.state.peek() === 'paused')) return;
     const locations = this.tree.places().flatMap((place) => place.spans.map((span) => ({ path: place.id, ...span }))).slice(0, maxLocations);
     const wanted = JSON.stringify(locations);
     const floor = this.floor;

@@ -28,6 +28,8 @@ export async function show(app, main, route) {
   const drawn = signal(0);
   const writer = writerOf(app.api, route.database);
   const feed = new Feed(app.api, route.database, tree, () => redraw());
+  const started = feed.start(); // the screen is made while the server answers
+  started.catch(() => {});
   const view = new TreeView(tree, {
     toggle: (id, open) => toggle(id, open),
     key: (name, event) => screen.key(name, event),
@@ -52,7 +54,7 @@ export async function show(app, main, route) {
   };
   const screen = new Screen(app, route, tree, feed, view, writer, drawn, toggle);
   main.append(screen.element);
-  await feed.start();
+  await started;
   view.refresh();
   drawn.value++;
   if (app.focusTree) view.focus();

@@ -3,20 +3,19 @@
 // PICTURES=directory also takes a picture of every screen, to be looked at.
 
 import assert from 'node:assert/strict';
-import { createRequire } from 'node:module';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { tests as acceptance } from './acceptance.mjs';
 import { tests as contract } from './contract.mjs';
 import { tests as data } from './data.mjs';
 import { tests as hostile } from './hostile.mjs';
+import { tests as past } from './past.mjs';
 import { tests as rules } from './rules.mjs';
 import { tests as safety } from './safety.mjs';
 import { screens, tests as others } from './screens.mjs';
 import { tests as table } from './table.mjs';
 import { tests as tasks } from './tasks.mjs';
-import { startBrowser, startServer } from './world.mjs';
+import { serious, startBrowser, startServer } from './world.mjs';
 
 const only = process.env.ONLY ?? '';
 const world = {};
@@ -30,24 +29,25 @@ after(async () => {
   await world.server?.stop();
 });
 
-for (const [name, run] of Object.entries({ ...data, ...table, ...rules, ...safety, ...others, ...tasks, ...contract, ...hostile, ...acceptance })) {
+for (const [name, run] of Object.entries({ ...data, ...table, ...past, ...rules, ...safety, ...others, ...tasks, ...contract, ...hostile, ...acceptance })) {
   if (name.includes(only)) test(name, { timeout: 180_000 }, () => run(world));
 }
 
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-
 for (const theme of ['light', 'dark']) {
   if (!'axe'.includes(only)) continue;
-  test(`axe finds nothing serious in the theme ${theme}`, { timeout: 300_000 }, async () => {
+  test(`axe finds nothing serious in the theme ${theme}, nor on a phone`, { timeout: 300_000 }, async () => {
     const page = await world.browser.open(world.server, '/console/db/default/data', { colorScheme: theme, bypassCSP: true });
     const found = [];
     for (const path of screens) {
+      await page.setViewportSize({ width: 1280, height: 800 });
       await page.goto(world.server.base + path);
       await page.waitForSelector('html[data-ready]');
-      await page.evaluate(axe);
-      const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ['violations'] }));
-      for (const one of violations) if (['serious', 'critical'].includes(one.impact)) found.push(`${path}: ${one.id}: ${one.nodes.map((node) => node.html.slice(0, 120)).slice(0, 3).join(' | ')}`);
-      if (process.env.PICTURES) await page.screenshot({ path: join(process.env.PICTURES, `${theme}${path.split('?')[0].replaceAll('/', '-')}.png`) });
+      for (const width of [1280, 375]) {
+        await page.setViewportSize({ width, height: 800 });
+        for (const one of await serious(page)) found.push(`${path} at ${width}: ${one}`);
+        if (await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)) found.push(`${path} at ${width} scrolls sideways`);
+        if (process.env.PICTURES) await page.screenshot({ path: join(process.env.PICTURES, `${theme}-${width}${path.replace(/\?at=/, '-past').split('?')[0].replaceAll('/', '-')}.png`) });
+      }
     }
     await page.context().close();
     assert.deepEqual(found, []);

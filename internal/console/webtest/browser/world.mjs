@@ -5,6 +5,7 @@
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { Agent, request } from 'node:https';
+import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as rest } from 'node:timers/promises';
@@ -160,4 +161,13 @@ export async function expand(page, path) {
   await select(page, path);
   if ((await row(page, path).getAttribute('aria-expanded')) !== 'true') await page.keyboard.press('ArrowRight');
   await page.waitForSelector(`[role=treeitem][data-path="${quoted(path)}"][aria-expanded=true]`);
+}
+
+const axeText = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+/** What axe finds serious in a page, which must have been opened with bypassCSP. */
+export async function serious(page) {
+  await page.evaluate(axeText);
+  const { violations } = await page.evaluate(() => axe.run(document, { resultTypes: ['violations'] }));
+  return violations.filter((one) => ['serious', 'critical'].includes(one.impact)).map((one) => `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 120)).slice(0, 3).join(' | ')}`);
 }
