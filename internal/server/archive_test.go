@@ -45,8 +45,8 @@ func newArchiveStand(t *testing.T, place string) *archiveStand {
 	b.databases = catalog.New(s, engine.Options{Clock: state.NewClock(time.Now, strings.NewReader(strings.Repeat("x", 1000)), 0)})
 	stop := a.start()
 	t.Cleanup(func() {
-		b.databases.Close()
 		stop()
+		b.databases.Close()
 		_ = s.Close()
 	})
 	for a.archiver.Status().Bases == 0 {
