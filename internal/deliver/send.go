@@ -66,6 +66,9 @@ func (r *Runner) attempt(ctx context.Context, h *hook.Hook, m message, now time.
 }
 
 func newRequest(ctx context.Context, h *hook.Hook, m message, seconds int64) (*http.Request, error) {
+	if len(h.Secrets) == 0 { // nobody could tell whose it is
+		return nil, errNoSecret
+	}
 	body, err := json.Marshal(m)
 	if err != nil {
 		return nil, err

@@ -196,6 +196,7 @@ func (k *Keeper) find(database string, number store.ID, at time.Time) (*Moment, 
 	m = next
 	k.moments[database] = m
 	k.making.Go(func() {
+		defer close(m.ready)
 		defer m.Close() // whoever makes it is a user, too
 		m.make()
 	})
@@ -242,7 +243,6 @@ func (k *Keeper) longestIdle() (idle *Moment) {
 
 // make restores the moment and opens it.
 func (m *Moment) make() {
-	defer close(m.ready)
 	k := m.keeper
 	k.empty() // what it takes the room of
 	ctx, cancel := k.begin()

@@ -17,8 +17,8 @@ func TestPast(t *testing.T) {
 	t.Parallel()
 	var looking atomic.Int32
 	s := serve(t, func(o *rest.Options) {
-		o.Past = func(_ context.Context, name string, at time.Time) (*engine.Database, func(), error) {
-			if name != "default" || at.UnixMilli() != 1794751500000 {
+		o.Past = func(_ context.Context, d *engine.Database, at time.Time) (*engine.Database, func(), error) {
+			if d.Name() != "default" || at.UnixMilli() != 1794751500000 {
 				return nil, nil, fault.New(fault.Unavailable, "another moment is being made, try again")
 			}
 			looking.Add(1)

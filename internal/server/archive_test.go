@@ -1,13 +1,11 @@
 package server
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -45,13 +43,9 @@ func newArchiveStand(t *testing.T, place string) *archiveStand {
 	}
 	b := &archiveStand{TB: t, place: place, data: data, store: s, archiving: a}
 	b.databases = catalog.New(s, engine.Options{Clock: state.NewClock(time.Now, strings.NewReader(strings.Repeat("x", 1000)), 0)})
-	ctx, stop := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { a.run(ctx) })
+	stop := a.start()
 	t.Cleanup(func() {
 		stop()
-		running.Wait()
-		a.close()
 		b.databases.Close()
 		_ = s.Close()
 	})

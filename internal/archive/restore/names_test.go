@@ -8,11 +8,25 @@ import (
 	"testing"
 
 	"github.com/livetree/livetree/internal/archive"
+	"github.com/livetree/livetree/internal/archive/bases"
 	"github.com/livetree/livetree/internal/archive/place"
 	"github.com/livetree/livetree/internal/archive/restore"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 )
+
+// TestBaseNeedsKey: without a key that hides secrets there is no base.
+func TestBaseNeedsKey(t *testing.T) {
+	t.Parallel()
+	p, err := place.OpenFile(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := newOriginal(t, rand.New(rand.NewPCG(1, 1)), p)
+	if _, err := bases.Take(t.Context(), o.Store, o.writer, bases.Options{Now: o.now}); err == nil {
+		t.Error("a base was made that shows secrets")
+	}
+}
 
 // TestNames refuses an archive with a database whose name is none: it would become that of a
 // file, anywhere. The name is in a base, or in a record after it.
