@@ -231,7 +231,7 @@ func (c *collector) collectArchive(p page) {
 	p.counter("archive_segments_total", "Segments that were archived.", float64(s.Segments))
 	p.counter("archive_bases_total", "Bases that were archived.", float64(s.Bases))
 	p.counter("archive_failures_total", "Tries to write to the archive that failed.", float64(s.Failures))
-	p.counter("archive_losses_total", "How often too many records waited, and were dropped.", float64(s.Losses))
+	p.counter("archive_losses_total", "How often records were lost to the archive: too many waited, or it is not the one that was written before.", float64(s.Losses))
 	p.gauge("archive_base_age_seconds", "Age of the newest base in the archive; +Inf for none.", c.age(s.Base))
 }
 
