@@ -92,6 +92,8 @@ func TestRounds(t *testing.T) {
 			break
 		}
 		got := positions(t, p, time.UnixMilli(at))
+		// One that has no commit yet is there if it was sent before its first.
+		maps.DeleteFunc(got, func(name string, position uint64) bool { return position == 0 && want[name] == 0 && name != "db" })
 		if !maps.Equal(got, want) {
 			t.Errorf("at %d the databases are at %v, want %v", at, got, want)
 		}
