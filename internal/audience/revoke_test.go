@@ -122,16 +122,17 @@ func TestCloseWaitsForLogout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := enginetest.Open(t, store.Options{})
-		var gate chan struct{}
+		var isShut atomic.Bool
+		gate := make(chan struct{})
 		a := audience.New(f.Database, audience.Options{Wake: func() {
-			if gate != nil {
+			if isShut.Load() {
 				<-gate
 			}
 		}})
 		who := enginetest.User(t, `{"uid":"ann"}`)
 		who.Expires = time.Now().Add(time.Minute) //nolint:forbidigo // fake time
 		a.Identify(who)
-		gate = make(chan struct{})
+		isShut.Store(true)
 		time.Sleep(time.Minute) //nolint:forbidigo // fake time
 		synctest.Wait()
 		var closed atomic.Bool

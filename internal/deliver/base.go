@@ -26,6 +26,7 @@ type base struct {
 	unsaved  chan struct{}
 
 	mu     sync.Mutex
+	ended  bool // no queue begins any more
 	hooks  map[uint32]*queue
 	saving map[uint32]*store.HookRow // what is to be stored
 }
@@ -64,6 +65,9 @@ func (b *base) reconcile(set *hook.Set) {
 	}
 	for _, h := range set.Hooks() {
 		q := b.hooks[h.Number]
+		if q == nil && b.ended {
+			continue
+		}
 		if q == nil {
 			q = newQueue(b, h)
 			b.hooks[h.Number] = q
@@ -104,6 +108,9 @@ func (b *base) save() {
 			_ = pause.For(b.ctx, b.runner.opts.Limits.Save)
 			b.flush(b.ctx)
 		case <-b.ctx.Done():
+			b.mu.Lock()
+			b.ended = true
+			b.mu.Unlock()
 			b.goes.Wait()
 			last, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 			b.flush(last)
