@@ -265,7 +265,7 @@ func (c *collector) hook(p page, s deliver.Stat) {
 	p.counter("hook_failed_total", "Deliveries of a webhook that were given up.", float64(s.Failed), labels...)
 	p.counter("hook_retried_total", "Tries to deliver that failed, and are made again.", float64(s.Retried), labels...)
 	p.counter("hook_skipped_total", "Commits that are not delivered, as too many waited.", float64(s.Skipped), labels...)
-	p.gauge("hook_waiting_bytes", "What a webhook has on disk to be delivered.", float64(s.Bytes), labels...)
+	p.gauge("hook_stored_bytes", "What a webhook has on disk: to be delivered, and the last deliveries, which can be replayed.", float64(s.Bytes), labels...)
 	p.gauge("hook_lag_seconds", "Age of the oldest commit that a webhook has not delivered.", s.Lag, labels...)
 }
 
