@@ -87,7 +87,7 @@ func (a *Archiver) tell(what string) {
 		return
 	}
 	a.told, a.status.State, a.status.Losses = true, StateLost, a.status.Losses+1
-	a.options.Logger.Error(what, "archive", a.options.Place.String(), "spool", a.options.Spool)
+	a.options.Logger.Error("the archive has lost records", "why", what, "archive", a.options.Place.String(), "spool", a.options.Spool)
 }
 
 // makeBases makes a base whenever one is due, until ctx ends.

@@ -130,7 +130,7 @@ func TestCloseWaitsForLogout(t *testing.T) {
 			}
 		}})
 		who := enginetest.User(t, `{"uid":"ann"}`)
-		who.Expires = time.Now().Add(time.Minute) //nolint:forbidigo // fake time
+		who.Expires = time.Now().Add(time.Minute)
 		a.Identify(who)
 		isShut.Store(true)
 		time.Sleep(time.Minute) //nolint:forbidigo // fake time

@@ -80,14 +80,14 @@ func open(t testing.TB, fs vfs.FS, limits deliver.Limits, engineLimits *engine.L
 	x := &site{t: t, store: s, done: make(chan struct{})}
 	var observers state.Observers
 	x.bases = catalog.New(s, engine.Options{
-		Clock: state.NewClock(time.Now, rand.Reader, s.LastMillis()), Observers: &observers, Limits: engineLimits, //nolint:forbidigo // fake time
+		Clock: state.NewClock(time.Now, rand.Reader, s.LastMillis()), Observers: &observers, Limits: engineLimits,
 	})
 	guard, err := deliver.NewGuard(nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	x.runner = deliver.New(deliver.Options{
-		Databases: x.bases, Guard: guard, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Limits: limits, Transport: to, //nolint:forbidigo // fake time
+		Databases: x.bases, Guard: guard, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Limits: limits, Transport: to,
 	})
 	observers.Hooked = x.runner.Hooked
 	ctx, stop := context.WithCancel(t.Context())

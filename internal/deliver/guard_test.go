@@ -132,7 +132,7 @@ func send(t *testing.T, guard *deliver.Guard, to string) (status int, problem st
 	t.Helper()
 	x := open(t, vfs.NewMem(), deliver.DefaultLimits(), nil, nil)
 	defer x.close()
-	r := deliver.New(deliver.Options{Databases: x.bases, Guard: guard, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Limits: deliver.DefaultLimits()}) //nolint:forbidigo // of a real request
+	r := deliver.New(deliver.Options{Databases: x.bases, Guard: guard, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Limits: deliver.DefaultLimits()})
 	record, err := r.Test(t.Context(), x.database("db"), &hook.Hook{Name: "h", URL: to, Secrets: []string{secret}})
 	if err != nil {
 		t.Fatal(err)

@@ -69,7 +69,7 @@ func tryReceiver(t *testing.T, command []string) {
 		t.Fatal(err)
 	}
 	body := []byte(`{"id":"msg_1","event":"create"}`)
-	now := time.Now().Unix() //nolint:forbidigo // another program compares it with its clock
+	now := time.Now().Unix()
 	good, err := hook.Sign([]string{"whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=", secret}, "msg_1", now, body)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func freePort(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close() //nolint:errcheck // it was only looked at
+	defer l.Close()
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	return port
 }

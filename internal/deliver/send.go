@@ -56,7 +56,7 @@ func (r *Runner) attempt(ctx context.Context, h *hook.Hook, m message, now time.
 	if err != nil {
 		return outcome{problem: problemOf(err)}
 	}
-	defer answer.Body.Close() //nolint:errcheck // it was only read
+	defer answer.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
 	o := outcome{status: answer.StatusCode, answer: cutText(text, keptAnswer)}
 	if answer.StatusCode == http.StatusTooManyRequests || answer.StatusCode == http.StatusServiceUnavailable {

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -45,7 +44,7 @@ func start(t *testing.T, fs vfs.FS, millis *atomic.Int64) *server {
 	}
 	s := &server{t: t, fs: fs, millis: millis, store: opened}
 	clock := state.NewClock(now, rand.Reader, opened.LastMillis())
-	s.worker = expiry.New(clock, slog.New(slog.NewTextHandler(io.Discard, nil)), func() { s.fails.Add(1) })
+	s.worker = expiry.New(clock, slog.New(slog.DiscardHandler), func() { s.fails.Add(1) })
 	s.catalog = catalog.New(opened, engine.Options{Clock: clock, Observers: &state.Observers{Due: s.worker.Note}})
 	return s
 }

@@ -18,7 +18,7 @@ import (
 func TestOlderHistory(t *testing.T) {
 	t.Parallel()
 	var later atomic.Int64
-	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) } //nolint:forbidigo // it only goes on faster
+	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
 	f := enginetest.Open(t, store.Options{Now: now, LogKeep: store.LogKeep{Age: time.Minute}})
 	for i := range 20 {
 		f.Put("/a", fmt.Sprintf(`{"n":%d}`, i))
@@ -41,7 +41,7 @@ func TestOlderHistory(t *testing.T) {
 		if list.Reaches > 0 {
 			break
 		}
-		if time.Since(begun) > time.Minute { //nolint:forbidigo // see above
+		if time.Since(begun) > time.Minute {
 			t.Fatal("the log was never trimmed")
 		}
 	}

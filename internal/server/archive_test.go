@@ -76,7 +76,7 @@ func (b *archiveStand) put(d *engine.Database, value int) time.Time {
 		b.Fatal(err)
 	}
 	time.Sleep(3 * time.Millisecond) //nolint:forbidigo // the next commit is at another time
-	at := time.Now()                 //nolint:forbidigo // the moment of a commit is that of the machine
+	at := time.Now()
 	time.Sleep(3 * time.Millisecond) //nolint:forbidigo // as before
 	return at
 }
@@ -120,7 +120,7 @@ func (b *archiveStand) expectNone(d *engine.Database, at time.Time) {
 func TestPast(t *testing.T) {
 	t.Parallel()
 	b := newArchiveStand(t, t.TempDir())
-	began := time.Now() //nolint:forbidigo // before the database is made
+	began := time.Now()
 	d, first := b.found("a", 1)
 	second := b.put(d, 2)
 	b.expect(d, first, 1)

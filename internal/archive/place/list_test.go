@@ -104,7 +104,7 @@ func readAll(ctx context.Context, p place.Place, name string) error {
 	if err != nil {
 		return err
 	}
-	defer body.Close() //nolint:errcheck // it was only read
+	defer body.Close()
 	_, err = io.Copy(io.Discard, body)
 	return err
 }
