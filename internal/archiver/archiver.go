@@ -174,9 +174,6 @@ func (a *Archiver) Run(ctx context.Context) {
 	}
 }
 
-// Close gives up what is held. Run does so itself when it ends.
-func (a *Archiver) Close() { a.hold.Close() }
-
 // tries counts the pauses between tries, which double.
 type tries struct{ least, most, next time.Duration }
 

@@ -169,8 +169,8 @@ func (s Surroundings) show() *cobra.Command {
 		c.Print("path       %s\nurl        %s\nevents     %s\nstate      %s %s\ncreated    %s\n", h.Path, cli.Visible(h.URL),
 			strings.Join(h.Events, ","), stateOf(h), h.Paused, h.Created.Format(time.RFC3339))
 		if st := h.Stat; st != nil {
-			c.Print("delivered  %d since the server was started, %d given up, %d tried again, %d skipped\nwaiting    %d deliveries or more, %d bytes, the oldest for %.1f s\n",
-				st.Delivered, st.Failed, st.Retried, st.Skipped, st.Pending, st.Bytes, st.Lag)
+			c.Print("delivered  %d since the server was started, %d given up, %d tried again, %d skipped\nwaiting    %d deliveries or more, the oldest for %.1f s\non disk    %d bytes, with the last deliveries, which can be replayed\n",
+				st.Delivered, st.Failed, st.Retried, st.Skipped, st.Pending, st.Lag, st.Bytes)
 		}
 		return nil
 	}, "NAME")
