@@ -41,8 +41,14 @@ type Settings struct {
 	Hooks    *hook.Set // nil if there never was one
 }
 
+// noSettings are those of the databases that have none: there may be very many.
+var noSettings = &Settings{Rows: store.Settings{}, Secrets: []string{""}, List: IndexList{Next: 1}, Indexes: noIndexes}
+
 // NewSettings works out what follows from the rows; old may be nil.
 func NewSettings(rows store.Settings, old *Settings) (*Settings, error) {
+	if len(rows) == 0 && old == nil {
+		return noSettings, nil
+	}
 	s := &Settings{Rows: rows, Secrets: strings.Split(string(rows[SettingSecrets]), "\n")}
 	s.Weak = slices.ContainsFunc(s.Secrets, func(secret string) bool { return secret != "" && auth.CheckSecret(secret) != nil })
 	var err error
