@@ -190,7 +190,7 @@ func (c *collector) collectEngine(p page) {
 	p.counter("expiry_failures_total", "Tries to delete what has expired that failed. They are repeated.", float64(m.ExpiryFailures.Load()))
 	databases, by := m.LateNow()
 	p.gauge("expiry_due_databases", "Databases in which something has expired and is not deleted yet.", float64(databases))
-	p.gauge("expiry_lag_seconds", "How long ago the oldest of that has expired.", by.Seconds())
+	p.gauge("expiry_lag_seconds", "How long the oldest of that could have been deleted: since it has expired, or since the start or the write that told of it.", by.Seconds())
 	p.gauge("left_waiting", "Clients that are gone and have left writes that cannot be made now.", float64(m.LeftWaiting.Load()))
 	p.histogram("rules_eval_seconds", "How long it took to judge one read or write by the rules.", m.Judgements.Counts())
 	p.counters("rules_denied_total", "Reads and writes that the rules refused.", "access",

@@ -68,7 +68,9 @@ type RulesCheck struct {
 		Added   []IndexOn `json:"added"`
 		Dropped []IndexOn `json:"dropped"`
 	} `json:"indexes"`
-	Open bool `json:"open"` // everybody may read, or write, everything
+	// Expiring are the new .expireOn: what is past by them is deleted as soon as they are in force.
+	Expiring []IndexOn `json:"expiring"`
+	Open     bool      `json:"open"` // everybody may read, or write, everything
 }
 
 // An IndexOn is an index that a rules document asks for.
@@ -84,7 +86,7 @@ func (d *ruleDesk) check(w http.ResponseWriter, r *http.Request) {
 		d.fail(w, err)
 		return
 	}
-	found := RulesCheck{Problems: []Problem{}, Warnings: []Problem{}}
+	found := RulesCheck{Problems: []Problem{}, Warnings: []Problem{}, Expiring: []IndexOn{}}
 	found.Indexes.Added, found.Indexes.Dropped = []IndexOn{}, []IndexOn{}
 	ruleset, err := rules.Compile(document)
 	if problems, ok := problemsIn("", err); ok {
@@ -110,30 +112,35 @@ func (d *ruleDesk) check(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, found)
 }
 
-// compare lists the indexes that are new in a document, and those that it lacks.
+// compare lists the indexes that are new in a document, and those that it lacks, and by what
+// children begin to expire.
 func (c *RulesCheck) compare(new, old *rules.Ruleset) error {
-	wanted, err := indexesOf(new)
+	wanted, expire, err := indexesOf(new)
 	if err != nil {
 		return err
 	}
-	had, err := indexesOf(old)
+	had, expired, err := indexesOf(old)
 	if err != nil {
 		return err
 	}
 	c.Indexes.Added, c.Indexes.Dropped = missingFrom(had, wanted), missingFrom(wanted, had)
+	c.Expiring = missingFrom(expired, expire)
 	return nil
 }
 
-func indexesOf(ruleset *rules.Ruleset) ([]IndexOn, error) {
+// indexesOf returns the indexes of rules, and apart from them those by which children expire. The
+// index of these is in both.
+func indexesOf(ruleset *rules.Ruleset) (list, expire []IndexOn, err error) {
 	asked, err := state.IndexRules(ruleset)
-	var list []IndexOn
 	for _, i := range asked {
-		if i.Expires { // its index is there, too
-			continue
+		on := IndexOn{"/" + strings.Join(i.Pattern, "/"), i.Index.String()}
+		if i.Expires {
+			expire = append(expire, on)
+		} else {
+			list = append(list, on)
 		}
-		list = append(list, IndexOn{"/" + strings.Join(i.Pattern, "/"), i.Index.String()})
 	}
-	return list, err
+	return list, expire, err
 }
 
 // missingFrom returns what is in the second list and not in the first.

@@ -187,7 +187,14 @@ func runScenario(ctx context.Context, o Options, sc Scenario) (result Result, er
 		return Result{}, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	ours, err := openLivetree(ctx, o.Executable, dir)
+	var with []string
+	if sc.extra != nil {
+		defer sc.extra.close()
+		if with, err = sc.extra.settings(dir); err != nil {
+			return Result{}, err
+		}
+	}
+	ours, err := openLivetree(ctx, o.Executable, dir, with...)
 	if err != nil {
 		return Result{}, err
 	}
@@ -203,7 +210,7 @@ func runScenario(ctx context.Context, o Options, sc Scenario) (result Result, er
 // openOther starts the server that ours is compared with: a bare one, or another
 // Livetree that is used in another way.
 func openOther(ctx context.Context, o Options, sc Scenario, dir string, ours *side) (*side, error) {
-	if sc.sdk == nil || !sc.sdk.twin {
+	if sc.extra == nil && (sc.sdk == nil || !sc.sdk.twin) {
 		return openBare(ctx, o.Executable, dir, ours)
 	}
 	dir = filepath.Join(dir, twinName)

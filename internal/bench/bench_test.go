@@ -237,7 +237,7 @@ func TestStall(t *testing.T) {
 			}
 		}
 	}
-	if want := []string{"calm", "index", "backup", "export", "rules", "compact", "put", "delete"}; !slices.Equal(names, want) {
+	if want := []string{"calm", "index", "backup", "export", "rules", "compact", "put", "delete", "busy", "expiry", "hooks", "archive"}; !slices.Equal(names, want) {
 		t.Errorf("it is measured while %q, want %q", names, want)
 	}
 	if got := report.Tables(); !strings.Contains(got, "\ndelete ") || got != told.String() {

@@ -55,6 +55,11 @@ func prepareSides(ctx context.Context, sc Scenario, sides []*side) error {
 			return err
 		}
 	}
+	if sc.extra != nil {
+		if err := sc.extra.prepare(ctx, ours); err != nil {
+			return err
+		}
+	}
 	if sc.asUser != "" {
 		token, err := ours.token(sc.asUser)
 		if err != nil {
@@ -217,6 +222,11 @@ func (c contest) round(ctx context.Context, p *player, requests, first int) (rou
 	if err != nil {
 		return round{}, err
 	}
+	if p.ours && c.sc.extra != nil {
+		if err := c.sc.extra.await(ctx, p.side, requests); err != nil {
+			return round{}, err
+		}
+	}
 	after, err := p.end(ctx)
 	if err != nil {
 		return round{}, err
@@ -237,7 +247,7 @@ func (c contest) round(ctx context.Context, p *player, requests, first int) (rou
 // ready does what a round needs before it is counted.
 func (c contest) ready(ctx context.Context, p *player) error {
 	if c.sc.sdk != nil {
-		if err := c.sc.sdk.ready(ctx, c.Executable, p); err != nil {
+		if err := c.sc.sdk.ready(ctx, p); err != nil {
 			return err
 		}
 		if c.sc.sdk.returns {

@@ -13,7 +13,7 @@ import (
 // in them.
 func growDatabases(ctx context.Context, o Options, s *side, count int, report *Report) error {
 	d := &Databases{Count: count}
-	took, err := s.restart(ctx, o.Executable)
+	took, err := s.restart(ctx)
 	if err != nil {
 		return err
 	}
@@ -23,7 +23,7 @@ func growDatabases(ctx context.Context, o Options, s *side, count int, report *R
 		return err
 	}
 	d.MakePerSec = float64(count) / now().Sub(began).Seconds()
-	if took, err = s.restart(ctx, o.Executable); err != nil {
+	if took, err = s.restart(ctx); err != nil {
 		return err
 	}
 	d.OpenMillis, d.OpenRSS = millis(took), s.resident()

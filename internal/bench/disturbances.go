@@ -18,11 +18,19 @@ type disturbance struct {
 	name, about string
 	small       bool // it needs the small children
 	run         func(ctx context.Context, s *side) error
-	// before, if set, is done before requests are measured.
+	// before, if set, is done before requests are measured, and after when they were, also if it failed.
 	before func(ctx context.Context, s *side) error
+	after  func(ctx context.Context, s *side) error
+	// often says that 1,000 writes a second are made, of orders, in place of 400 of users.
+	often bool
 }
 
 func (st Stalls) disturbances() []disturbance {
+	return append(st.large(), st.beside()...)
+}
+
+// large are disturbances that somebody asks for.
+func (st Stalls) large() []disturbance {
 	return []disturbance{
 		{name: "calm", about: "nothing else", run: func(ctx context.Context, _ *side) error { return pause.For(ctx, st.Calm) }},
 		{name: "index", about: fmt.Sprintf("an index is built over %d children", st.Leaves), small: true, run: buildIndex},

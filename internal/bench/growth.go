@@ -168,7 +168,7 @@ func measureStep(ctx context.Context, o Options, s *side, count int, step *Growt
 	}
 	var starts []float64
 	for range restarts {
-		took, err := s.restart(ctx, o.Executable)
+		took, err := s.restart(ctx)
 		if err != nil {
 			return err
 		}
@@ -188,12 +188,12 @@ const restarts = 3
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 // restart stops the server in order, and returns how long it takes to start.
-func (s *side) restart(ctx context.Context, executable string) (time.Duration, error) {
+func (s *side) restart(ctx context.Context) (time.Duration, error) {
 	if err := s.process.stop(); err != nil {
 		return 0, err
 	}
 	began := now()
-	err := s.start(ctx, executable)
+	err := s.start(ctx)
 	return now().Sub(began), err
 }
 

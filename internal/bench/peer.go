@@ -25,14 +25,14 @@ func Peer(ctx context.Context, args []string, in io.Reader, out io.Writer) error
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	switch {
-	case len(args) == 2 && args[0] == livetree:
+	case len(args) >= 2 && args[0] == livetree:
 		lines := bufio.NewReader(in)
 		secret, err := lines.ReadString('\n')
 		if err != nil {
 			return fmt.Errorf("read the secret: %w", err)
 		}
 		go endWith(lines, cancel)
-		return runLivetree(ctx, args[1], strings.TrimSpace(secret), out)
+		return runLivetree(ctx, args[1], strings.TrimSpace(secret), args[2:], out)
 	case len(args) == 4 && args[0] == bareName:
 		go endWith(in, cancel)
 		return runBare(ctx, bareOptions{certFile: args[1], keyFile: args[2], logFile: args[3]}, out)
@@ -48,11 +48,17 @@ func endWith(in io.Reader, cancel func()) {
 	cancel()
 }
 
+// The settings that a peer takes, as the flags of livetree serve: each with its value behind it.
+const (
+	archiveSetting = "--archive="
+	allowSetting   = "--hook-allow="
+)
+
 // runLivetree runs a server in a data directory. Its settings are those of livetree
-// serve without flags, but for ports, and times: signs of life would be counted as
+// serve with these flags, but for ports, and times: signs of life would be counted as
 // events, and a connection may have to wait long for its turn.
-func runLivetree(ctx context.Context, dir, secret string, out io.Writer) error {
-	return server.Run(ctx, server.Config{
+func runLivetree(ctx context.Context, dir, secret string, with []string, out io.Writer) error {
+	config := server.Config{
 		Data: dir, Addr: "127.0.0.1:0", AdminAddr: "127.0.0.1:0",
 		DefaultDatabase: "default", Secret: secret,
 		Scrub: store.Scrub{Every: server.DefaultScrubEvery, BytesPerSecond: server.DefaultScrubRate},
@@ -62,7 +68,17 @@ func runLivetree(ctx context.Context, dir, secret string, out io.Writer) error {
 		},
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 		Out:    out,
-	})
+	}
+	for _, setting := range with {
+		if url, ok := strings.CutPrefix(setting, archiveSetting); ok {
+			config.Archive = server.Archive{URL: url, Keep: server.DefaultArchiveKeep, Spool: server.DefaultArchiveSpool, PastBytes: server.DefaultPastBytes}
+		} else if addr, ok := strings.CutPrefix(setting, allowSetting); ok {
+			config.Hooks.Allow = append(config.Hooks.Allow, addr)
+		} else {
+			return fmt.Errorf("there is no setting %s", setting)
+		}
+	}
+	return server.Run(ctx, config)
 }
 
 // readyLine is how a bare server says where it is.

@@ -8,10 +8,15 @@ import (
 	"time"
 )
 
-// Each probe sends a request every probeInterval; so many read, and as many write.
+// Each probe sends a request every probeInterval; so many read, and as many write. Where
+// they write often, there are more, and each has more time, as with many clients.
 const (
 	probeInterval = 10 * time.Millisecond
 	probeCount    = 4
+	probesOften   = 50
+	oftenInterval = 50 * time.Millisecond
+	// probeApart is how far the numbers of the requests of two probes are apart, so that none asks for the same.
+	probeApart = 1_000_003
 )
 
 // probes send requests when they are due, whatever became of those before, so that
@@ -28,8 +33,12 @@ type probes struct {
 	err           error
 }
 
-func startProbes(ctx context.Context, s *side) (*probes, error) {
-	conns, err := s.connect(ctx, 2*probeCount)
+func startProbes(ctx context.Context, s *side, often bool) (*probes, error) {
+	writers, write, interval := probeCount, leafPut, probeInterval
+	if often {
+		writers, write, interval = probesOften, orderPut, oftenInterval
+	}
+	conns, err := s.connect(ctx, probeCount+writers)
 	if err != nil {
 		return nil, err
 	}
@@ -38,22 +47,23 @@ func startProbes(ctx context.Context, s *side) (*probes, error) {
 	context.AfterFunc(ctx, func() { hangUp(conns) })
 	began := now()
 	for i, c := range conns {
-		ask, into := leafGet, &p.reads
-		if i%2 == 1 {
-			ask, into = leafPut, &p.writes
+		ask, into, every := leafGet, &p.reads, probeInterval
+		if i >= probeCount {
+			ask, into, every = write, &p.writes, interval
 		}
-		due := began.Add(probeInterval * time.Duration(i) / time.Duration(len(conns)))
-		p.workers.Go(func() { p.run(c, ask, into, due) })
+		due := began.Add(every * time.Duration(i) / time.Duration(len(conns)))
+		p.workers.Go(func() { p.run(c, ask, i*probeApart, into, due, every) })
 	}
 	return p, nil
 }
 
-func (p *probes) run(c *conn, ask func(*request, int), into *[]time.Duration, due time.Time) {
+// run sends requests, the first with a number.
+func (p *probes) run(c *conn, ask func(*request, int), first int, into *[]time.Duration, due time.Time, every time.Duration) {
 	var r request
 	var times []time.Duration
 	var err error
 	for i := 0; p.waitUntil(due, i == 0); i++ {
-		ask(&r, i)
+		ask(&r, first+i)
 		_ = c.SetDeadline(now().Add(requestTime)) // a closed connection fails below
 		var a answer
 		if a, err = c.do(p.side, &r, false); err == nil {
@@ -63,7 +73,7 @@ func (p *probes) run(c *conn, ask func(*request, int), into *[]time.Duration, du
 			break
 		}
 		times = append(times, now().Sub(due))
-		due = due.Add(probeInterval)
+		due = due.Add(every)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

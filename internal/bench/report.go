@@ -145,6 +145,9 @@ func (r *Result) compare(sc Scenario, rounds [][]round) {
 	if sc.sdk != nil {
 		r.Other = sc.sdk.other
 	}
+	if sc.extra != nil {
+		r.Other = "a Livetree without"
+	}
 	if sc.Goal.P50[0] > 0 {
 		r.P50Ratio = ratioOf(rounds, func(r round) float64 { return micros(r.p50) })
 	}

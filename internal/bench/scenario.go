@@ -43,12 +43,14 @@ type Scenario struct {
 	idle    bool
 	// sdk is what clients of SDKs do, by websockets; nil if there are none.
 	sdk *sdkWork
+	// extra is what our server does beside, and its twin does not; nil for nothing.
+	extra extra
 }
 
 // runsElsewhere reports whether a server that runs already can take it: one that
 // is not to be given rules, nor ten thousand streams, nor has a twin.
 func (sc Scenario) runsElsewhere() bool {
-	return sc.rules == "" && sc.asUser == "" && sc.streams == 0 && sc.sdk == nil
+	return sc.rules == "" && sc.asUser == "" && sc.streams == 0 && sc.sdk == nil && sc.extra == nil
 }
 
 const openRules = `{"rules":{".read":true,".write":true}}`
@@ -119,7 +121,7 @@ func Scenarios() []Scenario {
 		list = append(list, Scenario{Name: fmt.Sprintf("idle-%d", n), About: fmt.Sprintf("memory of each of %d idle streams", n),
 			Goal: Goal{IdleBytes: [2]float64{24 << 10, 19 << 10}}, byDefault: n <= 1000, streams: n, idle: true})
 	}
-	return append(list, sdkScenarios()...)
+	return append(append(list, sdkScenarios()...), extraScenarios()...)
 }
 
 // QuickScenarios returns those that need little time to prepare, by name.

@@ -81,13 +81,13 @@ func knownHash() (string, error) {
 }
 
 // ready does what a round needs before it is counted.
-func (w *sdkWork) ready(ctx context.Context, executable string, p *player) error {
+func (w *sdkWork) ready(ctx context.Context, p *player) error {
 	switch {
 	case w.returns && p.ours:
 		if err := p.process.stop(); err != nil {
 			return err
 		}
-		return p.start(ctx, executable)
+		return p.start(ctx)
 	case w.lags:
 		reads := "reads"
 		if p.ours {

@@ -38,8 +38,12 @@ type side struct {
 	// headers, each with its line end.
 	prefix, parameter, headers string
 
-	dir      string // the data directory; of our own Livetree only
-	secret   string
+	// Of our own Livetree only: its data directory, how it is started, and with which settings
+	// beside the usual.
+	dir, executable string
+	with            []string
+	secret          string
+
 	bareBody bool // reads are answered with what it is given before
 }
 
@@ -125,18 +129,18 @@ func randomHex(bytes int) string {
 	return hex.EncodeToString(b)
 }
 
-// openLivetree starts a server in a directory.
-func openLivetree(ctx context.Context, executable, dir string) (*side, error) {
-	s := &side{name: livetree, dir: filepath.Join(dir, "data"), secret: randomHex(20)}
-	if err := s.start(ctx, executable); err != nil {
+// openLivetree starts a server in a directory, with settings beside the usual.
+func openLivetree(ctx context.Context, executable, dir string, with ...string) (*side, error) {
+	s := &side{name: livetree, dir: filepath.Join(dir, "data"), executable: executable, with: with, secret: randomHex(20)}
+	if err := s.start(ctx); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
 // start starts the server, also again after it was stopped.
-func (s *side) start(ctx context.Context, executable string) error {
-	p, err := start(ctx, executable, livetree, s.dir)
+func (s *side) start(ctx context.Context) error {
+	p, err := start(ctx, s.executable, append([]string{livetree, s.dir}, s.with...)...)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -101,16 +102,7 @@ func stallServer(ctx context.Context, o Options, s *side, st Stalls, chosen []di
 		return err
 	}
 	for _, d := range chosen {
-		o.Progress(d.name + ": waiting until nothing is under way")
-		err := s.merged(ctx)
-		if err == nil && d.before != nil {
-			err = d.before(ctx, s)
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", d.name, err)
-		}
-		o.Progress(d.name + ": " + d.about)
-		stalled, err := d.measure(ctx, s)
+		stalled, err := d.disturb(ctx, o, s)
 		if err != nil {
 			return fmt.Errorf("%s: %w", d.name, err)
 		}
@@ -123,9 +115,27 @@ func stallServer(ctx context.Context, o Options, s *side, st Stalls, chosen []di
 	return nil
 }
 
+// disturb measures a disturbance, with what comes before and after it.
+func (d disturbance) disturb(ctx context.Context, o Options, s *side) (stalled Stalled, err error) {
+	if d.after != nil {
+		defer func() { err = errors.Join(err, d.after(ctx, s)) }()
+	}
+	o.Progress(d.name + ": waiting until nothing is under way")
+	if err := s.merged(ctx); err != nil {
+		return Stalled{}, err
+	}
+	if d.before != nil {
+		if err := d.before(ctx, s); err != nil {
+			return Stalled{}, err
+		}
+	}
+	o.Progress(d.name + ": " + d.about)
+	return d.measure(ctx, s)
+}
+
 // measure runs a disturbance, and probes beside it.
 func (d disturbance) measure(ctx context.Context, s *side) (Stalled, error) {
-	probes, err := startProbes(ctx, s)
+	probes, err := startProbes(ctx, s, d.often)
 	if err != nil {
 		return Stalled{}, err
 	}

@@ -1,43 +1,66 @@
 package catalog
 
 import (
+	"context"
+
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/store/layout"
 )
 
 // Due calls found with the databases in which something expires, and when the first of it
-// is due. It looks with one seek into each database, and with another for each rule by which
-// something expires there. It opens none of them.
-func (c *Catalog) Due(found func(name string, millis int64)) error {
+// is due: engine.Sweep if rows are to be swept, or the index of a rule is still being built. It looks
+// with one seek into each database, and with another for each rule by which something expires
+// there. It opens none of them. One that cannot be read is found, too, and does not keep the others.
+func (c *Catalog) Due(ctx context.Context, found func(name string, millis int64)) error {
 	view := c.store.View()
 	defer view.Release()
 	var failed error
 	err := c.store.Names(func(name string, id store.ID) bool {
-		reader := view.Tree(id).Reader()
-		from, _ := layout.DueRange(id)
-		for from != nil {
-			var next []byte
-			failed = reader.EachDueRow(from, layout.DueEnd(id), func(key []byte) bool {
-				number, ok := layout.DueNumber(key)
-				row, err := layout.CutDueKey(key)
-				if err != nil {
-					row.Millis = 0 // a sweep, or what cannot be read: a step finds out
-				}
-				found(name, row.Millis)
-				if ok && !layout.IsSweepKey(key) {
-					next = layout.DuePrefix(id, number+1)
-				}
-				return false
-			})
-			if failed != nil {
-				return false
-			}
-			from = next
+		if err := dueIn(view.Tree(id), func(millis int64) { found(name, millis) }); err != nil {
+			failed = err // one is enough to be told
+			found(name, engine.Sweep)
 		}
-		return true
+		return ctx.Err() == nil
 	})
 	if err == nil {
 		err = failed
 	}
 	return err
+}
+
+// dueIn looks into one database.
+func dueIn(t store.Tree, found func(millis int64)) error {
+	settings, err := t.Settings()
+	if err != nil {
+		return err
+	}
+	if builds, err := state.BuildsExpiry(settings); err != nil {
+		return err
+	} else if builds {
+		found(engine.Sweep) // to open it is enough
+	}
+	reader := t.Reader()
+	from, _ := layout.DueRange(reader.ID)
+	for from != nil {
+		var next []byte
+		err := reader.EachDueRow(from, layout.DueEnd(reader.ID), func(key []byte) bool {
+			number, ok := layout.DueNumber(key)
+			row, err := layout.CutDueKey(key)
+			if err != nil {
+				row.Millis = engine.Sweep // or what cannot be read: a step finds out
+			}
+			found(row.Millis)
+			if ok && !layout.IsSweepKey(key) {
+				next = layout.DuePrefix(reader.ID, number+1)
+			}
+			return false
+		})
+		if err != nil {
+			return err
+		}
+		from = next
+	}
+	return nil
 }

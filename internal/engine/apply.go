@@ -77,7 +77,7 @@ func (w *writer) build(task *task) (*store.Batch, error) {
 		}
 	}
 	if err == nil && task.request.expiring != nil {
-		if err = task.request.expiring.addTo(batch, w.db.source.Store.Live(w.db.source.ID)); err != nil {
+		if err = task.request.expiring.addTo(batch, w.db.source.Store.Live(w.db.source.ID), w.db.source.Clock.Now()); err != nil {
 			batch.Close()
 		}
 	}

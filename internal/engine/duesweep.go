@@ -22,23 +22,28 @@ const sweepRest = 9
 // sweep makes a step of a sweep, if rows are to be swept. Next is when the next child is due.
 func (e *Expiry) sweep(ctx context.Context, next int64) (Expired, error) {
 	began := e.db.source.Clock.Now()
+	if left := e.rested.Sub(began); left > 0 {
+		again := e.db.source.Clock.Millis() + max(1, left.Milliseconds())
+		return Expired{Next: next, Oldest: Never, Again: again}, nil
+	}
 	request, err := e.findStale()
 	if request == nil || err != nil {
-		return Expired{Next: next, Oldest: Never}, state.Classify(err)
+		return Expired{Next: next, Oldest: Never, Again: Never}, state.Classify(err)
 	}
 	cursor := e.swept
 	if len(request.keys) > 0 || request.swept != nil {
 		if _, err := e.db.writer.write(ctx, Request{Who: auth.Identity{By: tree.ByExpiry}, expiring: request}); err != nil {
 			e.swept, e.mark = nil, nil // from the beginning
-			return Expired{Next: next, Oldest: Never}, err
+			return Expired{Next: next, Oldest: Never, Again: Never}, err
 		}
 	}
 	if cursor == nil {
 		e.mark = nil
 	}
-	rest := max(time.Millisecond, sweepRest*e.db.source.Clock.Now().Sub(began))
-	again := e.db.source.Clock.Millis() + rest.Milliseconds()
-	return Expired{Next: min(next, again), Oldest: Never}, nil
+	ended := e.db.source.Clock.Now()
+	rest := max(time.Millisecond, sweepRest*ended.Sub(began))
+	e.rested = ended.Add(rest)
+	return Expired{Next: next, Oldest: Never, Again: e.db.source.Clock.Millis() + rest.Milliseconds()}, nil
 }
 
 // findStale looks at the next rows of a sweep on a view. It returns nil if there is none.

@@ -6,8 +6,12 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
@@ -23,8 +27,11 @@ import (
 // judged again on the newest state: a time that was moved keeps the child, whatever the row
 // says. So nothing goes early, and there is no race.
 
-// Never is when nothing comes due.
-const Never = math.MaxInt64
+// Never is when nothing comes due. Sweep is no time: rows are to be looked at that may have no data.
+const (
+	Never = math.MaxInt64
+	Sweep = math.MinInt64
+)
 
 // An Expiry deletes what expires in one database. It serves one goroutine at a time.
 type Expiry struct {
@@ -32,9 +39,12 @@ type Expiry struct {
 	// done are, for each index, the key before which no row is left that was there when
 	// the last step looked. It spares a step from passing what the last ones deleted.
 	done map[uint32][]byte
+	// turn is which of the rules is looked at first.
+	turn int
 	// swept is where a sweep goes on, nil at its beginning, and mark the mark that it began
-	// with.
+	// with. It makes no step before rested.
 	swept, mark []byte
+	rested      time.Time
 }
 
 // NewExpiry returns one that has looked at nothing yet.
@@ -45,12 +55,16 @@ type Expired struct {
 	Deleted int   // how many children
 	Next    int64 // when the next one comes due, Never if none does. It may be past.
 	Oldest  int64 // when the first one was due that the step looked at, Never for none
+	Again   int64 // when a sweep goes on, Never if there is none
 }
 
 // Note says that a commit has given times to children, of which the first is due then.
-// Steps need not be told of what was committed before the first.
+// Steps need not be told of what was committed before the first, nor of a Sweep.
 func (e *Expiry) Note(millis int64) {
-	if millis == math.MinInt64 { // or before it
+	switch {
+	case millis == Sweep:
+		return
+	case millis <= earliest: // or before it
 		clear(e.done)
 		return
 	}
@@ -62,26 +76,69 @@ func (e *Expiry) Note(millis int64) {
 	}
 }
 
-// Step deletes some of the children that are due, the oldest first. It must have been told
-// of all commits that its view shows, or be told later.
+// Step deletes some of the children that are due: of one rule after the other, those of each the
+// oldest first. It must have been told of all commits that its view shows, or be told later.
 func (e *Expiry) Step(ctx context.Context) (Expired, error) {
 	found, err := e.find()
 	if err != nil {
-		return Expired{Next: found.next, Oldest: found.oldest}, state.Classify(err)
+		return Expired{Next: found.next, Oldest: found.oldest, Again: Never}, state.Classify(err)
 	}
 	if len(found.keys) == 0 {
 		return e.sweep(ctx, found.next)
 	}
-	request := Request{Who: auth.Identity{By: tree.ByExpiry}, expiring: &expiring{rows: found.rows, keys: found.keys}}
-	commit, err := e.db.writer.write(ctx, request)
+	deleted, err := e.delete(ctx, found)
 	if err != nil {
-		return Expired{Next: found.oldest, Oldest: found.oldest}, err
+		return Expired{Deleted: deleted, Next: found.oldest, Oldest: found.oldest, Again: Never}, err
 	}
 	for number, key := range found.done {
 		e.done[number] = key
 	}
-	e.db.source.Metrics.Expired.Add(uint64(len(commit.Assignments)))
-	return Expired{Deleted: len(commit.Assignments), Next: found.next, Oldest: found.oldest}, nil
+	return Expired{Deleted: deleted, Next: found.next, Oldest: found.oldest, Again: Never}, nil
+}
+
+const (
+	// deletersAtOnce is how many turns of a step may be on their way: one waits for the disk while the
+	// next is made.
+	deletersAtOnce = 2
+	// expiryRest is how many times as long as its turn took each of them rests after it while others
+	// write, so that about half of the writer's time is left to them, however fast the disk is.
+	expiryRest = 2
+)
+
+// delete hands in what a step found, in writes that each take little of the writer's time: those of
+// others get their turns in between. It returns how many children were deleted.
+func (e *Expiry) delete(ctx context.Context, found dueList) (int, error) {
+	turns := make(chan *expiring)
+	var deleted atomic.Int64
+	var newest atomic.Uint64 // the newest commit of ours
+	var failed atomic.Pointer[error]
+	var workers sync.WaitGroup
+	for range deletersAtOnce {
+		workers.Go(func() {
+			for turn := range turns {
+				commit, err := e.db.writer.write(ctx, Request{Who: auth.Identity{By: tree.ByExpiry}, expiring: turn})
+				if err != nil {
+					failed.Store(&err)
+					continue
+				}
+				deleted.Add(int64(len(commit.Assignments)))
+				if newest.Swap(commit.Position) != commit.Position-1 && commit.Position > 0 {
+					_ = pause.For(ctx, expiryRest*turn.took) // if ctx has ended, the next write says so
+				}
+			}
+		})
+	}
+	for from := 0; from < len(found.rows) && failed.Load() == nil; from += e.db.writer.limits.ExpireTurn {
+		to := min(from+e.db.writer.limits.ExpireTurn, len(found.rows))
+		turns <- &expiring{rows: found.rows[from:to], keys: found.keys[from:to]}
+	}
+	close(turns)
+	workers.Wait()
+	e.db.source.Metrics.Expired.Add(uint64(deleted.Load()))
+	if err := failed.Load(); err != nil {
+		return int(deleted.Load()), *err
+	}
+	return int(deleted.Load()), nil
 }
 
 // A dueList is what a step found.
@@ -93,7 +150,8 @@ type dueList struct {
 	done         map[uint32][]byte
 }
 
-// find lists rows that are due.
+// find lists rows that are due. It begins with another rule each time, so that one by which very many
+// children are due does not keep those of the others.
 func (e *Expiry) find() (dueList, error) {
 	view, published := e.db.view()
 	defer view.Release()
@@ -104,10 +162,10 @@ func (e *Expiry) find() (dueList, error) {
 	maps.DeleteFunc(e.done, func(number uint32, _ []byte) bool { return published.Settings.List.Find(number) < 0 })
 	reader := view.Tree(e.db.source.ID).Reader()
 	now := e.db.source.Clock.Millis()
-	for _, entry := range published.Settings.List.Entries {
-		if !entry.Expires || entry.State == state.IndexDropping {
-			continue
-		}
+	rules := expiryRules(published.Settings.List)
+	e.turn++
+	for i := range rules {
+		entry := rules[(e.turn+i)%len(rules)]
 		from := e.done[entry.Number]
 		if from == nil {
 			from = layout.DuePrefix(e.db.source.ID, entry.Number)
@@ -126,6 +184,16 @@ func (e *Expiry) find() (dueList, error) {
 		}
 	}
 	return list, nil
+}
+
+// expiryRules returns the indexes of what expires.
+func expiryRules(list state.IndexList) (rules []state.IndexEntry) {
+	for _, entry := range list.Entries {
+		if entry.Expires && entry.State != state.IndexDropping {
+			rules = append(rules, entry)
+		}
+	}
+	return rules
 }
 
 // add adds a row if it is due and there is room for it. It reports whether to go on.
@@ -153,7 +221,11 @@ type expiring struct {
 	// swept, if not nil, is what the mark of a sweep says that ends with this.
 	swept []byte
 
-	stale [][]byte // the keys of the rows that go. It belongs to the writer.
+	// The rest belongs to the writer.
+
+	stale [][]byte // the keys of the rows that go
+	began time.Time
+	took  time.Duration // of the writer's time
 }
 
 // decideExpiry works out at its turn what is deleted: the children that are due now. A row
@@ -163,13 +235,13 @@ func (w *writer) decideExpiry(task *task) (Commit, error) {
 	commit.Millis = w.db.source.Clock.Millis()
 	reader := w.db.source.Store.Live(w.db.source.ID).Reader()
 	var paths []tree.Path
-	e.stale = nil
+	e.stale, e.began = nil, w.db.source.Clock.Now()
 	for i, row := range e.rows {
-		time, key, err := dueAgain(reader, w.settings.Indexes, row)
+		at, key, err := dueAgain(reader, w.settings.Indexes, row)
 		if err != nil {
 			return Commit{}, err
 		}
-		isDue := key != nil && layout.IsDue(time, commit.Millis)
+		isDue := key != nil && layout.IsDue(at, commit.Millis)
 		if isDue {
 			paths = append(paths, row.Child)
 		}
@@ -183,21 +255,22 @@ func (w *writer) decideExpiry(task *task) (Commit, error) {
 
 // dueAgain looks at the time of a row's child. It returns the key of the row that the child
 // should have, nil for none.
-func dueAgain(reader seek.Reader, indexes *layout.Indexes, row layout.DueRow) (time query.Value, key []byte, err error) {
+func dueAgain(reader seek.Reader, indexes *layout.Indexes, row layout.DueRow) (at query.Value, key []byte, err error) {
 	due := indexes.Below(row.Child.Parent()).DueHere()
 	i := slices.IndexFunc(due, func(x layout.Index) bool { return x.Number == row.Number })
 	if i < 0 {
-		return time, nil, nil // the rule is gone, and its rows go with it
+		return at, nil, nil // the rule is gone, and its rows go with it
 	}
-	time, err = reader.OrderValue(row.Child, due[i].Order)
-	if err != nil || !time.IsNumber() {
-		return time, nil, err
+	at, err = reader.OrderValue(row.Child, due[i].Order)
+	if err != nil || !at.IsNumber() {
+		return at, nil, err
 	}
-	return time, layout.DueKey(nil, reader.ID, row.Number, time, row.Child), nil
+	return at, layout.DueKey(nil, reader.ID, row.Number, at, row.Child), nil
 }
 
 // addTo adds to a batch that the rows go.
-func (e *expiring) addTo(b *store.Batch, live store.Tree) error {
+func (e *expiring) addTo(b *store.Batch, live store.Tree, now time.Time) error {
+	e.took = now.Sub(e.began)
 	if err := b.DropDue(e.stale); err != nil || e.swept == nil {
 		return err
 	}
@@ -242,28 +315,40 @@ func deletion(paths []tree.Path) tree.Write {
 func (w *writer) applyDue(task *task) error {
 	live := w.db.source.Store.Live(w.db.source.ID)
 	batch := live.NewBatch()
-	if err := task.request.expiring.addTo(batch, live); err != nil {
+	if err := task.request.expiring.addTo(batch, live, w.db.source.Clock.Now()); err != nil {
 		batch.Close()
 		return err
 	}
 	return w.db.source.Store.Commit(batch, task)
 }
 
-// dueOf returns when the Expiry must look at what a batch does, Never if it need not.
-func dueOf(b *store.Batch) int64 {
-	millis, ok := b.Due()
-	switch {
-	case b.LeavesDue():
-		return math.MinInt64 // for the sweep
-	case ok:
-		return millis
-	}
-	return Never
+// earliest is the first time that is told. A child may have one before it.
+const earliest = Sweep + 1
+
+// A dueNews is what the Expiry is to know of a commit.
+type dueNews struct {
+	first  int64 // when the first child is due that it gave a time, Never if there is none
+	sweeps bool  // it left rows that have no data
 }
 
-// tellDue tells who deletes what expires of a commit that gave times to children.
-func tellDue(d *Database, millis int64) {
-	if o := d.source.Observers; o != nil && o.Due != nil && millis != Never {
-		o.Due(d.source.Name, millis)
+func dueOf(b *store.Batch) dueNews {
+	news := dueNews{Never, b.LeavesDue()}
+	if millis, ok := b.Due(); ok {
+		news.first = max(millis, earliest)
+	}
+	return news
+}
+
+// tellDue tells who deletes what expires of a commit, or that the database was dropped.
+func tellDue(d *Database, news dueNews) {
+	o := d.source.Observers
+	if o == nil || o.Due == nil {
+		return
+	}
+	if news.first != Never {
+		o.Due(d.source.Name, news.first)
+	}
+	if news.sweeps {
+		o.Due(d.source.Name, Sweep)
 	}
 }

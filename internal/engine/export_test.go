@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"runtime"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/store/layout"
 )
 
 // SetIndexes is SetRules for indexes alone, without a document around them.
@@ -184,4 +186,32 @@ func (d *Database) Turn(req Request, prepared bool) (decided, built time.Duratio
 		return 0, 0, done
 	}
 	return decided, built, err
+}
+
+// StaleDue returns how many rows of what expires are not those of the data, or by a rule that is gone.
+func StaleDue(d *Database) (n int, err error) {
+	view, published := d.view()
+	defer view.Release()
+	reader := view.Tree(d.source.ID).Reader()
+	from, to := layout.DueRange(d.source.ID)
+	err = reader.EachDueRow(from, to, func(key []byte) bool {
+		row, bad := layout.CutDueKey(key)
+		if bad == nil {
+			var should []byte
+			if _, should, bad = dueAgain(reader, published.Settings.Indexes, row); bad == nil && bytes.Equal(should, key) {
+				return true
+			}
+		}
+		n++
+		return true
+	})
+	return n, err
+}
+
+// MarkAll marks all who write as those whose writes are too heavy for their turn.
+func MarkAll(d *Database) {
+	d.writer.marks.Store(&marks{})
+	for i := range d.writer.marks.Load() {
+		d.writer.marks.Load()[i].Store(markedWrites)
+	}
 }

@@ -29,8 +29,8 @@ type Limits struct {
 	// LeftPage is how many names of connections RunLeft holds at a time.
 	LeftPage int
 	// ExpireChildren is how many children a step deletes whose time is over, ExpireBytes how
-	// many bytes their keys take, about.
-	ExpireChildren, ExpireBytes int
+	// many bytes their keys take, about, and ExpireTurn how many of them at one turn of the writer.
+	ExpireChildren, ExpireBytes, ExpireTurn int
 	// Hooks bounds what a commit is to webhooks.
 	Hooks hook.Limits
 	// Watch bounds the watches.
@@ -55,6 +55,7 @@ func DefaultLimits() Limits {
 
 		ExpireChildren: 256,
 		ExpireBytes:    64 << 10,
+		ExpireTurn:     32,
 
 		Watch: watch.DefaultLimits(),
 	}

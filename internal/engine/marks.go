@@ -13,7 +13,7 @@ const markedWrites = 16
 
 // mark returns the mark of a request; nil if it has none, as rules do not concern it.
 func (m *marks) mark(req *Request) *atomic.Int32 {
-	if m == nil || req.Who.Admin || req.revise != nil || req.drop {
+	if m == nil || req.Who.Admin || req.revise != nil || req.changesRows() {
 		return nil
 	}
 	first, _ := req.At.Cut()

@@ -38,8 +38,8 @@ type task struct {
 	departure *departure
 	// effect is what the commit is to watches; nil if there were none.
 	effect *watch.Effect
-	// due is when the first child is due that the commit gave a time, Never if there is none.
-	due int64
+	// due is what the Expiry is to know of the commit.
+	due dueNews
 	// told are the notices that the commit has for hooks.
 	told []hook.Mark
 	// shared says that others may have the task: it is queued, or not done.
@@ -116,6 +116,8 @@ func (t *task) Visible() {
 			t.database.indexer.start()
 		}
 		tellDue(t.database, t.due)
+	} else if t.next != nil {
+		tellDue(t.database, dueNews{Never, true}) // a step finds that there is nothing more to do
 	}
 	if t.revision.rows != nil {
 		// This is not left to the client that changed the settings: it may have gone.

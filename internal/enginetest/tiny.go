@@ -35,8 +35,9 @@ func TinyLimits() *engine.Limits {
 		Leave:         leave.Limits{MaxParts: 6, MaxBytes: 512},
 		LeftPage:      2,
 
-		ExpireChildren: 2,
+		ExpireChildren: 5,
 		ExpireBytes:    64,
+		ExpireTurn:     2,
 
 		Watch: watch.Limits{
 			HeavyBytes:      64,

@@ -33,7 +33,7 @@ const (
 	// set forward.
 	lookEvery = 500 * time.Millisecond
 	// atOnce is in how many databases things are deleted at a time.
-	atOnce = 4
+	atOnce = 8
 	// The wait after a step that failed is twice as long each time, from firstWait to lastWait.
 	firstWait = 250 * time.Millisecond
 	lastWait  = 30 * time.Second
@@ -62,13 +62,16 @@ type Worker struct {
 // An entry is a database in which something will expire.
 type entry struct {
 	name string
-	due  int64 // when the next child is due
-	at   int64 // when the next step is to be made
-	// noted is the earliest time that was noted since the last step began.
+	// due is when the next child is due, but not before it was known here: engine.Never if none is known.
+	due int64
+	at  int64 // when the next step is to be made
+	// noted is the earliest time of a child that was noted since the last step began, and sweeps says
+	// that a sweep was.
 	noted    int64
-	running  bool
-	place    int // in the queue
-	failures int // in a row
+	sweeps   bool
+	away     bool // it is not in the queue: a step is made, or has failed a moment ago
+	place    int  // in the queue
+	failures int  // in a row
 
 	// The rest belongs to the step.
 
@@ -82,21 +85,24 @@ func New(clock *state.Clock, logger *slog.Logger, fails func()) *Worker {
 	return &Worker{clock: clock, logger: logger, fails: fails, wake: make(chan struct{}, 1), entries: make(map[string]*entry), cancel: func() {}}
 }
 
-// Note says that something in a database comes due then. It does not block.
+// Note says that something in a database comes due then, or is to be swept. It does not block.
 func (w *Worker) Note(database string, millis int64) {
 	w.mu.Lock()
+	at := max(millis, w.clock.Millis()) // what is due already waits behind what was before
 	e := w.entries[database]
-	switch {
-	case e == nil:
-		e = &entry{name: database, due: millis, at: millis, noted: millis}
+	if e == nil {
+		e = &entry{name: database, due: engine.Never, at: at, noted: engine.Never}
 		w.entries[database] = e
 		w.queue.push(e)
-	default:
+	}
+	if millis == engine.Sweep {
+		e.sweeps = true
+	} else {
 		e.noted = min(e.noted, millis)
-		e.due = min(e.due, millis)
-		if !e.running && e.failures == 0 && millis < e.at {
-			w.queue.move(e, millis)
-		}
+		e.due = min(e.due, at)
+	}
+	if !e.away && at < e.at {
+		w.queue.move(e, at)
 	}
 	first := w.queue.first() == e
 	w.mu.Unlock()
@@ -115,11 +121,11 @@ func (w *Worker) rouse() {
 
 // Start begins to delete what expires. Of what came due before, in databases that list names
 // with, it learns in the background.
-func (w *Worker) Start(databases Databases, list func(found func(name string, millis int64)) error) {
+func (w *Worker) Start(databases Databases, list func(ctx context.Context, found func(name string, millis int64)) error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
 	w.done.Go(func() {
-		if err := list(func(name string, millis int64) { w.Note(name, millis) }); err != nil {
+		if err := list(ctx, w.Note); err != nil && ctx.Err() == nil {
 			w.logger.Error("not all databases can be looked at for what has expired: it is deleted when something is written there, or after the next start", "error", err)
 		}
 	})
@@ -168,15 +174,15 @@ func (w *Worker) take() (*entry, time.Duration) {
 		return nil, min(time.Duration(min(wait, time.Hour.Milliseconds()))*time.Millisecond, lookEvery)
 	}
 	w.queue.remove(e)
-	e.running = true
+	e.away = true
 	return e, 0
 }
 
 // step makes one step in a database, and puts it into the queue again.
 func (w *Worker) step(ctx context.Context, e *entry, databases Databases) {
 	w.mu.Lock()
-	noted := e.noted
-	e.noted = engine.Never
+	noted, sweeps := e.noted, e.sweeps
+	e.noted, e.sweeps = engine.Never, false
 	w.mu.Unlock()
 	var result engine.Expired
 	d, err := databases.Database(e.name)
@@ -189,25 +195,44 @@ func (w *Worker) step(ctx context.Context, e *entry, databases Databases) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	e.running = false
-	now := w.clock.Millis()
 	switch {
 	case err == nil:
 		w.recover(e)
-		e.due = min(result.Next, e.noted)
-		e.at = max(e.due, now) // after those that wait
-	case fault.KindOf(err) == fault.NotFound && e.noted == engine.Never:
-		e.due = engine.Never // it was dropped
+		w.goOn(e, result)
+	case fault.KindOf(err) == fault.NotFound: // it was dropped; another may have been made since
+		w.goOn(e, engine.Expired{Next: engine.Never, Again: engine.Never})
 	case ctx.Err() != nil:
-		return
 	default:
-		e.noted = min(e.noted, noted)
-		e.at = now + w.fail(e, err).Milliseconds()
+		e.noted, e.sweeps = min(e.noted, noted), e.sweeps || sweeps
+		// Not by the clock that rules see: it stands while the machine's is behind.
+		time.AfterFunc(w.fail(e, err), func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.enter(e, w.clock.Millis())
+		})
 	}
-	if e.due == engine.Never {
+}
+
+// goOn puts an entry into the queue again after a step, if there is more to do.
+func (w *Worker) goOn(e *entry, result engine.Expired) {
+	now := w.clock.Millis()
+	if e.due = max(result.Next, min(e.due, now)); e.noted != engine.Never {
+		e.due = min(e.due, max(e.noted, now))
+	}
+	at := min(e.due, result.Again)
+	if e.sweeps {
+		at = now
+	}
+	if at == engine.Never {
 		delete(w.entries, e.name)
 		return
 	}
+	w.enter(e, max(at, now)) // after those that wait
+}
+
+// enter puts an entry into the queue.
+func (w *Worker) enter(e *entry, at int64) {
+	e.away, e.at = false, at
 	w.queue.push(e)
 	w.rouse()
 }
@@ -230,14 +255,14 @@ func (w *Worker) recover(e *entry) {
 	}
 }
 
-// Late returns in how many databases something is due that is not deleted yet, and by how
-// much the oldest of it is late.
+// Late returns in how many databases something is due that is not deleted yet, and for how
+// long the oldest of it could have been: since it was due, or since the start or the write that told of it.
 func (w *Worker) Late() (databases int, by time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.clock.Millis()
 	for _, e := range w.entries {
-		if e.due > now || e.due < 0 { // below 0 it is a sweep, or a time that was never meant
+		if e.due > now {
 			continue
 		}
 		databases++

@@ -80,7 +80,7 @@ func (n *node) appendUnchecked(found Problems) Problems {
 // checksTime reports whether each child that has rules has a .validate, somewhere from
 // the child down to its time, that looks at the clock.
 func (n *node) checksTime() bool {
-	if n.wildcard == nil && len(n.children) == 0 {
+	if n.wildcard == nil {
 		return false
 	}
 	for _, child := range n.children {
@@ -88,7 +88,7 @@ func (n *node) checksTime() bool {
 			return false
 		}
 	}
-	return n.wildcard == nil || n.wildcard.looksAtClock(n.expiry.on)
+	return n.wildcard.looksAtClock(n.expiry.on)
 }
 
 var clockWord = regexp.MustCompile(`\bnow\b`)

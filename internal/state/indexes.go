@@ -71,6 +71,12 @@ func decodeIndexes(row []byte) (IndexList, error) {
 	return list, err
 }
 
+// BuildsExpiry reports whether the index of a rule by which something expires is being built.
+func BuildsExpiry(rows store.Settings) (bool, error) {
+	list, err := decodeIndexes(rows[SettingIndexes])
+	return slices.ContainsFunc(list.Entries, func(e IndexEntry) bool { return e.Expires && e.State == IndexBuilding }), err
+}
+
 // Encode returns the setting.
 func (l IndexList) Encode() []byte {
 	row, err := json.Marshal(l)

@@ -27,7 +27,7 @@ export async function deployed(app, database) {
   return { text: await answer.text(), etag: answer.headers.get('ETag') ?? '' };
 }
 
-/** @typedef {{problems: {line: number, column: number, message: string}[], warnings?: any[], indexes?: {added?: any[], dropped?: any[]}, open?: boolean}} Check */
+/** @typedef {{problems: {line: number, column: number, message: string}[], warnings?: any[], indexes?: {added?: any[], dropped?: any[]}, expiring?: any[], open?: boolean}} Check */
 
 /**
  * @param {App} app
@@ -87,6 +87,9 @@ function remarks(found, same, problems, editing) {
   if (found.open) lines.push(h('p', { class: 'warning' }, '⚠ With these rules everybody can read or write everything.'));
   if (added.length > 0) lines.push(h('p', null, `${several(added.length, 'index', 'indexes')} will be built: ${list(added)}.`));
   if (dropped.length > 0) lines.push(h('p', { class: 'warning' }, `⚠ ${several(dropped.length, 'index', 'indexes')} will be dropped: ${list(dropped)}.`));
+  for (const { index, path } of found.expiring ?? []) {
+    lines.push(h('p', { class: 'warning' }, `⚠ Children at ${path} whose time in ${index} is past will be deleted at once, others when it comes.`));
+  }
   return lines;
 }
 
