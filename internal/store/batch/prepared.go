@@ -45,13 +45,20 @@ func (m Maker) Prepare(r seek.Reader, w tree.Write, indexes *layout.Indexes, min
 		if _, _, fits := tree.AppendWithin(nil, a.Node, tree.Plain, max(minBytes, m.ChunkBytes)); fits {
 			continue
 		}
+		size, text := 0, func() {}
+		if len(w.Assignments) == 1 { // others share what is counted
+			size = w.Bytes()
+		}
 		if m.isHeld() {
-			p.addText(i, a.Node)
+			text = p.beginText(i, a.Node, size)
+			size += size / 2 // it is compressed
 		}
 		if !a.Node.IsObject() {
+			text()
 			continue
 		}
-		n, err := m.prepareNode(r, a, indexes, w.Bytes()+p.texts[i].Size())
+		n, err := m.prepareNode(r, a, indexes, size)
+		text()
 		n.assignment = i
 		p.nodes = append(p.nodes, n)
 		if err != nil {
@@ -62,12 +69,17 @@ func (m Maker) Prepare(r seek.Reader, w tree.Write, indexes *layout.Indexes, min
 	return p, nil
 }
 
-// addText makes the text of an assignment for the record.
-func (p *Prepared) addText(assignment int, n tree.Node) {
-	if p.texts == nil {
-		p.texts = make(map[int]*layout.Text)
+// beginText makes the text of an assignment for the record, of about so many bytes, while its rows
+// are encoded. What it returns waits for it.
+func (p *Prepared) beginText(assignment int, n tree.Node, size int) (end func()) {
+	made := make(chan *layout.Text, 1)
+	go func() { made <- layout.NewText(n, size) }()
+	return func() {
+		if p.texts == nil {
+			p.texts = make(map[int]*layout.Text)
+		}
+		p.texts[assignment] = <-made
 	}
-	p.texts[assignment] = layout.NewText(n)
 }
 
 // prepareNode encodes the rows of one node, which take about so many bytes.

@@ -43,15 +43,15 @@ type Text struct {
 	times []int // where timestamps begin
 }
 
-// NewText makes the text of a node.
-func NewText(n tree.Node) *Text {
+// NewText makes the text of a node, which is of about so many bytes.
+func NewText(n tree.Node, size int) *Text {
 	t := &Text{}
 	var times *[]int
 	if n.HasTimes() {
 		times = &t.times
 	}
 	var text []byte
-	text, _, _ = tree.AppendNoting(nil, n, tree.Export, math.MaxInt/2, times)
+	text, _, _ = tree.AppendNoting(make([]byte, 0, size+size/8+binary.MaxVarintLen64), n, tree.Export, math.MaxInt/2, times)
 	was := len(text)
 	text = sized(text, 0)
 	for i := range t.times {
