@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/session"
+	"github.com/livetree/livetree/internal/tree"
 )
 
 // dataTarget returns a request for the tree of a database with its name as a path value,
@@ -56,5 +58,9 @@ func (h *Handler) serveData(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Header.Del("Authorization") // it was for us
-	h.opts.Front.ServeOperator(w, r, rest.Operated{Name: name, Database: database, By: callerOf(r).String()})
+	author := tree.ByOperator
+	if callerOf(r).scope() != session.Operator {
+		author = tree.BySecret // which has opened the session
+	}
+	h.opts.Front.ServeOperator(w, r, rest.Operated{Name: name, Database: database, By: callerOf(r).String(), Author: author})
 }

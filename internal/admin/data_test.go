@@ -1,9 +1,12 @@
 package admin_test
 
 import (
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
+
+	"github.com/livetree/livetree/internal/admin"
 )
 
 var discard = slog.New(slog.DiscardHandler)
@@ -82,5 +85,25 @@ func TestRequestsOfTheConsoleAreCountedApart(t *testing.T) {
 	}
 	if strings.Contains(metrics, `route="data"`) {
 		t.Error("a request of the console is counted as one for data")
+	}
+}
+
+// TestAuthorOfASession looks at who is noted to have written: whoever has opened the session of a
+// database with its secret is not the operator.
+func TestAuthorOfASession(t *testing.T) {
+	t.Parallel()
+	s := newShops(t, func(o *admin.Options) { o.MaxCopy = 1 << 20 })
+	for _, test := range []struct{ credential, want string }{{credential, "operator"}, {signInShop(s), "secret"}} {
+		if w := s.do("PUT", "/v1/databases/shop/data/"+test.want+"/a.json", test.credential, "1"); w.Code != 200 {
+			t.Fatal(w.Code)
+		}
+		copied := fmt.Sprintf(`{"from":"/%s/a","to":"/%s/b"}`, test.want, test.want)
+		if w := s.do("POST", "/v1/databases/shop/copy", test.credential, copied); w.Code != 200 {
+			t.Fatal(w.Code, w.Body)
+		}
+		w := s.do("GET", "/v1/databases/shop/history?path=/"+test.want, credential, "")
+		if got := w.Body.String(); strings.Count(got, `"by":"`+test.want+`"`) != 2 {
+			t.Errorf("what %s has written and copied is noted as %s", test.want, got)
+		}
 	}
 }

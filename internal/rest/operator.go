@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"net/http"
 	"time"
 
@@ -19,6 +20,7 @@ type Operated struct {
 	Name     string
 	Database *engine.Database
 	By       string // names the operator in the history of rules
+	Author   string // who is noted to have written, tree.ByOperator by default
 }
 
 // ServeOperator answers a request for one database by its operator. The path of the request's URL is that of the data port. No page of another
@@ -36,7 +38,7 @@ func (h *Handler) ServeOperator(w http.ResponseWriter, r *http.Request, of Opera
 	c := h.newCall(w, r)
 	defer c.usage.release()
 	c.name, c.usage.database, c.database, c.operator = of.Name, of.Name, of.Database, of.By
-	c.who = auth.Identity{Admin: true, Operator: true, By: tree.ByOperator}
+	c.who = auth.Identity{Admin: true, Operator: true, By: cmp.Or(of.Author, tree.ByOperator)}
 	c.reply.dialect = c.dialectOf(of.Database)
 	if err := c.serveOperator(); err != nil {
 		c.reply.fail(err)

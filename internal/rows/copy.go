@@ -20,6 +20,8 @@ type CopyRequest struct {
 	To   string `json:"to"`
 	Move bool   `json:"move"`
 	ETag string `json:"etag"`
+	// By is who is noted to have written it.
+	By string `json:"-"`
 }
 
 // copyTries is how often a node is read again because it changed while it was copied.
@@ -34,7 +36,7 @@ const copyTries = 8
 // is none, with a fault.TooLarge error if its text takes more than maxBytes, and with a
 // fault.Unavailable error if the claim, which is for the memory that it takes, cannot grow.
 func Copy(ctx context.Context, d *engine.Database, req CopyRequest, maxBytes int, claim *budget.Claim) (position uint64, err error) {
-	c := &copying{database: d, move: req.Move, etag: req.ETag, maxBytes: maxBytes, claim: claim}
+	c := &copying{database: d, move: req.Move, etag: req.ETag, by: req.By, maxBytes: maxBytes, claim: claim}
 	if c.from, err = tree.ParsePath(req.From); err == nil {
 		c.to, err = tree.ParsePath(req.To)
 	}
@@ -62,7 +64,7 @@ type copying struct {
 	database *engine.Database
 	from, to tree.Path
 	move     bool
-	etag     string
+	etag, by string
 	maxBytes int
 	claim    *budget.Claim
 }
@@ -99,7 +101,7 @@ func (c *copying) read(done <-chan struct{}) (engine.Request, error) {
 	return engine.Request{
 		Write: c.write(n),
 		Also:  []engine.Condition{{Path: c.to, ETag: state.NullETag}, {Path: c.from, ETag: tag}},
-		Who:   auth.Identity{Admin: true, Operator: true, By: tree.ByOperator},
+		Who:   auth.Identity{Admin: true, Operator: true, By: c.by},
 	}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
@@ -114,6 +115,15 @@ type HistoryRequest struct {
 	Limit  int
 	// Older reads what the change log does not hold any more; it may be nil.
 	Older Older
+
+	maxBytes int64 // of the change log that is read, historyBytes by default
+}
+
+func (r HistoryRequest) logBytes() int64 {
+	if r.maxBytes > 0 {
+		return r.maxBytes
+	}
+	return historyBytes
 }
 
 // Older reads the commits of a database from an archive, in the order of their positions, and
@@ -148,6 +158,9 @@ func ReadHistory(ctx context.Context, d *engine.Database, req HistoryRequest) (H
 	if err != nil {
 		return History{}, state.Classify(err)
 	}
+	if oldest == 0 { // nothing is left of it
+		oldest, millis = v.Position+1, v.Millis()
+	}
 	h.known = h.behind == 0 && oldest == 1 // there was nothing at all before the first commit
 	if oldest > h.behind+1 {
 		h.list.Reaches = millis
@@ -156,11 +169,19 @@ func ReadHistory(ctx context.Context, d *engine.Database, req HistoryRequest) (H
 		}
 		h.behind, h.segment = oldest-1, 0
 	}
-	err = v.Tree().ChangesAt(h.behind, v.Position, []tree.Path{req.Path}, historyBytes, h.add)
-	if err != nil && !errors.Is(err, store.ErrTrimmed) {
-		return History{}, state.Classify(err)
+	err = h.readLog(v)
+	return h.list, err
+}
+
+// readLog lists commits of the change log. Where that is too long to be read at once, another history
+// goes on.
+func (h *historian) readLog(v *state.View) error {
+	err := v.Tree().ChangesAt(h.behind, v.Position, []tree.Path{h.request.Path}, h.request.logBytes(), h.add)
+	if much, ok := errors.AsType[*store.TooMuchError](err); ok && much.Until > h.behind {
+		h.list.More, h.list.To = true, ID(h.epoch, much.Until)
+		return nil
 	}
-	return h.list, nil
+	return state.Classify(err)
 }
 
 // oldestChange returns the position and the time of the oldest commit in the log, 0 if there is
@@ -186,7 +207,8 @@ type historian struct {
 	behind  uint64
 	segment uint64 // of the archive that is being read; 0 for the change log
 	node    tree.Node
-	known   bool // the node is what it was at this commit
+	known   bool  // the node is what it was at this commit
+	shown   *Seen // the text of the node; nil if it was not needed since it changed
 	list    History
 }
 
@@ -199,11 +221,12 @@ func (h *historian) add(c tree.Change) bool {
 		h.list.More, h.list.To = true, h.place(h.list.Entries[len(h.list.Entries)-1].At)
 		return false
 	}
-	before := h.seen()
-	if !h.follow(c) {
-		return true
+	isListed := h.request.Since.IsZero() || c.Millis >= h.request.Since.UnixMilli()
+	var before *Seen
+	if isListed {
+		before = h.seen()
 	}
-	if c.Millis < h.request.Since.UnixMilli() && !h.request.Since.IsZero() {
+	if !h.follow(c) || !isListed {
 		return true
 	}
 	h.list.Entries = append(h.list.Entries, HistoryEntry{
@@ -279,6 +302,11 @@ func (h *historian) readOlder(ctx context.Context, database uint32, oldest uint6
 
 // follow applies a commit to the node, and reports whether it touched it.
 func (h *historian) follow(c tree.Change) (touched bool) {
+	defer func() {
+		if touched {
+			h.shown = nil
+		}
+	}()
 	p := h.request.Path
 	if c.Truncated {
 		h.known = false
@@ -310,9 +338,14 @@ func (h *historian) seen() *Seen {
 	if !h.known {
 		return nil
 	}
-	text := string(tree.AppendJSON(nil, h.node, tree.Export))
-	if end := prefix(text, historyCut); end < len(text) {
-		return &Seen{strings.Clone(text[:end]), true}
+	if h.shown == nil {
+		head, isAll := tree.AppendHead(nil, h.node, tree.Export, historyCut*utf8.UTFMax)
+		text := string(head)
+		if end := prefix(text, historyCut); end < len(text) || !isAll {
+			h.shown = &Seen{strings.Clone(text[:end]), true}
+		} else {
+			h.shown = &Seen{Value: text}
+		}
 	}
-	return &Seen{Value: text}
+	return h.shown
 }

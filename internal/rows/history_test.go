@@ -3,6 +3,7 @@ package rows
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/livetree/livetree/internal/enginetest"
@@ -87,5 +88,51 @@ func TestHistoryIsTrue(t *testing.T) {
 	}
 	if len(seen) > 0 {
 		t.Errorf("commits are missing: %v", seen)
+	}
+}
+
+// TestHistoryGoesOn reads a log of which little can be read at once, and lists all the same.
+func TestHistoryGoesOn(t *testing.T) {
+	t.Parallel()
+	f := enginetest.Open(t, store.Options{})
+	for i := range 50 {
+		f.Do(fmt.Sprintf(`PUT /other/%d "%s"`, i, strings.Repeat("x", 100)))
+		if i%10 == 9 {
+			f.Do(fmt.Sprintf(`PUT /a %d`, i))
+		}
+	}
+	req := HistoryRequest{Path: enginetest.Path(t, "/a"), maxBytes: 700}
+	var got []string
+	pages := 0
+	for more := true; more; pages++ {
+		h, err := ReadHistory(t.Context(), f.Database, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range h.Entries {
+			got = append(got, e.After.Value)
+		}
+		more, req.Behind = h.More, h.To
+	}
+	if fmt.Sprint(got) != "[9 19 29 39 49]" || pages < 5 {
+		t.Errorf("%d histories list %v", pages, got)
+	}
+}
+
+// TestHistoryCuts shows the beginning of what is long.
+func TestHistoryCuts(t *testing.T) {
+	t.Parallel()
+	f := enginetest.Open(t, store.Options{})
+	for _, text := range []string{strings.Repeat("x", 998), strings.Repeat("x", 999), strings.Repeat("ö", 998), strings.Repeat("𝄞", 2000)} {
+		f.Put("/a", `"`+text+`"`)
+		h, err := ReadHistory(t.Context(), f.Database, HistoryRequest{Path: enginetest.Path(t, "/a")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []rune(`"` + text + `"`)
+		got := h.Entries[len(h.Entries)-1].After
+		if got.Value != string(want[:min(len(want), historyCut)]) || got.Cut != (len(want) > historyCut) {
+			t.Errorf("of %d characters it shows %d, cut %t", len(want), len([]rune(got.Value)), got.Cut)
+		}
 	}
 }

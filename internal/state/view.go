@@ -35,6 +35,9 @@ func (v *View) Hold() *View {
 // fail with ErrUnwanted, also those by what the view has opened from now on.
 func (v *View) Until(done <-chan struct{}) { v.done = done }
 
+// Millis returns the time that rules see as now.
+func (v *View) Millis() int64 { return v.source.Clock.Millis() }
+
 // Tree returns the rows of the database. Of one that does not exist any more they are
 // not all there.
 func (v *View) Tree() store.Tree { return v.rows.Tree(v.source.ID).Until(v.done) }

@@ -53,7 +53,7 @@ func (t Tree) changes(behind, until uint64, paths layout.PathSet, maxBytes int64
 		}
 		rows++
 		if bytes += int64(len(row)); bytes > maxBytes {
-			return ErrTooMuch
+			return &TooMuchError{behind}
 		}
 		c, concerns, err := layout.DecodeLogRow(row, position, paths)
 		if err != nil {
@@ -74,6 +74,14 @@ var (
 	// ErrTrimmed says that changes were asked for that the log has no more.
 	ErrTrimmed = errors.New("the log of changes does not reach back so far")
 	// ErrTooMuch says that the changes that were asked for are too many to look
-	// through.
+	// through. The error is a TooMuchError.
 	ErrTooMuch = errors.New("too many changes to look through")
 )
+
+// A TooMuchError is ErrTooMuch, with the position up to which changes were looked at.
+type TooMuchError struct{ Until uint64 }
+
+func (e *TooMuchError) Error() string { return ErrTooMuch.Error() }
+
+// Unwrap returns ErrTooMuch.
+func (e *TooMuchError) Unwrap() error { return ErrTooMuch }

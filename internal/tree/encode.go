@@ -51,6 +51,17 @@ func AppendNoting(dst []byte, n Node, form Form, limit int, times *[]int) ([]byt
 	return e.dst, e.traits, true
 }
 
+// AppendHead appends the first bytes of the text of n, at most limit, and reports whether they
+// are all. It looks at little more of n than it appends.
+func AppendHead(dst []byte, n Node, form Form, limit int) ([]byte, bool) {
+	e := encoder{slab: n.slab, form: form, dst: dst, limit: len(dst) + limit}
+	e.cell(n.cell())
+	if len(e.dst) > e.limit {
+		return e.dst[:e.limit], false
+	}
+	return e.dst, true
+}
+
 // flushBytes is how much PrintJSON gathers before it writes.
 const flushBytes = 32 << 10
 

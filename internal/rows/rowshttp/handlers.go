@@ -239,5 +239,6 @@ func (h *Handlers) copy(r *http.Request, db *engine.Database, req rows.CopyReque
 	remote, _ := netip.ParseAddrPort(r.RemoteAddr) // the zero one is an address, too
 	claim := h.opts.Writes.Claim(budget.Client{Network: remote.Addr(), Database: db.Name(), Admin: true}, false)
 	defer claim.Release()
+	req.By = author(who)
 	return rows.Copy(r.Context(), db, req, int(h.opts.MaxCopy), claim)
 }

@@ -68,15 +68,19 @@ func (h *Handlers) revert(r *http.Request, db *engine.Database, req RevertReques
 	defer claim.Release()
 	then := was.View()
 	defer then.Close()
-	by := tree.ByOperator
-	if who.Group != "" {
-		by = tree.BySecret
-	}
 	do := revert.Do
 	if req.Preview {
 		do = revert.Preview
 	}
 	return do(r.Context(), then.Tree(), db, p, revert.Options{
-		Overwrite: req.Overwrite, MaxBytes: int(h.opts.MaxCopy), Claim: claim, Who: auth.Identity{Admin: true, Operator: true, By: by},
+		Overwrite: req.Overwrite, MaxBytes: int(h.opts.MaxCopy), Claim: claim, Who: auth.Identity{Admin: true, Operator: true, By: author(who)},
 	})
+}
+
+// author returns who is noted to have made a write: the session of a database was opened with its secret.
+func author(who shares.Who) string {
+	if who.Group != "" {
+		return tree.BySecret
+	}
+	return tree.ByOperator
 }
