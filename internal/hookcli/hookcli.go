@@ -202,7 +202,7 @@ func describe(r deliver.Record) string {
 	if r.Status == 0 {
 		became = "no answer: " + r.Problem
 	}
-	return cli.Visible(strings.TrimSpace(fmt.Sprintf("%s %s try %d %.1f ms %s %.120s", r.At.Format(time.RFC3339), r.ID, r.Try, r.Millis, became, r.Answer)))
+	return cli.Visible(strings.TrimSpace(fmt.Sprintf("%s %s %s try %d %.1f ms %s %.120s", r.At.Format(time.RFC3339), r.ID, strings.TrimSpace(r.Event+" "+r.Path), r.Try, r.Millis, became, r.Answer)))
 }
 
 // revision returns a command that changes a hook.
