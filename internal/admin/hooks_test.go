@@ -66,7 +66,7 @@ func newHookStand(t *testing.T, change func(*admin.Options)) *hookStand {
 		runner = deliver.New(deliver.Options{
 			Databases: o.Catalog, Guard: guard, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Limits: deliver.DefaultLimits(), Transport: s,
 		})
-		o.Hooks = runner
+		o.Hooks, o.HookStats = runner, runner.Stats
 		if change != nil {
 			change(o)
 		}
@@ -340,6 +340,30 @@ func (s *hookStand) checkAudit(file string) {
 	if got := strings.Join(actions, "|"); got != want {
 		s.t.Errorf("the audit list is\n%s\nwant\n%s", got, want)
 	}
+}
+
+// TestTriggerStatus: what the server does by itself is in the status, for the operator: it names hooks of all databases.
+func TestTriggerStatus(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newHookStand(t, nil)
+		for i := range 7 {
+			s.want(201, "POST", hooksOfShop, fmt.Sprintf(`{"name":"h%d","path":"/orders/$id","url":"https://example.com/in"}`, i), nil)
+		}
+		s.put("a")
+		s.status = 500
+		s.put("b")
+		time.Sleep(time.Minute) //nolint:forbidigo // fake time
+		synctest.Wait()
+		var status admin.Status
+		s.want(200, "GET", "/v1/status", "", &status)
+		if h := status.Triggers.Hooks; h.Hooks != 7 || h.Delivered != 7 || h.Pending != 7 || h.Failing != 7 || len(h.Names) != 5 || h.Names[0] != "shop/h0" {
+			t.Errorf("the status has the hooks %+v", h)
+		}
+		if text := s.do("GET", "/v1/status", signInShop(s.stand), "").Body.String(); strings.Contains(text, "triggers") || strings.Contains(text, "h0") {
+			t.Errorf("a holder of a secret is shown %s", text)
+		}
+	})
 }
 
 // The routes are the operator's alone: a hook sends data to another machine.
