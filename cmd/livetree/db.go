@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/livetree/livetree/internal/admin"
+	"github.com/livetree/livetree/internal/cli"
 )
 
 func newDBCommand(a *app) *cobra.Command {
@@ -74,7 +75,7 @@ func newDBListCommand(a *app) *cobra.Command {
 		w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "NAME\tCOMMITS\tDATA\tINDEXES\tLOG")
 		for _, d := range answer.Databases {
-			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", d.Name, d.Position, sizeText(d.DataBytes), sizeText(d.IndexBytes), sizeText(d.LogBytes))
+			fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\n", d.Name, d.Position, cli.Size(d.DataBytes), cli.Size(d.IndexBytes), cli.Size(d.LogBytes))
 		}
 		return w.Flush()
 	}
@@ -107,7 +108,7 @@ write-ahead log does not count.` + operatorLong,
 		}
 		w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 		fmt.Fprintf(w, "name\t%s\ncommits\t%d\ndata\t%s\nindexes\t%s\nchange log\t%s\nsecrets\t%d\nrules\t%s\n",
-			d.Name, d.Position, sizeText(d.DataBytes), sizeText(d.IndexBytes), sizeText(d.LogBytes), secrets, rules)
+			d.Name, d.Position, cli.Size(d.DataBytes), cli.Size(d.IndexBytes), cli.Size(d.LogBytes), secrets, rules)
 		return w.Flush()
 	}
 	return c
@@ -154,17 +155,4 @@ func confirm(a *app, name string) error {
 		return errors.New("that is another name: nothing was dropped")
 	}
 	return nil
-}
-
-// sizeText writes a number of bytes for people.
-func sizeText(bytes uint64) string {
-	size, unit := float64(bytes), 0
-	names := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
-	for size >= 1024 && unit < len(names)-1 {
-		size, unit = size/1024, unit+1
-	}
-	if unit == 0 {
-		return fmt.Sprintf("%d B", bytes)
-	}
-	return fmt.Sprintf("%.1f %s", size, names[unit])
 }

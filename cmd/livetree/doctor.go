@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/livetree/livetree/internal/admin"
+	"github.com/livetree/livetree/internal/cli"
 	"github.com/livetree/livetree/internal/client"
 	"github.com/livetree/livetree/internal/owneronly"
 )
@@ -145,7 +146,7 @@ func checkMachine(dir string) []client.Check {
 }
 
 func checkDisk(free, total uint64) client.Check {
-	check := client.Check{Name: "disk", Result: client.CheckOK, Text: fmt.Sprintf("%s of %s are free", sizeText(free), sizeText(total))}
+	check := client.Check{Name: "disk", Result: client.CheckOK, Text: fmt.Sprintf("%s of %s are free", cli.Size(free), cli.Size(total))}
 	if free < littleRoom {
 		check.Result = client.CheckFailed
 	} else if float64(free) < float64(total)*littleShare {

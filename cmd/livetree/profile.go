@@ -11,6 +11,7 @@ import (
 
 	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/cli"
+	"github.com/livetree/livetree/internal/topview"
 )
 
 func newProfileCommand(a *app) *cobra.Command {
@@ -48,7 +49,7 @@ func profile(ctx context.Context, o *operator, long time.Duration, lines int) er
 		return err
 	}
 	o.print("%d requests in %.1f s, %d failed; received %s, sent %s; %s\n", r.Requests, r.Seconds, r.Failed,
-		sizeText(uint64(r.BytesIn)), sizeText(uint64(r.BytesOut)), statusText(r.Statuses))
+		cli.Size(uint64(r.BytesIn)), cli.Size(uint64(r.BytesOut)), topview.Statuses(r.Statuses))
 	o.print("latency p50 %.1f ms, p90 %.1f ms, p99 %.1f ms, max %.1f ms\n\nslowest requests\n",
 		r.Latency["p50"], r.Latency["p90"], r.Latency["p99"], r.Latency["max"])
 	if len(r.Slowest) == 0 {
@@ -67,7 +68,7 @@ func profile(ctx context.Context, o *operator, long time.Duration, lines int) er
 		{"denied requests", r.Denied, false},
 	} {
 		o.print("\n")
-		for _, line := range pathLines(part.heading, part.list, part.timed) {
+		for _, line := range topview.Paths(part.heading, part.list, part.timed) {
 			o.print("%s\n", line)
 		}
 	}

@@ -46,7 +46,10 @@ A file of cases:
   put /rooms/blue/topic as={"uid": "eve"}
   "mine"
   ----
-  denied`
+  denied
+
+A line now MILLIS sets the clock of the cases after it; what .expireOn says is over by then
+is gone. livetree docs rules has the rest.`
 
 func newRulesCheckCommand(a *app) *cobra.Command {
 	return &cobra.Command{

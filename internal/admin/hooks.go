@@ -168,6 +168,9 @@ func (d *hookDesk) revise(w http.ResponseWriter, r *http.Request) error {
 	if err := body(r, &request); err != nil {
 		return err
 	}
+	if request.Paused == nil && request.URL == nil {
+		return fault.New(fault.Invalid, "there is nothing to change: it may be paused or url")
+	}
 	if request.URL != nil {
 		if err := d.opts.Hooks.CheckURL(*request.URL); err != nil {
 			return err
@@ -250,7 +253,11 @@ func (d *hookDesk) rotate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	d.note(r, "replaced the secret of a hook", database.Name(), h.Name)
+	what := "replaced the secret of a hook"
+	if request.DropOld {
+		what = "dropped the old secret of a hook"
+	}
+	d.note(r, what, database.Name(), h.Name)
 	shown := d.describe(database.Name(), revised)
 	shown.Secret = drawn
 	answer(w, http.StatusOK, shown)

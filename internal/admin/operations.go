@@ -87,6 +87,8 @@ type Status struct {
 	Dev             bool           `json:"dev"`
 	// Archive is how the archive does, if there is one.
 	Archive *archiver.Status `json:"archive,omitempty"`
+	// Triggers say what the server does by itself, for operators alone.
+	Triggers *Triggers `json:"triggers,omitempty"`
 }
 
 func (h *Handler) status(w http.ResponseWriter, r *http.Request) {
@@ -119,7 +121,7 @@ func (h *Handler) status(w http.ResponseWriter, r *http.Request) {
 		s.Archive = &archive
 	}
 	if isOperator {
-		s.CAFile = h.opts.CAFile
+		s.CAFile, s.Triggers = h.opts.CAFile, triggersOf(read(h.opts.HookStats), h.opts.Engine)
 	}
 	if h.opts.DataURLs != nil {
 		s.DataURLs = h.opts.DataURLs()

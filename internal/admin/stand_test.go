@@ -39,6 +39,8 @@ type stand struct {
 	front    *rest.Handler
 	nanos    atomic.Int64 // of the clock
 	disk     disk
+	// observers are told what happens in databases.
+	observers state.Observers
 	// holdSync, if set, is called before a sync.
 	holdSync atomic.Pointer[func()]
 }
@@ -67,7 +69,7 @@ func newStand(t *testing.T, change func(*admin.Options)) *stand {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.catalog = catalog.New(s.store, engine.Options{Clock: state.NewClock(s.now, rand.Reader, 0), Metrics: metrics, Verifier: verifier})
+	s.catalog = catalog.New(s.store, engine.Options{Clock: state.NewClock(s.now, rand.Reader, 0), Metrics: metrics, Verifier: verifier, Observers: &s.observers})
 	t.Cleanup(func() {
 		s.catalog.Close()
 		if err := s.store.Close(); err != nil {

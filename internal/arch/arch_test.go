@@ -91,6 +91,7 @@ var livetree = layout{
 		"internal/serverflags",
 		"internal/clienttrust",
 		"internal/hookcli",
+		"internal/topview",
 		"cmd/livetree",
 		"cmd/livetree-bench",
 	},

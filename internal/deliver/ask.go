@@ -100,7 +100,7 @@ func (r *Runner) Test(ctx context.Context, d *engine.Database, h *hook.Hook) (Re
 	now := r.opts.Now()
 	m := message{ID: "msg_test-" + rand.Text(), Hook: h.Name, Database: d.Name(), Event: eventTest, Time: now.UnixMilli()}
 	o := r.post(ctx, h, m)
-	return Record{ID: m.ID, At: now.UTC(), Try: 1, Status: o.status, Problem: o.problem, Answer: o.answer, Millis: float64(o.took.Microseconds()) / 1000}, nil
+	return Record{ID: m.ID, At: now.UTC(), Try: 1, Event: m.Event, Status: o.status, Problem: o.problem, Answer: o.answer, Millis: float64(o.took.Microseconds()) / 1000}, nil
 }
 
 var errNoSecret = fault.New(fault.Conflict, "the hook has no secret, as the database was restored from an archive without secrets: livetree hook rotate draws one")

@@ -12,6 +12,9 @@ type Record struct {
 	At       time.Time `json:"at"`
 	Position uint64    `json:"position,omitempty"`
 	Try      int       `json:"try"`
+	// Event and Path are those of the message. A long path is cut, and ends in an ellipsis then.
+	Event string `json:"event,omitempty"`
+	Path  string `json:"path,omitempty"`
 	// Status is that of the answer, 0 if there was none; then Problem says why.
 	Status  int     `json:"status,omitempty"`
 	Problem string  `json:"problem,omitempty"`
@@ -55,7 +58,7 @@ func (r *recent) newest() []Record {
 func (q *queue) note(p *pending, r result, now time.Time) {
 	h := q.hook.Load()
 	record := Record{
-		ID: idOf(q.base.epoch, h.Number, p.position, p.index), At: now.UTC(), Position: p.position, Try: p.tries, Status: r.status,
+		ID: idOf(q.base.epoch, h.Number, p.position, p.index), At: now.UTC(), Position: p.position, Try: p.tries, Event: r.event, Path: r.path, Status: r.status,
 		Problem: r.problem, Answer: r.answer, Millis: float64(r.took.Microseconds()) / 1000, Replay: p.kind == ofReplay,
 	}
 	if p.kind == ofGap {

@@ -20,6 +20,8 @@ const (
 	maxAttempt = 15 * time.Second
 	// maxAnswer is how much of an answer is read, and keptAnswer how much of that is kept.
 	maxAnswer, keptAnswer = 4 << 10, 512
+	// keptPath is how much of a path is kept with an attempt.
+	keptPath = 512
 	// maxRetryAfter bounds what a receiver may ask for.
 	maxRetryAfter = time.Hour
 	// maxInFlight is how many deliveries of one hook are under way.
@@ -33,6 +35,8 @@ type outcome struct {
 	problem    string // why there was none
 	retryAfter time.Duration
 	took       time.Duration
+	// event and path are those of the message, for the record.
+	event, path string
 }
 
 func (o *outcome) ok() bool { return o.status >= 200 && o.status < 300 }
@@ -42,6 +46,10 @@ func (r *Runner) post(ctx context.Context, h *hook.Hook, m message) outcome {
 	began := r.opts.Now()
 	o := r.attempt(ctx, h, m, began)
 	o.took = r.opts.Now().Sub(began)
+	o.event, o.path = m.Event, m.Path
+	if len(o.path) > keptPath {
+		o.path = cutText([]byte(o.path), keptPath) + "…"
+	}
 	return o
 }
 

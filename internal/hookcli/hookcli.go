@@ -108,7 +108,7 @@ signed with a secret; without --secret-file one is drawn, and printed this once.
 		if err := c.Do(c.ctx, http.MethodPost, c.path(""), request, &added); err != nil {
 			return err
 		}
-		c.Print("added the hook %s of %q for %s\n", added.Name, c.db, added.Path)
+		c.Print("added the hook %s of %q for %s\n", added.Name, c.db, cli.Visible(added.Path))
 		c.printSecret(added)
 		return nil
 	}, "NAME")
@@ -124,7 +124,7 @@ func (s Surroundings) list() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "list [flags]",
 		Short:   "list the webhooks of a database",
-		Long:    "livetree hook list prints the webhooks of a database, and how far each is.",
+		Long:    "livetree hook list prints the webhooks of a database: the name, the state, how old the oldest\nchange is that is not delivered, the path and the URL.",
 		Example: "  livetree hook list --db shop",
 	}
 	return s.command(c, func(c *call) error {
@@ -135,7 +135,7 @@ func (s Surroundings) list() *cobra.Command {
 			return err
 		}
 		for _, h := range answer.Hooks {
-			c.Print("%-20s %-8s %-30s %s\n", h.Name, stateOf(h), h.Path, cli.Visible(h.URL))
+			c.Print("%-20s %-8s %8.1f s  %-30s %s\n", h.Name, stateOf(h), lagOf(h), cli.Visible(h.Path), cli.Visible(h.URL))
 		}
 		return nil
 	})
@@ -151,7 +151,15 @@ func stateOf(h admin.Hook) string {
 	case h.Stat != nil && h.Stat.Failing:
 		return "failing"
 	}
-	return "ok"
+	return "running"
+}
+
+// lagOf returns how far a hook is behind, in seconds.
+func lagOf(h admin.Hook) float64 {
+	if h.Stat == nil {
+		return 0
+	}
+	return h.Stat.Lag
 }
 
 func (s Surroundings) show() *cobra.Command {
@@ -166,8 +174,8 @@ func (s Surroundings) show() *cobra.Command {
 		if err := c.Do(c.ctx, http.MethodGet, c.path(""), nil, &h); err != nil {
 			return err
 		}
-		c.Print("path       %s\nurl        %s\nevents     %s\nstate      %s %s\ncreated    %s\n", h.Path, cli.Visible(h.URL),
-			strings.Join(h.Events, ","), stateOf(h), h.Paused, h.Created.Format(time.RFC3339))
+		c.Print("path       %s\nurl        %s\nevents     %s\nstate      %s\ncreated    %s\n", cli.Visible(h.Path), cli.Visible(h.URL),
+			strings.Join(h.Events, ","), strings.TrimSpace(stateOf(h)+" "+cli.Visible(h.Paused)), h.Created.Format(time.RFC3339))
 		if st := h.Stat; st != nil {
 			c.Print("delivered  %d since the server was started, %d given up, %d tried again, %d skipped\nwaiting    %d deliveries or more, the oldest for %.1f s\non disk    %d bytes, with the last deliveries, which can be replayed\n",
 				st.Delivered, st.Failed, st.Retried, st.Skipped, st.Pending, st.Lag, st.Bytes)
@@ -202,7 +210,7 @@ func describe(r deliver.Record) string {
 	if r.Status == 0 {
 		became = "no answer: " + r.Problem
 	}
-	return cli.Visible(strings.TrimSpace(fmt.Sprintf("%s %s try %d %.1f ms %s %.120s", r.At.Format(time.RFC3339), r.ID, r.Try, r.Millis, became, r.Answer)))
+	return cli.Visible(strings.TrimSpace(fmt.Sprintf("%s %s %s try %d %.1f ms %s %.120s", r.At.Format(time.RFC3339), r.ID, strings.TrimSpace(r.Event+" "+r.Path), r.Try, r.Millis, became, r.Answer)))
 }
 
 // revision returns a command that changes a hook.
@@ -250,7 +258,11 @@ Deliveries are signed with the new one and with the one before it, until
 		if err := c.Do(c.ctx, http.MethodPost, c.path("/rotate"), map[string]any{"secret": secret, "drop_old": dropOld}, &h); err != nil {
 			return err
 		}
-		c.Print("the hook %s of %q signs with %d secrets\n", c.args[0], c.db, h.Secrets)
+		word := "secrets"
+		if h.Secrets == 1 {
+			word = "secret"
+		}
+		c.Print("the hook %s of %q signs with %d %s\n", c.args[0], c.db, h.Secrets, word)
 		c.printSecret(h)
 		return nil
 	}, "NAME")

@@ -344,6 +344,30 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestExplainExpiry: a query by the child that .expireOn names uses its index, as if .indexOn named it.
+func TestExplainExpiry(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	a := "auth=" + secret
+	s.expect(`PUT /.settings/rules.json?`+a+` {"rules":{".read":true,".write":true,"s":{".expireOn":"meta/until"}}}`, `200 {"status":"ok"}`)
+	many := strings.Repeat("x", 100)
+	for i := range 60 {
+		s.do(fmt.Sprintf(`PUT /s/k%03d.json {"meta":{"until":%d},"text":"%s"}`, i, 9_000_000_000_000+i, many))
+	}
+	got := ""
+	await(t, "the index to be built", func() bool {
+		got, _ = s.do(`GET /s.json?explain=true&orderBy="meta/until"&limitToFirst=3&` + a)
+		return !strings.Contains(got, `"state":"building"`)
+	})
+	if !strings.HasPrefix(got, `200 {"path":"/s","how":"index","index":"meta/until","state":"ready","rows":6,`) {
+		t.Errorf("a query by the time of .expireOn is explained by %s", got)
+	}
+	if got, _ = s.do(`GET /s.json?explain=true&orderBy="meta"&` + a); !strings.Contains(got, `"state":"missing"`) {
+		t.Errorf("a query by another child is explained by %s", got)
+	}
+	s.expect(`GET /s.json?orderBy="meta/until"&startAt=9000000000059&`+a, fmt.Sprintf(`200 {"k059":{"meta":{"until":9000000000059},"text":"%s"}}`, many))
+}
+
 // TestDatabaseThatWasHalfMade: a kill may come when a database has its name, and no rules
 // yet. A write goes on with making it.
 func TestDatabaseThatWasHalfMade(t *testing.T) {

@@ -16,7 +16,8 @@ const SuiteMillis = 1_500_000_000_000
 // blocks. An empty line ends a block, and comments begin with #:
 //
 //	data                 the tree, as JSON in the lines below; it stays for all cases
-//	now MILLIS           the variable now, and the time of server values
+//	now MILLIS           the variable now, and the time of server values; what an
+//	                     .expireOn says is over by then is gone from the tree
 //	auth NAME            gives a name to the variable auth in the lines below
 //
 //	# The comment above a case is its name.
@@ -79,6 +80,7 @@ func (s *Suite) Run(r *Ruleset) ([]Result, *Coverage) {
 	coverage := NewCoverage(r)
 	results := make([]Result, 0, len(s.cases))
 	var data tree.Node
+	var clean swept
 	room := maxTriedBytes
 	for i := range s.cases {
 		c := &s.cases[i]
@@ -86,6 +88,7 @@ func (s *Suite) Run(r *Ruleset) ([]Result, *Coverage) {
 		if c.data != nil {
 			data = *c.data
 		}
+		data = clean.sweep(r, data, c.request.NowMillis, s.done)
 		result := Result{Name: c.name, Command: c.command, Line: c.line, Want: c.want}
 		data = c.run(r, data, coverage, &result, &room)
 		results = append(results, result)

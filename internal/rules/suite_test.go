@@ -65,6 +65,42 @@ func TestSuite(t *testing.T) {
 	}
 }
 
+// TestSuiteExpires: what is over by the clock of a case is gone from its tree.
+func TestSuiteExpires(t *testing.T) {
+	const document = `{
+  "sessions": {".expireOn": "until", "$s": {".read": "data.exists()", ".write": true}},
+  "rooms": {"$room": {"codes": {".expireOn": "a/until", "$code": {".read": "data.exists()"}}}},
+  "any": {".read": "root.child('sessions').exists()"}
+}`
+	const data = `{"sessions": {"s": {"until": 2000}, "t": {"until": 3000.5}, "u": {"until": "1000"}, "v": true, "w": {"until": -1}}, "rooms": {"blue": {"codes": {"c": {"a": {"until": 2000}}}}}}`
+	reads := func(path string) string { return "read " + path + "\n----\nallowed\n\n" }
+	for _, test := range []struct{ name, cases, want string }{
+		{"before", "now 1999\n\n" + reads("/sessions/s") + reads("/rooms/blue/codes/c"), "true true"},
+		{"at its time", "now 2000\n\n" + reads("/sessions/s") + reads("/sessions/t") + reads("/rooms/blue/codes/c"), "false true false"},
+		{"a fraction", "now 3000\n\n" + reads("/sessions/t") + "now 3001\n\n" + reads("/sessions/t"), "true false"},
+		{"what is no number stays", "now 9000\n\n" + reads("/sessions/u") + reads("/sessions/v") + reads("/sessions/w"), "true true false"},
+		{"the clock does not bring it back", "now 2000\n\n" + reads("/sessions/s") + "now 1\n\n" + reads("/sessions/s"), "false false"},
+		{"data does", "now 2000\n\n" + reads("/sessions/s") + "now 1\n\ndata\n" + data + "\n\n" + reads("/sessions/s"), "false true"},
+		{"a write that extends it", "now 1999\n\nput /sessions/s/until !\n5000\n----\nallowed\n\nnow 2001\n\n" + reads("/sessions/s") + "now 5000\n\n" + reads("/sessions/s"), "true true false"},
+		{"a write in the past", "now 2\n\nput /sessions/x !\n{\"until\": 1}\n----\nallowed\n\n" + reads("/sessions/x"), "true false"},
+		{"a write that is not kept", "now 2\n\nput /sessions/s\n{\"until\": 1}\n----\nallowed\n\n" + reads("/sessions/s"), "true true"},
+		{"the last one", "data\n{\"sessions\": {\"s\": {\"until\": 1}}}\n\nnow 1\n\n" + reads("/any"), "false"},
+	} {
+		suite, err := rules.ParseSuite("data\n" + data + "\n\n" + test.cases)
+		if err != nil {
+			t.Fatalf("%s: %v", test.name, err)
+		}
+		results, _ := suite.Run(compile(t, document))
+		var got []string
+		for _, r := range results {
+			got = append(got, fmt.Sprint(r.Passed))
+		}
+		if strings.Join(got, " ") != test.want {
+			t.Errorf("%s: the cases pass %v, want %s", test.name, got, test.want)
+		}
+	}
+}
+
 func TestSuiteProblems(t *testing.T) {
 	tests := []struct{ cases, want string }{
 		{"", "1:1: there is no case"},

@@ -29,6 +29,7 @@ const screens = {
   rules: () => import('./rules/screen.js'),
   live: () => import('./live/screen.js'),
   access: () => import('./access/screen.js'),
+  hooks: () => import('./hooks/screen.js'),
   health: () => import('./health/screen.js'),
   databases: () => import('./databases/screen.js'),
   backups: () => import('./databases/backups.js'),

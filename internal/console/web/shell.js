@@ -33,7 +33,7 @@ export function sign() {
   return icon('M8 14V6.5M8 12 4.6 9.4M8 10.5l3.4-2.3M8 2.5a2 2 0 1 1-.01 0M3.5 6.6a1.6 1.6 0 1 1-.01 0M12.5 5.4a1.6 1.6 0 1 1-.01 0');
 }
 
-const databaseLinks = [['Data', 'data'], ['Query', 'query'], ['Rules', 'rules'], ['Live', 'live'], ['Access', 'access']];
+const databaseLinks = [['Data', 'data'], ['Query', 'query'], ['Rules', 'rules'], ['Live', 'live'], ['Access', 'access'], ['Hooks', 'hooks']];
 const serverLinks = [['Health', 'health'], ['Databases', 'databases'], ['Backups', 'backups'], ['Settings', 'settings']];
 
 /**
@@ -51,7 +51,7 @@ export function shell(app) {
   const header = h('header', { class: 'header' },
     h('a', { to: '/console/', class: 'brand', 'aria-label': 'Livetree' }, sign(), h('span', null, 'Livetree')), label(app), picker(app, database),
     h('nav', { 'aria-label': 'Main' },
-      ...databaseLinks.map(([name = '', screen = '']) => link(name, screen, true)), h('span', { class: 'divider', 'aria-hidden': 'true' }),
+      ...databaseLinks.filter(([, screen]) => app.operator || screen !== 'hooks').map(([name = '', screen = '']) => link(name, screen, true)), h('span', { class: 'divider', 'aria-hidden': 'true' }),
       ...server.map(([name = '', screen = '']) => link(name, screen, false))),
     h('div', { class: 'header-end' }, editingSwitch(app),
       h('a', { to: '/console/docs', class: 'icon-link docs-link', 'aria-label': 'Docs', title: 'The manual' }, icon('M8 3.5C6.5 2.5 4 2.5 2.5 3v9.5c1.5-.5 4-.5 5.5.5 1.5-1 4-1 5.5-.5V3C12 2.5 9.5 2.5 8 3.5zM8 3.5V13')),

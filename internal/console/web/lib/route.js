@@ -13,7 +13,7 @@
  * @property {URLSearchParams} params
  */
 
-export const databaseScreens = ['data', 'query', 'rules', 'live', 'access'];
+export const databaseScreens = ['data', 'query', 'rules', 'live', 'access', 'hooks'];
 export const serverScreens = ['health', 'databases', 'backups', 'settings', 'docs'];
 
 /** @param {string} text */

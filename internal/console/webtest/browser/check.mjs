@@ -8,6 +8,7 @@ import { after, before, test } from 'node:test';
 import { tests as acceptance } from './acceptance.mjs';
 import { tests as contract } from './contract.mjs';
 import { tests as data } from './data.mjs';
+import { prepare, tests as hooks } from './hooks.mjs';
 import { tests as hostile } from './hostile.mjs';
 import { tests as past } from './past.mjs';
 import { tests as rules } from './rules.mjs';
@@ -21,15 +22,17 @@ const only = process.env.ONLY ?? '';
 const world = {};
 
 before(async () => {
-  world.server = await startServer('--dev');
+  world.server = await startServer('--dev', '--hook-allow', '127.0.0.1');
+  world.receiver = await prepare(world.server);
   world.browser = await startBrowser();
 });
 after(async () => {
   await world.browser?.close();
   await world.server?.stop();
+  world.receiver?.stop();
 });
 
-for (const [name, run] of Object.entries({ ...data, ...table, ...past, ...rules, ...safety, ...others, ...tasks, ...contract, ...hostile, ...acceptance })) {
+for (const [name, run] of Object.entries({ ...data, ...table, ...past, ...rules, ...safety, ...others, ...hooks, ...tasks, ...contract, ...hostile, ...acceptance })) {
   if (name.includes(only)) test(name, { timeout: 180_000 }, () => run(world));
 }
 

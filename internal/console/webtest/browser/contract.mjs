@@ -72,7 +72,7 @@ export const tests = {
     const nav = page.getByRole('navigation', { name: 'Main', exact: true });
     const editing = page.getByRole('switch', { name: 'Editing', exact: true });
     await hold({
-      'the navigation has nine links': async () => same(await nav.getByRole('link').allTextContents(), ['Data', 'Query', 'Rules', 'Live', 'Access', 'Health', 'Databases', 'Backups', 'Settings']),
+      'the navigation has ten links': async () => same(await nav.getByRole('link').allTextContents(), ['Data', 'Query', 'Rules', 'Live', 'Access', 'Hooks', 'Health', 'Databases', 'Backups', 'Settings']),
       'Editing is a switch with aria-checked': async () => ['true', 'false'].includes(await editing.getAttribute('aria-checked')),
       'there is a button Sign out': () => one(page.getByRole('button', { name: 'Sign out', exact: true })),
       'there is one main': () => one(page.getByRole('main')),
@@ -87,7 +87,7 @@ export const tests = {
         if (hidden.length > 0) throw new Error([...new Set(hidden)].join(' '));
       },
       'every screen has its address': async () => {
-        for (const path of ['db/default/data/contract', 'db/default/query/contract', 'db/default/rules', 'db/default/live/contract', 'db/default/access', 'health', 'databases', 'backups', 'settings', 'docs']) {
+        for (const path of ['db/default/data/contract', 'db/default/query/contract', 'db/default/rules', 'db/default/live/contract', 'db/default/access', 'db/default/hooks', 'health', 'databases', 'backups', 'settings', 'docs']) {
           await page.goto(`${server.base}/console/${path}`);
           await page.waitForSelector('html[data-ready=signed-in]');
           assert.equal(await page.locator('main').getAttribute('data-screen'), path.split('/')[path.startsWith('db') ? 2 : 0]);

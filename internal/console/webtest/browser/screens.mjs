@@ -152,4 +152,4 @@ export const tests = {
 };
 
 /** Every screen, for axe and for pictures. */
-export const screens = ['/console/db/default/data', '/console/db/default/data?at=', '/console/db/default/query/items?orderBy=%22n%22&limitToFirst=2', '/console/db/default/rules', '/console/db/default/live', '/console/db/default/access', '/console/health', '/console/databases', '/console/backups', '/console/settings', '/console/docs'];
+export const screens = ['/console/db/default/data', '/console/db/default/data?at=', '/console/db/default/query/items?orderBy=%22n%22&limitToFirst=2', '/console/db/default/rules', '/console/db/default/live', '/console/db/default/access', '/console/db/default/hooks', '/console/db/default/hooks/shown', '/console/health', '/console/databases', '/console/backups', '/console/settings', '/console/docs'];
