@@ -102,8 +102,10 @@ func TestAuthorOfASession(t *testing.T) {
 			t.Fatal(w.Code, w.Body)
 		}
 		w := s.do("GET", "/v1/databases/shop/history?path=/"+test.want, credential, "")
-		if got := w.Body.String(); strings.Count(got, `"by":"`+test.want+`"`) != 2 {
-			t.Errorf("what %s has written and copied is noted as %s", test.want, got)
+		for _, at := range []string{"a", "b"} {
+			if want := fmt.Sprintf(`"who":{"by":%q},"path":"/%s/%s"`, test.want, test.want, at); !strings.Contains(w.Body.String(), want) {
+				t.Errorf("%s is not in %s", want, w.Body)
+			}
 		}
 	}
 }
