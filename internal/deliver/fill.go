@@ -3,6 +3,7 @@ package deliver
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"math"
 	"slices"
 	"time"
@@ -39,6 +40,9 @@ func (q *queue) load() error {
 		q.trim = was.done // they were kept to be made again on request
 		q.save()
 	}
+	if q.base.runner.excess() > 0 {
+		q.base.runner.signal()
+	}
 	return nil
 }
 
@@ -71,10 +75,11 @@ func (q *queue) restore(was progressRow) error {
 // recount counts the notices after a position, of which is not known how large they are, beside those before it.
 func (q *queue) recount(after, newest uint64, bytes int64) error {
 	q.tally.add(bytes)
-	return engine.Notices(q.base.database, q.hook.Load().Number, after+1, newest, func(_ uint64, row []byte) bool {
+	err := engine.Notices(q.base.database, q.hook.Load().Number, after+1, newest, func(_ uint64, row []byte) bool {
 		q.tally.add(int64(len(row)))
 		return q.ctx.Err() == nil
 	})
+	return errors.Join(err, q.ctx.Err()) // what was counted in part must not be stored
 }
 
 // locationsOf returns the locations of the deliveries of a notice.

@@ -116,8 +116,8 @@ func (q *queue) run() {
 	for q.ctx.Err() == nil {
 		wait := time.Hour
 		if err := q.step(&wait); err != nil {
-			if fault.KindOf(err) == fault.NotFound {
-				return // it was dropped
+			if fault.KindOf(err) == fault.NotFound || q.ctx.Err() != nil {
+				return // it was dropped, or is stopped
 			}
 			q.warn("what a hook has to deliver cannot be read: it is tried again", "error", err)
 			wait = 10 * time.Second

@@ -63,7 +63,8 @@ func TestSpool(t *testing.T) {
 			l := &gapLog{}
 			l.fails.Store(true)
 			limits := deliver.DefaultLimits()
-			limits.Spool, limits.Window, limits.Share, limits.RetryFor = 2000, 3, 1, 10*time.Hour
+			limits.Spool, limits.Window, limits.Share, limits.RetryFor = 2000, 3, 1, time.Hour
+			limits.MaxPause = time.Minute
 			disk := vfs.NewMem()
 			x := open(t, disk, limits, nil, l.receive)
 			d := x.database("db")
@@ -83,9 +84,9 @@ func TestSpool(t *testing.T) {
 			x.close() // the gap is stored
 			x = open(t, disk, limits, nil, l.receive)
 			defer x.close()
-			time.Sleep(9 * time.Hour) //nolint:forbidigo // fake time
+			time.Sleep(10 * time.Minute) //nolint:forbidigo // fake time
 			l.fails.Store(false)
-			time.Sleep(time.Hour) //nolint:forbidigo // fake time
+			time.Sleep(5 * time.Minute) //nolint:forbidigo // fake time
 			if waiting := x.runner.Waiting(); waiting != 0 {
 				t.Errorf("%d bytes wait when all is delivered", waiting)
 			}
@@ -121,7 +122,7 @@ func TestGapIsNotGivenUp(t *testing.T) {
 		l := &gapLog{}
 		l.fails.Store(true)
 		limits := deliver.DefaultLimits()
-		limits.Spool, limits.RetryFor = 2000, time.Minute
+		limits.Spool, limits.RetryFor, limits.MaxPause = 2000, time.Minute, 10*time.Second
 		x := open(t, vfs.NewMem(), limits, nil, l.receive)
 		defer x.close()
 		d := x.database("db")
@@ -129,9 +130,9 @@ func TestGapIsNotGivenUp(t *testing.T) {
 		for i := range 100 {
 			put(t, d, fmt.Sprintf("/a/%d", i), `"0123456789"`)
 		}
-		time.Sleep(24 * time.Hour) //nolint:forbidigo // fake time
+		time.Sleep(10 * time.Minute) //nolint:forbidigo // fake time
 		l.fails.Store(false)
-		time.Sleep(time.Hour) //nolint:forbidigo // fake time
+		time.Sleep(5 * time.Minute) //nolint:forbidigo // fake time
 		if len(l.gaps) != 1 || l.gaps[0].First == 0 || l.gaps[0].First > l.gaps[0].Last || l.gaps[0].Last > 101 {
 			t.Errorf("the receiver was told of %+v", l.gaps)
 		}
