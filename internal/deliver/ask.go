@@ -24,7 +24,8 @@ type Stat struct {
 	Failed    uint64 `json:"failed"`
 	Retried   uint64 `json:"retried"`
 	Skipped   uint64 `json:"skipped"`
-	// Pending is how many deliveries were read and are not made, Bytes what is stored for them and those after them.
+	// Pending is how many deliveries were read and are not made, Bytes what is stored: for them and those after them, and of the last
+	// ones that were made.
 	Pending int64 `json:"pending"`
 	Bytes   int64 `json:"bytes"`
 	// Lag is how old the oldest commit is that is not delivered, in seconds.
@@ -37,8 +38,10 @@ func (q *queue) stat(now time.Time) Stat {
 	s := Stat{
 		Database: q.base.name, Hook: q.hook.Load().Name, Delivered: q.counts.delivered.Load(), Failed: q.counts.failed.Load(),
 		Retried: q.counts.retried.Load(), Skipped: q.counts.skipped.Load(), Pending: q.counts.pending.Load(),
-		Bytes: max(q.bytes.Load(), 0), Failing: q.counts.failing.Load(),
+		Failing: q.counts.failing.Load(),
 	}
+	_, waiting := q.tally.sum()
+	s.Bytes = max(waiting+q.kept.Load(), 0)
 	if oldest := q.counts.oldest.Load(); oldest > 0 {
 		s.Lag = max(now.Sub(time.UnixMilli(oldest)).Seconds(), 0)
 	}
@@ -111,11 +114,11 @@ func (r *Runner) Replay(d *engine.Database, h *hook.Hook, id string) error {
 	if !ok {
 		return fault.New(fault.Invalid, "%.80q is not the id of a delivery of this hook", id)
 	}
-	location, found := uint64(0), false
+	var again *pending
 	err := engine.Notices(d, h.Number, position, position, func(position uint64, row []byte) bool {
 		n, err := hook.DecodeNotice(position, row)
-		if found = err == nil && index < n.Deliveries(); found {
-			location = locationOf(&n, index)
+		if err == nil && index < n.Deliveries() {
+			again = &pending{position: position, index: index, location: locationsOf(&n)[index], kind: ofReplay, bytes: int64(len(row))}
 		}
 		return false
 	})
@@ -124,19 +127,34 @@ func (r *Runner) Replay(d *engine.Database, h *hook.Hook, id string) error {
 	}
 	q := r.find(d.Name(), h.Number)
 	switch {
-	case !found:
+	case again == nil:
 		return fault.New(fault.NotFound, "the delivery %s is not stored any more", id)
 	case !h.Sends():
 		return fault.New(fault.Conflict, "the hook is paused")
-	case q == nil || !q.do(func() { q.replay(position, index, location) }):
+	case q == nil || !q.replay(again):
 		return fault.New(fault.Unavailable, "the hook is busy, try again")
 	}
 	return nil
 }
 
-// replay has a delivery made once more, now.
-func (q *queue) replay(position uint64, index int, location uint64) {
-	if len(q.pending) < 2*q.limits().Window {
-		q.pending = append(q.pending, &pending{position: position, index: index, location: location, kind: ofReplay})
+// replay has a delivery made once more, and reports whether there was room for it.
+func (q *queue) replay(p *pending) bool {
+	taken := make(chan bool, 1)
+	asked := q.do(func() {
+		room := q.loaded && len(q.pending) < 2*q.limits().Window
+		if room {
+			p.since = q.elapsed()
+			q.pending = append(q.pending, p)
+		}
+		taken <- room
+	})
+	if !asked {
+		return false
+	}
+	select {
+	case ok := <-taken:
+		return ok
+	case <-q.ctx.Done():
+		return false
 	}
 }

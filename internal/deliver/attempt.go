@@ -1,9 +1,11 @@
 package deliver
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/livetree/livetree/internal/engine"
@@ -12,61 +14,86 @@ import (
 
 // This file sends what a queue has read, and decides what follows from the answers.
 
-// manyFailures is after how many failures in a row only one delivery is tried at a time.
-const manyFailures = 3
-
-// start sends what can be sent. If something is to be sent later, it makes wait smaller.
-func (q *queue) start(wait *time.Duration) {
+// start sends what can be sent, and reports whether it was refused a slot. If something is to be sent later, it makes wait smaller.
+func (q *queue) start(wait *time.Duration) (refused bool) {
 	h := q.hook.Load()
-	if !h.Sends() {
-		return
+	q.heed(h)
+	if !h.Sends() || h == q.gone {
+		return false
 	}
-	now, limit := q.now(), q.limits().InFlight
-	if q.failures >= manyFailures {
-		limit = 1
-		if q.resume.After(now) {
-			*wait = min(*wait, q.resume.Sub(now))
-			return
-		}
+	if q.isFailing() {
+		return q.probe(h, wait)
 	}
-	busy := make(map[uint64]bool)
-	for _, p := range q.pending {
-		if q.sending >= limit {
-			return // when one of them is done, this is called again
-		}
-		if p.sending || busy[p.location] {
-			busy[p.location] = true
-			continue
-		}
-		if later := time.UnixMilli(p.next).Sub(now); later > 0 {
-			busy[p.location] = true
-			*wait = min(*wait, later)
-			continue
+	for p := range q.ready(q.elapsed(), wait) {
+		if q.sending >= q.limits().InFlight {
+			return false // when one of them is done, this is called again
 		}
 		if !q.send(p, h) {
-			return // it is woken when there is room
+			return true
 		}
-		busy[p.location] = true
 	}
+	return false
+}
+
+// probe is start for a hook whose deliveries fail: it sends one at a time, that which was made least often. So one that was never
+// made does not wait for others that always fail. What an operator asks for does not wait for the end of the pause.
+func (q *queue) probe(h *hook.Hook, wait *time.Duration) (refused bool) {
+	if q.sending > 0 {
+		return false
+	}
+	pause := q.resume - q.elapsed()
+	var best *pending
+	for p := range q.ready(q.elapsed(), wait) {
+		if pause > 0 && p.kind != ofReplay {
+			*wait = min(*wait, pause)
+			continue
+		}
+		if best == nil || p.tries < best.tries {
+			best = p
+		}
+	}
+	return best != nil && !q.send(best, h)
+}
+
+// A body is a notice of which deliveries are under way. They share it, so it is read once, and counts once.
+type body struct {
+	bytes, each int64 // of the notice, and of each delivery beside it
+	users       int
+
+	once   sync.Once
+	notice hook.Notice
+	found  bool
+}
+
+// bodyOf returns the body that a delivery needs.
+func (q *queue) bodyOf(p *pending) *body {
+	h := q.held[p.position]
+	switch {
+	case p.kind == ofGap:
+		return &body{}
+	case h == nil:
+		return &body{bytes: p.bytes, each: p.bytes}
+	case h.body == nil:
+		h.body = &body{bytes: h.bytes, each: 2 * h.largest}
+	}
+	return h.body
 }
 
 // send has a delivery made, if there is room.
 func (q *queue) send(p *pending, h *hook.Hook) bool {
-	bytes := int64(0)
-	if held := q.held[p.position]; held != nil {
-		bytes = held.bytes
+	b := q.bodyOf(p)
+	bytes := b.each
+	if b.users == 0 {
+		bytes += b.bytes
 	}
 	if !q.base.runner.slots.take(q, q.sending, bytes) {
 		return false
 	}
-	p.sending = true
+	b.users++
+	p.sending, p.body, p.gap, p.round = true, b, q.gap, q.round
 	q.sending++
-	if p.first == 0 {
-		p.first = q.now().UnixMilli()
-	}
-	p.gap = q.gap
 	go func() {
-		r := result{of: p, bytes: bytes}
+		r := result{of: p, hook: h}
 		m, ok := q.messageOf(p, h)
 		if r.missing = !ok; ok {
 			r.outcome = q.base.runner.post(q.ctx, h, m)
@@ -76,114 +103,105 @@ func (q *queue) send(p *pending, h *hook.Hook) bool {
 	return true
 }
 
-// messageOf reads what is to be sent; ok is false if it is not there any more.
+// putDown notes that a delivery is not under way any more.
+func (q *queue) putDown(p *pending) {
+	b := p.body
+	bytes := b.each
+	if b.users--; b.users == 0 {
+		bytes += b.bytes
+		if h := q.held[p.position]; h != nil && h.body == b {
+			h.body = nil
+		}
+	}
+	p.sending, p.body = false, nil
+	q.sending--
+	q.base.runner.slots.give(bytes)
+}
+
+// messageOf returns what is to be sent; ok is false if it is not there any more.
 func (q *queue) messageOf(p *pending, h *hook.Hook) (m message, ok bool) {
 	if p.kind == ofGap {
 		return message{
 			ID: fmt.Sprintf("msg_%x-%x-gap-%d-%d", q.base.epoch, h.Number, p.gap.first, p.gap.last), Hook: h.Name, Database: q.base.name,
-			Event: eventGap, Time: p.first, First: p.gap.first, Last: p.gap.last,
+			Event: eventGap, Time: q.base.runner.opts.Now().UnixMilli(), First: p.gap.first, Last: p.gap.last,
 		}, true
 	}
-	err := engine.Notices(q.base.database, h.Number, p.position, p.position, func(position uint64, row []byte) bool {
-		row = slices.Clone(row)
-		n, err := hook.DecodeNotice(position, row)
-		if ok = err == nil && p.index < n.Deliveries(); ok {
-			m = messageOf(idOf(q.base.epoch, h.Number, position, p.index), q.base.name, h, &n, p.index)
-		}
-		return false
+	b := p.body
+	b.once.Do(func() {
+		err := engine.Notices(q.base.database, h.Number, p.position, p.position, func(position uint64, row []byte) bool {
+			n, err := hook.DecodeNotice(position, slices.Clone(row))
+			b.notice, b.found = n, err == nil
+			return false
+		})
+		b.found = b.found && err == nil
 	})
-	return m, ok && err == nil
+	if !b.found || p.index >= b.notice.Deliveries() {
+		return m, false
+	}
+	return messageOf(idOf(q.base.epoch, h.Number, p.position, p.index), q.base.name, h, &b.notice, p.index), true
 }
 
 // finish decides what follows from an attempt.
 func (q *queue) finish(r result) {
 	p := r.of
-	p.sending = false
-	q.sending--
-	q.base.runner.slots.give(r.bytes)
+	q.putDown(p)
 	if q.ctx.Err() != nil && !r.ok() {
 		return // it was broken off
 	}
-	now := q.now()
 	p.tries++
+	p.here++
 	if !r.missing {
-		q.note(p, r, now)
+		q.note(p, r)
 	}
 	switch {
+	case r.ok():
+		q.recover()
+		q.counts.delivered.Add(1)
+		if q.remove(p); p.kind == ofGap {
+			q.toldGap(p.gap, q.elapsed())
+		}
+	case p.kind != ofGap && p.position <= q.dropped:
+		q.remove(p) // the receiver is told of the gap
 	case r.missing:
 		q.counts.skipped.Add(1)
 		q.remove(p)
-	case r.ok():
-		q.failures = 0
-		q.counts.delivered.Add(1)
-		q.remove(p)
-		if p.kind == ofGap {
-			q.toldGap(p.gap)
-		}
-	case r.status == http.StatusGone:
-		q.pauseHook()
+	case r.status == http.StatusGone && q.pauseHook(r.hook):
 	case p.kind == ofReplay:
 		q.counts.failed.Add(1)
 		q.remove(p)
-	case now.Sub(time.UnixMilli(p.first)) >= q.limits().RetryFor:
+	case p.isOver(q.elapsed(), q.limits().RetryFor):
+		q.fail(p, r)
 		q.counts.failed.Add(1)
-		q.failures++
+		q.lose(p, r)
 		q.remove(p)
 	default:
+		q.fail(p, r)
 		q.counts.retried.Add(1)
-		q.failures++
-		q.postpone(p, r, now)
 	}
 	q.save()
 }
 
-// postpone has a delivery made again later.
-func (q *queue) postpone(p *pending, r result, now time.Time) {
-	p.next = now.Add(max(q.pauseAfter(p.tries), r.retryAfter)).UnixMilli()
-	q.resume = now.Add(max(q.pauseAfter(q.failures-manyFailures+1), r.retryAfter))
-}
+var errRevised = errors.New("the hook is another now")
 
-// pauseAfter returns how long to wait after some failures: twice as long after each.
-func (q *queue) pauseAfter(failures int) time.Duration {
-	wait := q.limits().Pause
-	for range min(max(failures-1, 0), 30) {
-		if wait *= 2; wait > q.limits().MaxPause {
-			wait = q.limits().MaxPause
-			break
+// pauseHook pauses the hook, as its receiver has said that it is gone, and reports whether that was done.
+func (q *queue) pauseHook(sent *hook.Hook) bool {
+	is := q.hook.Load()
+	if is == q.gone {
+		return true
+	}
+	_, err := engine.ReviseHook(q.ctx, q.base.database, sent.Name, func(h *hook.Hook) error {
+		if h.Number != sent.Number || h.URL != sent.URL {
+			return errRevised
 		}
-	}
-	return jitter(wait)
-}
-
-// remove takes a delivery away that is done, or given up.
-func (q *queue) remove(p *pending) {
-	if i := slices.Index(q.pending, p); i >= 0 {
-		q.pending = slices.Delete(q.pending, i, i+1)
-	}
-	h := q.held[p.position]
-	if h == nil || p.kind != ofNotice {
-		return
-	}
-	if h.left--; h.left == 0 {
-		q.done = append(q.done, p.position)
-		q.kept += h.bytes
-	}
-}
-
-// pauseHook pauses the hook, as its receiver has said that it is gone.
-func (q *queue) pauseHook() {
-	name := q.hook.Load().Name
-	paused, err := engine.ReviseHook(q.ctx, q.base.database, name, func(h *hook.Hook) error {
 		if h.Paused == "" {
 			h.Paused = hook.Gone
 		}
 		return nil
 	})
 	if err != nil {
-		q.failures++
-		q.resume = q.now().Add(q.pauseAfter(q.failures))
-		return
+		return false
 	}
-	q.hook.Store(paused)
-	q.base.runner.opts.Logger.Warn("a hook was paused: its receiver has answered 410", "database", q.base.name, "hook", name)
+	q.gone = is // until the queue is given the hook that is paused, or one that was resumed since
+	q.warn("a hook was paused: its receiver has answered 410")
+	return true
 }

@@ -24,6 +24,7 @@ type base struct {
 	stop     context.CancelFunc
 	goes     sync.WaitGroup // goroutines of queues
 	unsaved  chan struct{}
+	stuck    time.Duration // the pause after the last flush failed, 0 if it did not; of the goroutine that saves
 
 	mu     sync.Mutex
 	ended  bool // no queue begins any more
@@ -50,6 +51,14 @@ func (b *base) list() []*queue {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Collect(maps.Values(b.hooks))
+}
+
+// eachNotice reads notices of a hook until yield returns false. Those that cannot be read are passed over.
+func (b *base) eachNotice(number uint32, first, last uint64, yield func(n *hook.Notice, bytes int) bool) error {
+	return engine.Notices(b.database, number, first, last, func(position uint64, row []byte) bool {
+		n, err := hook.DecodeNotice(position, row)
+		return err != nil || yield(&n, len(row))
+	})
 }
 
 // reconcile has a queue for each hook of a set, and no other.
@@ -120,6 +129,9 @@ func (b *base) save() {
 	}
 }
 
+// maxStuck is how long to wait at most until storing is tried again.
+const maxStuck = 30 * time.Second
+
 // flush stores what is to be stored. What cannot be stored now is tried again later.
 func (b *base) flush(ctx context.Context) {
 	b.mu.Lock()
@@ -135,6 +147,10 @@ func (b *base) flush(ctx context.Context) {
 	}
 	err := engine.SaveHooks(ctx, b.database, rows)
 	if err == nil || fault.KindOf(err) == fault.NotFound {
+		if b.stuck > 0 {
+			b.stuck = 0
+			b.runner.opts.Logger.Info("how far hooks are is stored again", "database", b.name)
+		}
 		return
 	}
 	b.mu.Lock()
@@ -148,8 +164,11 @@ func (b *base) flush(ctx context.Context) {
 	}
 	b.mu.Unlock()
 	if b.ctx.Err() == nil {
-		b.runner.opts.Logger.Warn("how far hooks are cannot be stored: it is tried again", "database", b.name, "error", err)
-		_ = pause.For(b.ctx, time.Second)
+		if b.stuck == 0 {
+			b.runner.opts.Logger.Warn("how far hooks are cannot be stored: it is tried again", "database", b.name, "error", err)
+		}
+		b.stuck = min(max(2*b.stuck, time.Second), maxStuck)
+		_ = pause.For(b.ctx, b.stuck)
 		select {
 		case b.unsaved <- struct{}{}:
 		default:

@@ -3,6 +3,7 @@ package deliver_test
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -43,5 +44,30 @@ func BenchmarkWrite(b *testing.B) {
 			b.StopTimer()
 			b.ReportMetric(float64(enginetest.CPUMicros(b)-before)/float64(b.N), "cpu-us/op")
 		})
+	}
+}
+
+// BenchmarkLargeCommit has one commit change 900 locations of 4 KiB each, which are delivered. It reports how much memory all of it takes.
+func BenchmarkLargeCommit(b *testing.B) {
+	var got atomic.Int64
+	x := open(b, vfs.NewMem(), deliver.DefaultLimits(), nil, func(*http.Request, delivery) (int, http.Header) {
+		got.Add(1)
+		return http.StatusOK, nil
+	})
+	defer x.close()
+	d := x.database("db")
+	add(b, d, "h", "/a/$x")
+	const locations = 900 // fewer than are delivered of one commit
+	b.ReportAllocs()
+	for i := range b.N {
+		text := strings.Repeat(fmt.Sprint(i%10), 4<<10)
+		children := make([]string, locations)
+		for j := range children {
+			children[j] = fmt.Sprintf(`"k%d":%q`, j, text)
+		}
+		put(b, d, "/a", "{"+strings.Join(children, ",")+"}")
+		for got.Load() < int64(i+1)*locations {
+			time.Sleep(time.Millisecond) //nolint:forbidigo // deliveries go on by themselves
+		}
 	}
 }

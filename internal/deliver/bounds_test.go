@@ -17,61 +17,6 @@ import (
 	"github.com/livetree/livetree/internal/hook"
 )
 
-// TestSpool has a receiver fail until what waits is too much: the oldest is dropped, and the receiver is told which.
-func TestSpool(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex
-		fails, positions := true, []uint64{}
-		var gaps []delivery
-		limits := deliver.DefaultLimits()
-		limits.Spool, limits.Window = 1000, 3
-		disk := vfs.NewMem()
-		to := func(_ *http.Request, d delivery) (int, http.Header) {
-			mu.Lock()
-			defer mu.Unlock()
-			if fails {
-				return http.StatusInternalServerError, nil
-			}
-			if d.Event == "gap" {
-				gaps = append(gaps, d)
-			} else {
-				positions = append(positions, d.Position)
-			}
-			return http.StatusOK, nil
-		}
-		x := open(t, disk, limits, nil, to)
-		d := x.database("db")
-		add(t, d, "h", "/a/$x")
-		for i := range 100 {
-			put(t, d, fmt.Sprintf("/a/%d", i), `"0123456789"`)
-			time.Sleep(100 * time.Millisecond) //nolint:forbidigo // fake time
-		}
-		if s := x.runner.Stats(); len(s) != 1 || s[0].Bytes > 2*limits.Spool || s[0].Skipped == 0 || !s[0].Failing || s[0].Lag < 0.1 {
-			t.Errorf("the hook says %+v", s)
-		}
-		x.close() // the gap is stored
-		mu.Lock()
-		fails = false
-		mu.Unlock()
-		x = open(t, disk, limits, nil, to)
-		defer x.close()
-		time.Sleep(time.Hour) //nolint:forbidigo // fake time
-		mu.Lock()
-		defer mu.Unlock()
-		if len(gaps) == 0 {
-			t.Fatal("the receiver was not told of the gap")
-		}
-		// Whatever is not in a gap was delivered; positions 2 to 101 are those of the writes.
-		for p := uint64(2); p <= 101; p++ {
-			missing := slices.ContainsFunc(gaps, func(g delivery) bool { return g.First <= p && p <= g.Last })
-			if missing == slices.Contains(positions, p) && !missing {
-				t.Errorf("position %d was not delivered, and is in no gap", p)
-			}
-		}
-	})
-}
-
 // TestGone has a receiver answer 410: the hook is paused, and delivers what waits when it is resumed.
 func TestGone(t *testing.T) {
 	t.Parallel()

@@ -73,6 +73,12 @@ func (f receiver) RoundTrip(r *http.Request) (*http.Response, error) {
 // open opens a server's databases and begins to deliver to a receiver.
 func open(t testing.TB, fs vfs.FS, limits deliver.Limits, engineLimits *engine.Limits, to receiver) *site {
 	t.Helper()
+	return openAt(t, fs, limits, engineLimits, to, time.Now)
+}
+
+// openAt is open with a clock that may be set.
+func openAt(t testing.TB, fs vfs.FS, limits deliver.Limits, engineLimits *engine.Limits, to receiver, now func() time.Time) *site {
+	t.Helper()
 	s, err := store.Open("data", store.Options{FS: fs, BallastBytes: -1})
 	if err != nil {
 		t.Fatal(err)
@@ -80,14 +86,14 @@ func open(t testing.TB, fs vfs.FS, limits deliver.Limits, engineLimits *engine.L
 	x := &site{t: t, store: s, done: make(chan struct{})}
 	var observers state.Observers
 	x.bases = catalog.New(s, engine.Options{
-		Clock: state.NewClock(time.Now, rand.Reader, s.LastMillis()), Observers: &observers, Limits: engineLimits,
+		Clock: state.NewClock(now, rand.Reader, s.LastMillis()), Observers: &observers, Limits: engineLimits,
 	})
 	guard, err := deliver.NewGuard(nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	x.runner = deliver.New(deliver.Options{
-		Databases: x.bases, Guard: guard, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Limits: limits, Transport: to,
+		Databases: x.bases, Guard: guard, Now: now, Elapsed: elapsed(), Logger: slog.New(slog.DiscardHandler), Limits: limits, Transport: to,
 	})
 	observers.Hooked = x.runner.Hooked
 	ctx, stop := context.WithCancel(t.Context())
@@ -97,6 +103,12 @@ func open(t testing.TB, fs vfs.FS, limits deliver.Limits, engineLimits *engine.L
 		x.runner.Run(ctx)
 	}()
 	return x
+}
+
+// elapsed returns a clock that is never set.
+func elapsed() func() time.Duration {
+	began := time.Now()
+	return func() time.Duration { return time.Since(began) }
 }
 
 // close stops the server in order.

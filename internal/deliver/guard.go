@@ -73,10 +73,10 @@ func parseAllowance(text string) (a allowance, err error) {
 		a.network = netip.PrefixFrom(addr, addr.BitLen())
 		return a, nil
 	}
-	if host == "" || strings.ContainsAny(host, "/:[]@ ") {
+	if strings.TrimSuffix(host, ".") == "" || strings.ContainsAny(host, "/:[]@ ") {
 		return a, fmt.Errorf("%q is not a host, an address or a network, perhaps with a port", text)
 	}
-	a.host = host
+	a.host = strings.TrimSuffix(host, ".")
 	return a, nil
 }
 
@@ -103,6 +103,7 @@ func (g *Guard) lists(host string, addr netip.Addr, port uint16) bool {
 // reserved are the IPv4 networks that are not of the public Internet.
 var reserved = func() (list []netip.Prefix) {
 	for _, text := range []string{
+		"168.63.129.16/32", // a cloud's own service for its machines
 		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
 		"192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3",
 		// Of the one IPv6 network that is public, those that lead to IPv4 addresses or nowhere.
@@ -133,7 +134,7 @@ func isPublic(addr netip.Addr) bool {
 // CheckURL reports why a hook cannot have a URL, or nil. It looks at the text alone: names are looked up when
 // something is sent.
 func (g *Guard) CheckURL(u *url.URL) error {
-	host, port := u.Hostname(), portOf(u)
+	host, port := strings.TrimSuffix(u.Hostname(), "."), portOf(u)
 	addr, err := netip.ParseAddr(host)
 	isAddr := err == nil
 	switch {

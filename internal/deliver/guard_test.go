@@ -35,7 +35,7 @@ func (r *rebinder) LookupNetIP(context.Context, string, string) ([]netip.Addr, e
 func TestGuardRefusesAddresses(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{
-		"127.0.0.1", "127.8.8.8", "0.0.0.0", "10.1.2.3", "100.64.0.1", "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.168.0.1", "192.0.0.192",
+		"127.0.0.1", "127.8.8.8", "0.0.0.0", "10.1.2.3", "100.64.0.1", "169.254.169.254", "172.16.0.1", "172.31.255.255", "192.168.0.1", "192.0.0.192", "168.63.129.16",
 		"198.18.0.1", "224.0.0.1", "255.255.255.255", "240.0.0.1", "::", "::1", "fe80::1", "fc00::1", "fd00:ec2::254", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1",
 		"::127.0.0.1", "64:ff9b::7f00:1", "64:ff9b:1::7f00:1", "2002:7f00:1::", "2001::1", "2001:db8::1", "fec0::1", "100::1", "3fff::1",
 	} {
@@ -60,7 +60,7 @@ func TestGuardRefusesAddresses(t *testing.T) {
 			t.Errorf("CheckURL(%s) = %v", good, err)
 		}
 	}
-	for _, bad := range []string{"http://example.com/in", "https://localhost/", "https://a.localhost/"} {
+	for _, bad := range []string{"http://example.com/in", "https://localhost/", "https://localhost./", "https://a.localhost/"} {
 		if err := guard.CheckURL(parse(t, bad)); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("CheckURL(%s) = %v, want it refused", bad, err)
 		}
@@ -69,18 +69,19 @@ func TestGuardRefusesAddresses(t *testing.T) {
 
 func TestAllowances(t *testing.T) {
 	t.Parallel()
-	for _, bad := range []string{"", "a b", "10.0.0.0/99", "host:0", "host:99999", "http://host"} {
+	for _, bad := range []string{"", "a b", "10.0.0.0/99", "host:0", "host:99999", "http://host", "."} {
 		if _, err := deliver.NewGuard([]string{bad}, nil); err == nil {
 			t.Errorf("--hook-allow %q is taken", bad)
 		}
 	}
-	guard, err := deliver.NewGuard([]string{"10.0.0.0/8:8443", "Hooks.internal", "[fd00::/8]:443", "127.0.0.1"}, nil)
+	guard, err := deliver.NewGuard([]string{"10.0.0.0/8:8443", "Hooks.internal", "[fd00::/8]:443", "127.0.0.1", "dotted.internal."}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for text, good := range map[string]bool{
 		"https://10.1.1.1:8443/": true, "https://10.1.1.1/": false, "http://hooks.internal/": true, "https://[fd00::1]/": true, "https://[fd00::1]:1/": false,
 		"http://127.0.0.1:5/": true, "http://127.0.0.2:5/": false, "http://hooks.internal.example.com/": false,
+		"http://dotted.internal/": true, "http://dotted.internal./": true, "http://hooks.internal./": true,
 	} {
 		if err := guard.CheckURL(parse(t, text)); (err == nil) != good {
 			t.Errorf("CheckURL(%s) = %v, want %t", text, err, good)
@@ -132,7 +133,7 @@ func send(t *testing.T, guard *deliver.Guard, to string) (status int, problem st
 	t.Helper()
 	x := open(t, vfs.NewMem(), deliver.DefaultLimits(), nil, nil)
 	defer x.close()
-	r := deliver.New(deliver.Options{Databases: x.bases, Guard: guard, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Limits: deliver.DefaultLimits()})
+	r := deliver.New(deliver.Options{Databases: x.bases, Guard: guard, Now: time.Now, Elapsed: elapsed(), Logger: slog.New(slog.DiscardHandler), Limits: deliver.DefaultLimits()})
 	record, err := r.Test(t.Context(), x.database("db"), &hook.Hook{Name: "h", URL: to, Secrets: []string{secret}})
 	if err != nil {
 		t.Fatal(err)

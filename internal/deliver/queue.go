@@ -2,13 +2,10 @@ package deliver
 
 import (
 	"context"
-	"hash/maphash"
-	"math"
 	"slices"
 	"sync/atomic"
 	"time"
 
-	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/hook"
 	"github.com/livetree/livetree/internal/store"
@@ -22,38 +19,41 @@ type queue struct {
 
 	// Shared.
 	hook   atomic.Pointer[hook.Hook]
-	bytes  atomic.Int64 // of notices that are stored, about
+	tally  tally        // of notices that are not delivered
+	kept   atomic.Int64 // bytes of those that are, and are still stored
 	news   atomic.Bool  // there may be notices that were not read
 	wakes  chan struct{}
 	calls  chan func() // run by its goroutine
 	counts counts
 	recent recent
-	waits  bool // for a slot; guarded by the slots
 
 	progress
-	held     map[uint64]*heldNotice // notices that were read and are stored
-	done     []uint64               // positions of those without pending deliveries, the oldest first
-	kept     int64                  // bytes of those
-	sending  int
-	results  chan result
-	failures int       // since the last success
-	resume   time.Time // when something is sent again after failures
-	loaded   bool
-	trim     []uint64
+	held    map[uint64]*heldNotice // notices that are done or have pending deliveries
+	sending int
+	results chan result
+	loaded  bool
+	waits   bool // for a slot
+	trim    []uint64
+	dropped uint64 // notices up to here were dropped
+	health
+	losses
 }
 
 // A heldNotice is a notice that was read.
 type heldNotice struct {
-	bytes  int64
-	left   int // deliveries that are not done
-	millis int64
+	bytes   int64
+	largest int64 // bytes of the largest of its changes
+	millis  int64
+	left    int   // pending deliveries
+	skipped int   // deliveries of locations that were late then, and still are
+	body    *body // while some are under way
 }
 
 // A result is what became of a delivery.
 type result struct {
-	of *pending
+	of   *pending
+	hook *hook.Hook // as it was when it was sent
 	outcome
-	bytes int64
 	// missing says that there was nothing to be sent any more.
 	missing bool
 }
@@ -63,16 +63,25 @@ func newQueue(b *base, h *hook.Hook) *queue {
 		base: b, wakes: make(chan struct{}, 1), calls: make(chan func(), 16), results: make(chan result, b.runner.opts.Limits.InFlight+1),
 		held: make(map[uint64]*heldNotice),
 	}
+	q.tally.total = &b.runner.bytes
 	q.recent.size = b.runner.opts.Limits.Recent
 	q.hook.Store(h)
 	q.news.Store(true)
 	q.ctx, q.stop = context.WithCancel(b.ctx)
+	b.runner.count.Add(1)
 	return q
 }
 
 func (q *queue) limits() *Limits { return &q.base.runner.opts.Limits }
 
-func (q *queue) now() time.Time { return q.base.runner.opts.Now() }
+// elapsed is the time by the clock that is never set.
+func (q *queue) elapsed() time.Duration { return q.base.runner.opts.Elapsed() }
+
+// warn logs something about the hook.
+func (q *queue) warn(message string, args ...any) {
+	args = append([]any{"database", q.base.name, "hook", q.hook.Load().Name}, args...)
+	q.base.runner.opts.Logger.Warn(message, args...) //nolint:sloglint // every caller has a constant
+}
 
 // wake has the queue look at what there is to do.
 func (q *queue) wake() {
@@ -94,15 +103,9 @@ func (q *queue) do(f func()) bool {
 
 // noted is told of a notice that can be read now.
 func (q *queue) noted(mark hook.Mark) {
-	q.store(int64(mark.Bytes))
+	q.tally.note(mark.Position, int64(mark.Bytes))
 	q.news.Store(true)
 	q.wake()
-}
-
-// store counts bytes of notices that are stored, or deleted if they are negative.
-func (q *queue) store(bytes int64) {
-	q.bytes.Add(bytes)
-	q.base.runner.bytes.Add(bytes)
 }
 
 // run is the goroutine of the queue.
@@ -113,10 +116,10 @@ func (q *queue) run() {
 	for q.ctx.Err() == nil {
 		wait := time.Hour
 		if err := q.step(&wait); err != nil {
-			if fault.KindOf(err) == fault.NotFound {
-				return // it was dropped
+			if fault.KindOf(err) == fault.NotFound || q.ctx.Err() != nil {
+				return // it was dropped, or is stopped
 			}
-			q.base.runner.opts.Logger.Error("what a hook has to deliver cannot be read: it is tried again", "database", q.base.name, "hook", q.hook.Load().Name, "error", err)
+			q.warn("what a hook has to deliver cannot be read: it is tried again", "error", err)
 			wait = 10 * time.Second
 		}
 		timer.Reset(wait)
@@ -135,10 +138,15 @@ func (q *queue) run() {
 // end waits until nothing is under way any more.
 func (q *queue) end() {
 	q.stop()
+	q.base.runner.slots.leave(q)
 	for q.sending > 0 {
 		q.finish(<-q.results)
 	}
-	q.base.runner.bytes.Add(-q.bytes.Swap(0))
+	if q.loaded {
+		q.save()
+	}
+	q.tally.end()
+	q.base.runner.count.Add(-1)
 }
 
 // step reads and sends what can be, and makes wait smaller if something is to be done then.
@@ -149,199 +157,67 @@ func (q *queue) step(wait *time.Duration) error {
 		}
 		q.loaded = true
 	}
+	if err := q.catchUp(); err != nil {
+		return err
+	}
 	if err := q.fill(); err != nil {
 		return err
 	}
-	q.start(wait)
+	refused := q.start(wait)
+	if refused {
+		*wait = min(*wait, time.Second) // it is woken when there is room, and looks by itself as well
+	} else if q.waits {
+		q.base.runner.slots.leave(q)
+	}
+	q.waits = refused
 	q.counts.note(q)
 	return nil
 }
 
-// load reads how far the hook is.
-func (q *queue) load() error {
-	number := q.hook.Load().Number
-	row, err := engine.HookProgress(q.base.database, number)
-	if err != nil {
-		return err
+// remove takes a delivery away that is done, or given up.
+func (q *queue) remove(p *pending) {
+	if i := slices.Index(q.pending, p); i >= 0 {
+		q.pending = slices.Delete(q.pending, i, i+1)
 	}
-	was, err := decodeProgress(row)
-	if err != nil {
-		q.base.runner.opts.Logger.Error("how far a hook is cannot be read: all that is stored is delivered again", "database", q.base.name, "hook", q.hook.Load().Name)
-		was = progress{}
+	h := q.held[p.position]
+	if h == nil || p.kind != ofNotice {
+		return
 	}
-	q.progress = progress{read: was.read, gap: was.gap}
-	wanted := make(map[uint64][]*pending, len(was.pending))
-	for _, p := range was.pending {
-		wanted[p.position] = append(wanted[p.position], p)
+	if h.left--; h.left > 0 {
+		return
 	}
-	total := int64(0)
-	err = engine.Notices(q.base.database, number, 0, math.MaxUint64, func(position uint64, row []byte) bool {
-		total += int64(len(row))
-		if position > was.read {
-			return true
-		}
-		n, err := hook.DecodeNotice(position, row)
-		list := wanted[position]
-		if err != nil || len(list) == 0 {
-			q.trim = append(q.trim, position) // it was kept to be sent again on request
-			total -= int64(len(row))
-			return true
-		}
-		q.hold(&n, len(row), len(list))
-		for _, p := range list {
-			if p.index < n.Deliveries() {
-				p.location = locationOf(&n, p.index)
-				q.pending = append(q.pending, p)
-			} else {
-				q.held[position].left--
-			}
-		}
-		return true
-	})
-	if err != nil {
-		q.progress, q.held, q.trim = progress{}, make(map[uint64]*heldNotice), nil
-		return err
+	if h.skipped > 0 { // it is read again for those
+		delete(q.held, p.position)
+		return
 	}
-	q.addGap()
-	q.store(total)
-	if len(q.trim) > 0 {
-		q.save()
-	}
-	return nil
-}
-
-// hold notes that a notice was read.
-func (q *queue) hold(n *hook.Notice, bytes, left int) {
-	q.held[n.Position] = &heldNotice{bytes: int64(bytes), left: left, millis: n.Millis}
-}
-
-// seed is that of the hashes of locations. Two locations with the same hash only wait for each other.
-var seed = maphash.MakeSeed()
-
-func locationOf(n *hook.Notice, index int) uint64 {
-	if index == len(n.Changes) {
-		return maphash.String(seed, "more of "+n.At.String())
-	}
-	return maphash.String(seed, n.Changes[index].Path.String())
-}
-
-// maxFill bounds how many bytes of notices are read at a time.
-const maxFill = 1 << 20
-
-// fill reads further notices, if there are some and there is room.
-func (q *queue) fill() error {
-	if len(q.pending) >= q.limits().Window || !q.news.Swap(false) {
-		return nil
-	}
-	bytes, full := 0, false
-	err := engine.Notices(q.base.database, q.hook.Load().Number, q.read+1, math.MaxUint64, func(position uint64, row []byte) bool {
-		if full = len(q.pending) >= q.limits().Window || bytes > maxFill; full {
-			return false
-		}
-		bytes += len(row)
-		q.read = position
-		n, err := hook.DecodeNotice(position, row)
-		if err != nil {
-			q.base.runner.opts.Logger.Error("a notice cannot be read: it is not delivered", "database", q.base.name, "hook", q.hook.Load().Name, "position", position)
-			q.counts.skipped.Add(1)
-			q.trim = append(q.trim, position)
-			q.store(-int64(len(row)))
-			return true
-		}
-		q.hold(&n, len(row), n.Deliveries())
-		for i := range n.Deliveries() {
-			q.pending = append(q.pending, &pending{position: position, index: i, location: locationOf(&n, i)})
-		}
-		return true
-	})
-	if full || err != nil {
-		q.news.Store(true)
-		if len(q.pending) < q.limits().Window {
-			q.wake()
-		}
-	}
-	if bytes > 0 {
-		q.save()
-	}
-	return err
+	q.done = append(q.done, p.position)
+	q.kept.Add(h.bytes)
+	q.tally.add(-h.bytes)
 }
 
 // save has it stored how far the hook is, and deletes what need not be kept.
 func (q *queue) save() {
-	limits := q.limits()
-	for len(q.done) > 0 && (len(q.done) > limits.Recent || q.kept > limits.KeptBytes) {
-		position := q.done[0]
-		q.done = q.done[1:]
-		if h := q.held[position]; h != nil {
-			q.kept -= h.bytes
-			q.store(-h.bytes)
-			delete(q.held, position)
-			q.trim = append(q.trim, position)
-		}
+	maxKept := q.base.runner.maxKept()
+	for len(q.done) > 0 && (len(q.done) > q.limits().Recent || q.kept.Load() > maxKept) {
+		q.trimDone()
 	}
-	q.base.keep(store.HookRow{Hook: q.hook.Load().Number, Progress: q.encode(), Trim: q.trim})
+	q.keep(store.HookRow{})
+}
+
+// trimDone deletes the oldest notice that is done.
+func (q *queue) trimDone() {
+	position := q.done[0]
+	q.done = q.done[1:]
+	q.kept.Add(-q.held[position].bytes)
+	delete(q.held, position)
+	q.trim = append(q.trim, position)
+}
+
+// keep has a row of the hook stored soon, with how far it is.
+func (q *queue) keep(row store.HookRow) {
+	is := progressRow{progress: q.progress}
+	is.last, is.bytes = q.tally.sum()
+	row.Hook, row.Progress, row.Trim = q.hook.Load().Number, is.encode(q.elapsed()), q.trim
 	q.trim = nil
-}
-
-// drop deletes the oldest notices, as many as have some bytes, and leaves a gap.
-func (q *queue) drop(bytes int64) {
-	if !q.loaded {
-		return
-	}
-	dropped, first, last, notices := int64(0), uint64(0), uint64(0), 0
-	err := engine.Notices(q.base.database, q.hook.Load().Number, 0, math.MaxUint64, func(position uint64, row []byte) bool {
-		if first == 0 {
-			first = position
-		}
-		last = position
-		dropped += int64(len(row))
-		if h := q.held[position]; h == nil || h.left > 0 {
-			notices++
-		}
-		return dropped < bytes
-	})
-	if err != nil || last == 0 {
-		return
-	}
-	q.pending = slices.DeleteFunc(q.pending, func(p *pending) bool { return p.kind != ofGap && !p.sending && p.position <= last })
-	for position, h := range q.held {
-		if position <= last {
-			if h.left == 0 {
-				q.kept -= h.bytes
-			}
-			delete(q.held, position)
-		}
-	}
-	q.done = slices.DeleteFunc(q.done, func(position uint64) bool { return position <= last })
-	q.read = max(q.read, last)
-	if q.gap.last == 0 {
-		q.gap.first = first
-	}
-	q.gap.last, q.gap.notices = last, q.gap.notices+notices
-	q.addGap()
-	q.store(-dropped)
-	q.counts.skipped.Add(uint64(notices))
-	q.base.runner.opts.Logger.Warn("a hook is too far behind: the oldest of what it has to deliver was dropped",
-		"database", q.base.name, "hook", q.hook.Load().Name, "first", first, "last", last, "commits", notices)
-	q.base.keep(store.HookRow{Hook: q.hook.Load().Number, Progress: q.encode(), Trim: q.trim, Last: last})
-	q.trim = nil
-	q.wake()
-}
-
-// toldGap notes that the receiver knows of a gap, which may have grown meanwhile.
-func (q *queue) toldGap(told gap) {
-	if q.gap.last == told.last {
-		q.gap = gap{}
-		return
-	}
-	q.gap.first, q.gap.notices = told.last+1, q.gap.notices-told.notices
-	q.addGap()
-}
-
-// addGap has it delivered that there is a gap, if there is one.
-func (q *queue) addGap() {
-	if q.gap.last == 0 || slices.ContainsFunc(q.pending, func(p *pending) bool { return p.kind == ofGap && !p.sending }) {
-		return
-	}
-	q.pending = slices.Insert(q.pending, 0, &pending{kind: ofGap, location: maphash.String(seed, "gap")})
+	q.base.keep(row)
 }

@@ -55,14 +55,14 @@ func (r *recent) newest() []Record {
 }
 
 // note records an attempt.
-func (q *queue) note(p *pending, r result, now time.Time) {
+func (q *queue) note(p *pending, r result) {
 	h := q.hook.Load()
 	record := Record{
-		ID: idOf(q.base.epoch, h.Number, p.position, p.index), At: now.UTC(), Position: p.position, Try: p.tries, Event: r.event, Path: r.path, Status: r.status,
+		ID: idOf(q.base.epoch, h.Number, p.position, p.index), At: q.base.runner.opts.Now().UTC(), Position: p.position, Try: p.tries, Event: r.event, Path: r.path, Status: r.status,
 		Problem: r.problem, Answer: r.answer, Millis: float64(r.took.Microseconds()) / 1000, Replay: p.kind == ofReplay,
 	}
 	if p.kind == ofGap {
-		record.ID, record.Position = eventGap, q.gap.last
+		record.ID, record.Position = eventGap, p.gap.last
 	}
 	q.recent.add(record)
 }
@@ -80,10 +80,10 @@ func (c *counts) note(q *queue) {
 	c.pending.Store(int64(len(q.pending)))
 	oldest := int64(0)
 	for _, p := range q.pending {
-		if h := q.held[p.position]; h != nil && (oldest == 0 || h.millis < oldest) {
+		if h := q.held[p.position]; h != nil && p.kind == ofNotice && (oldest == 0 || h.millis < oldest) {
 			oldest = h.millis
 		}
 	}
 	c.oldest.Store(oldest)
-	c.failing.Store(q.failures >= manyFailures)
+	c.failing.Store(q.isFailing())
 }

@@ -27,14 +27,16 @@ type Limits struct {
 	Total     int           // of all hooks
 	Bytes     int64         // of the notices of those
 	Window    int           // deliveries of one hook that were read and are not done
+	Share     int           // of those, of one location
+	Late      int           // locations of one hook that have more than that; further ones are held as the others
 	Recent    int           // deliveries of one hook to look at
 	KeptBytes int64         // of the notices of one hook that are kept to be sent again on request
-	Spool     int64         // of all notices, on disk
+	Spool     int64         // of all notices that are not delivered, on disk
 	Save      time.Duration // how often it is stored how far hooks are
 	Attempt   time.Duration // that one takes at most
 	RetryFor  time.Duration // until a delivery is given up
 	Pause     time.Duration // before the second attempt; it doubles
-	MaxPause  time.Duration
+	MaxPause  time.Duration // of a delivery; that of a whole hook is a tenth
 }
 
 // Defaults of two limits that are flags.
@@ -46,7 +48,7 @@ const (
 // DefaultLimits are those of a server.
 func DefaultLimits() Limits {
 	return Limits{
-		InFlight: maxInFlight, Total: 256, Bytes: 64 << 20, Window: 1024, Recent: 200, KeptBytes: 4 << 20, Spool: DefaultSpool,
+		InFlight: maxInFlight, Total: 256, Bytes: 64 << 20, Window: 1024, Share: 16, Late: 32, Recent: 200, KeptBytes: 4 << 20, Spool: DefaultSpool,
 		Save: 100 * time.Millisecond, Attempt: maxAttempt, RetryFor: DefaultRetryFor, Pause: time.Second, MaxPause: 10 * time.Minute,
 	}
 }
@@ -56,8 +58,10 @@ type Options struct {
 	Databases Databases
 	Guard     *Guard
 	Now       func() time.Time
-	Logger    *slog.Logger
-	Limits    Limits
+	// Elapsed is a clock that is never set, such as the time since the start. Pauses are measured by it.
+	Elapsed func() time.Duration
+	Logger  *slog.Logger
+	Limits  Limits
 	// Transport makes requests, by the guard by default.
 	Transport http.RoundTripper
 }
@@ -67,7 +71,9 @@ type Runner struct {
 	opts   Options
 	client *http.Client
 	slots  slots
-	bytes  atomic.Int64 // of all notices that are stored, about
+	bytes  atomic.Int64 // of all notices that are stored and not delivered
+	count  atomic.Int64 // of queues
+	shed   sync.Mutex   // held by the queue that drops notices
 
 	changed chan struct{} // there are other hooks, or too many bytes
 
@@ -110,7 +116,7 @@ func (r *Runner) Hooked(database string, epoch uint64, told []hook.Mark) {
 			r.look(database)
 		}
 	}
-	if r.bytes.Load() > r.opts.Limits.Spool {
+	if r.excess() > 0 {
 		r.signal()
 	}
 }
@@ -145,7 +151,7 @@ func (r *Runner) Run(ctx context.Context) {
 		select {
 		case <-r.changed:
 			r.reconcile(ctx)
-			r.shed()
+			r.relieve()
 		case <-ctx.Done():
 			r.running.Wait()
 			return
@@ -164,6 +170,9 @@ func (r *Runner) reconcile(ctx context.Context) {
 			return
 		}
 		d, err := r.opts.Databases.Database(name)
+		if err == nil {
+			err = d.Standing() // one that was dropped just now may still be found
+		}
 		switch {
 		case err == nil:
 			r.baseOf(ctx, d).reconcile(engine.Hooks(d))
@@ -207,22 +216,29 @@ func (r *Runner) forget(name string) {
 	}
 }
 
-// shed has the queue with the most notices drop some, if there are too many.
-func (r *Runner) shed() {
-	over := r.bytes.Load() - r.opts.Limits.Spool
-	if over <= 0 {
+// relieve has the queue with the most that is not delivered drop some, if there is too much in all.
+func (r *Runner) relieve() {
+	if r.excess() <= 0 {
 		return
 	}
 	var largest *queue
+	most := int64(0)
 	for _, q := range r.queues() {
-		if largest == nil || q.bytes.Load() > largest.bytes.Load() {
-			largest = q
+		if _, bytes := q.tally.sum(); bytes > most {
+			largest, most = q, bytes
 		}
 	}
 	if largest != nil {
-		want := min(over+r.opts.Limits.Spool/16, largest.bytes.Load())
-		largest.do(func() { largest.drop(want) })
+		largest.do(largest.drop)
 	}
+}
+
+// excess is by how many bytes too much is stored.
+func (r *Runner) excess() int64 { return r.bytes.Load() - r.opts.Limits.Spool }
+
+// maxKept is how many bytes of notices that are delivered a queue may keep. All together have a quarter of the spool.
+func (r *Runner) maxKept() int64 {
+	return min(r.opts.Limits.KeptBytes, r.opts.Limits.Spool/4/max(r.count.Load(), 1))
 }
 
 // queues returns those of all hooks.

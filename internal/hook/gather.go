@@ -16,9 +16,15 @@ type Limits struct {
 	Looks int
 	// ValueBytes is how large a value may be. One that is larger is left out, with a mark.
 	ValueBytes int
-	// ReadBytes is how much is read for one commit, about. Locations past it are left out.
+	// ReadBytes is how much is read, and stored for all hooks, for one commit, about. Locations past it are left out.
 	ReadBytes int
 }
+
+// leastCost is what a look at a location takes of ReadBytes at least: it is a read, also if nothing is there.
+const leastCost = 128
+
+// rowBytes is what a row takes for a location beside its path and its values, about.
+const rowBytes = 8
 
 // DefaultLimits are those of all databases but some of tests.
 func DefaultLimits() Limits {
@@ -115,7 +121,7 @@ func (g *gathering) assignment(root *node, i int) error {
 func (g *gathering) descend(n *node, i, levels int, rest tree.Path) error {
 	a := &g.change.Assignments[i]
 	if len(n.hooks) > 0 {
-		g.touch(n, i, a.Path.Ancestor(levels))
+		g.touchOnWay(n, i, a.Path.Ancestor(levels))
 	}
 	if levels == 0 {
 		if a.Priority || n.isLast() {
@@ -201,6 +207,19 @@ func (g *gathering) eachKey(i int, p tree.Path, yield func(key string) error, mo
 	return err
 }
 
+// touchOnWay is touch for a place that an assignment is at, or below. There are as many of them as a patch has
+// assignments, so new ones are counted.
+func (g *gathering) touchOnWay(n *node, i int, p tree.Path) {
+	if g.places[place{n, p}] == nil {
+		if g.looks <= 0 {
+			g.endOf(n).more = true
+			return
+		}
+		g.looks--
+	}
+	g.touch(n, i, p)
+}
+
 // touch notes that an assignment may change a place.
 func (g *gathering) touch(n *node, i int, p tree.Path) {
 	at := place{n, p}
@@ -225,43 +244,59 @@ func (g *gathering) look(t *touched) error {
 		end.more = true
 		return nil
 	}
-	before, cut, err := g.read(t.path)
+	hooks := len(t.node.hooks)
+	limit := g.valueBytes(hooks)
+	before, cut, err := g.read(t.path, limit)
 	if err != nil {
 		return err
 	}
-	c := Changed{Path: t.path, Before: Value{Cut: cut}}
-	if !cut {
-		c.Before.Text = tree.AppendJSON(nil, before, tree.Plain)
+	cost := max(before.Bytes(), leastCost)
+	if cut {
+		cost = max(limit, leastCost)
 	}
-	had := cut || !before.IsNull()
+	g.bytes -= cost
+	c := Changed{Path: t.path, Before: Value{Cut: true}}
+	if !cut {
+		c.Before = newValue(before, limit)
+	}
 	after, known := g.after(t, before, cut)
 	has := !after.IsNull()
-	if known {
-		if !cut && tree.Equal(before, after) {
-			return nil
-		}
-		text, _, fits := tree.AppendWithin(nil, after, tree.Plain, g.limits.ValueBytes)
-		if after.IsNull() {
-			text, fits = []byte("null"), true
-		}
-		c.After = Value{Text: text, Cut: !fits}
-		if !fits {
-			c.After.Text = nil
-		}
-		g.bytes -= len(text)
-	} else {
-		c.After.Cut = true
+	switch {
+	case known && !cut && tree.Equal(before, after):
+		return nil
+	case known:
+		c.After = newValue(after, limit)
+	default:
 		if has, err = g.remains(t.path, g.under(t)); err != nil {
 			return err
 		}
-		if !has {
-			c.After = Value{Text: []byte("null")}
+		if c.After = (Value{Cut: true}); !has {
+			c.After = newValue(tree.Node{}, limit)
 		}
 	}
-	if c.Event = eventOf(had, has); c.Event != 0 {
+	if c.Event = eventOf(cut || !before.IsNull(), has); c.Event != 0 {
 		end.changes = append(end.changes, c)
+		g.bytes -= max(hooks*(rowBytes+len(c.Path.String())+len(c.Before.Text)+len(c.After.Text))-cost, 0)
 	}
 	return nil
+}
+
+// valueBytes is how large a value may be that some hooks store: with many hooks of one pattern less than else, so that
+// one location, which is always stored, cannot make a commit many times as large as what is read.
+func (g *gathering) valueBytes(hooks int) int {
+	return min(g.limits.ValueBytes, max(g.limits.ReadBytes/(2*hooks), 1))
+}
+
+// newValue returns a node as a value, which is cut if it is too large.
+func newValue(n tree.Node, limit int) Value {
+	if n.IsNull() {
+		return Value{Text: []byte("null")}
+	}
+	text, _, fits := tree.AppendWithin(nil, n, tree.Plain, limit)
+	if !fits {
+		return Value{Cut: true}
+	}
+	return Value{Text: text}
 }
 
 // eventOf returns what happened to a location, 0 for nothing.
@@ -278,13 +313,11 @@ func eventOf(had, has bool) Event {
 }
 
 // read returns what is at a place before the change, or that it is too large.
-func (g *gathering) read(p tree.Path) (n tree.Node, cut bool, err error) {
-	n, err = g.before.Node(p, g.limits.ValueBytes)
+func (g *gathering) read(p tree.Path, limit int) (n tree.Node, cut bool, err error) {
+	n, err = g.before.Node(p, limit)
 	if errors.Is(err, store.ErrTooLarge) {
-		g.bytes -= g.limits.ValueBytes
 		return tree.Node{}, true, nil
 	}
-	g.bytes -= n.Bytes()
 	return n, false, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/livetree/livetree/internal/fault"
@@ -124,6 +125,8 @@ func ParseURL(text string) (*url.URL, error) {
 		return nil, fault.New(fault.Invalid, "invalid url: it has %d bytes, at most %d are allowed", len(text), maxURL)
 	case err != nil, u.Host == "", u.Hostname() == "":
 		return nil, fault.New(fault.Invalid, "invalid url: it must be one such as https://example.com/in")
+	case !isPort(u.Port()):
+		return nil, fault.New(fault.Invalid, "invalid url: the port must be from 1 to 65535")
 	case u.Scheme != "https" && u.Scheme != "http":
 		return nil, fault.New(fault.Invalid, "invalid url: the scheme is %.20q, it must be https", u.Scheme)
 	case u.User != nil:
@@ -132,4 +135,13 @@ func ParseURL(text string) (*url.URL, error) {
 		return nil, fault.New(fault.Invalid, "invalid url: it must not have a fragment")
 	}
 	return u, nil
+}
+
+// isPort reports whether a URL may have a port; it may have none.
+func isPort(text string) bool {
+	if text == "" {
+		return true
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
 }

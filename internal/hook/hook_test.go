@@ -11,6 +11,7 @@ import (
 
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/hook"
+	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -61,6 +62,7 @@ func TestCheck(t *testing.T) {
 	for _, test := range []struct{ name, url, secret string }{
 		{"Orders", "https://example.com", ""}, {"", "https://example.com", ""}, {strings.Repeat("a", 64), "https://example.com", ""},
 		{"a", "ftp://example.com", ""}, {"a", "https://", ""}, {"a", "https://u:p@example.com", ""}, {"a", "https://example.com#f", ""},
+		{"a", "https://example.com:99999/", ""}, {"a", "https://example.com:0/", ""},
 		{"a", "https://example.com/" + strings.Repeat("a", 3000), ""}, {"a", "https://example.com", "whsec_AAAA"}, {"a", "https://example.com", "AAAA"},
 	} {
 		h := hook.Hook{Name: test.name, URL: test.url}
@@ -147,6 +149,84 @@ type nothing struct{}
 
 func (nothing) Node(tree.Path, int) (tree.Node, error)      { return tree.Node{}, nil }
 func (nothing) NextChild(tree.Path, string) (string, error) { return "", nil }
+
+// counted counts the reads of a tree in which every node is the same.
+type counted struct {
+	node  tree.Node
+	reads int
+}
+
+func (c *counted) Node(_ tree.Path, limit int) (tree.Node, error) {
+	c.reads++
+	if len(tree.AppendJSON(nil, c.node, tree.Export)) > limit {
+		return tree.Node{}, store.ErrTooLarge
+	}
+	return c.node, nil
+}
+
+func (c *counted) NextChild(tree.Path, string) (string, error) { return "", nil }
+
+// TestReadsAreBounded has a patch delete more locations than may be looked at, of which there is none: it is said that there may
+// be more, and few are read.
+func TestReadsAreBounded(t *testing.T) {
+	t.Parallel()
+	set, err := hook.DecodeSet([]byte(`{"next":2,"hooks":[{"number":1,"name":"h","path":"/a/$id","url":"https://example.com"}]}`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := tree.Change{Write: tree.Write{Patch: true}}
+	for i := range 1000 {
+		change.Assignments = append(change.Assignments, tree.Assignment{Path: path(t, fmt.Sprintf("/a/%d", i))})
+	}
+	limits := hook.DefaultLimits()
+	for _, limit := range []struct{ looks, bytes, want int }{{100, limits.ReadBytes, 100}, {limits.Looks, 12800, 100}, {limits.Looks, limits.ReadBytes, 1000}} {
+		limits.Looks, limits.ReadBytes = limit.looks, limit.bytes
+		before := &counted{}
+		told, err := set.Gather(before, change, limits)
+		if more := len(told) == 1 && told[0].Notice.More; err != nil || before.reads != limit.want || more != (limit.want < 1000) {
+			t.Errorf("with %+v there were %d reads, and it was told %v: %v", limit, before.reads, told, err)
+		}
+		limits = hook.DefaultLimits()
+	}
+}
+
+// TestStoredIsBounded has many hooks with one pattern: what a commit stores for them does not grow with their number.
+func TestStoredIsBounded(t *testing.T) {
+	t.Parallel()
+	for _, hooks := range []int{1, 10, 300} {
+		rows := make([]string, 0, hooks)
+		for i := range hooks {
+			rows = append(rows, fmt.Sprintf(`{"number":%d,"name":"h%d","path":"/a/$id","url":"https://example.com"}`, i+1, i))
+		}
+		set, err := hook.DecodeSet([]byte(`{"next":9999,"hooks":[`+strings.Join(rows, ",")+`]}`), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		change := tree.Change{Write: tree.Write{Patch: true}}
+		for i := range 50 {
+			change.Assignments = append(change.Assignments, tree.Assignment{Path: path(t, fmt.Sprintf("/a/%d", i)), Node: text(strings.Repeat("x", 3000))})
+		}
+		limits := hook.DefaultLimits()
+		limits.ReadBytes, limits.ValueBytes = 100_000, 4000
+		told, err := set.Gather(&counted{node: text(strings.Repeat("y", 3000))}, change, limits)
+		if err != nil || len(told) != hooks {
+			t.Fatal(len(told), err)
+		}
+		stored := 0
+		for _, told := range told {
+			stored += len(told.Notice.AppendTo(nil))
+			changes := told.Notice.Changes
+			if len(changes) == 0 || !told.Notice.More && !changes[0].After.Cut {
+				t.Fatalf("with %d hooks one is told of %d locations, want some, and that there are more or values are cut", hooks, len(changes))
+			}
+		}
+		if stored > 2*limits.ReadBytes {
+			t.Errorf("with %d hooks %d bytes are stored, of %d that may be read", hooks, stored, limits.ReadBytes)
+		}
+	}
+}
+
+func text(s string) tree.Node { return tree.LeafNode(tree.StringLeaf(s)) }
 
 // BenchmarkGather shows that the cost of a commit depends on the patterns that match, not on all.
 func BenchmarkGather(b *testing.B) {

@@ -52,6 +52,15 @@ func (n *Notice) Deliveries() int {
 	return len(n.Changes)
 }
 
+// Largest returns how many bytes the largest of its changes has.
+func (n *Notice) Largest() (bytes int) {
+	for i := range n.Changes {
+		c := &n.Changes[i]
+		bytes = max(bytes, len(c.Path.String())+len(c.Before.Text)+len(c.After.Text))
+	}
+	return bytes
+}
+
 // The bytes of a row.
 const (
 	noticeVersion = 0x01

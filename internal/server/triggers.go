@@ -79,8 +79,8 @@ func newHooks(c *Config) (*hookRunner, error) {
 	if c.Hooks.RetryFor > 0 {
 		limits.RetryFor = c.Hooks.RetryFor
 	}
-	h := &hookRunner{}
-	h.Runner = deliver.New(deliver.Options{Databases: h, Guard: guard, Now: time.Now, Logger: c.Logger, Limits: limits})
+	h, began := &hookRunner{}, time.Now()
+	h.Runner = deliver.New(deliver.Options{Databases: h, Guard: guard, Now: time.Now, Elapsed: func() time.Duration { return time.Since(began) }, Logger: c.Logger, Limits: limits})
 	return h, nil
 }
 

@@ -28,8 +28,27 @@ func Archive(flags *pflag.FlagSet, a *server.Archive) {
 func Hooks(flags *pflag.FlagSet, h *server.Hooks) {
 	h.Spool, h.RetryFor = server.DefaultHookSpool, server.DefaultHookRetry
 	flags.Var((*cli.List)(&h.Allow), "hook-allow", "a `host`, an address or a network, perhaps with a port, that webhooks may reach although it is not on the public Internet, and by http; repeatable")
-	flags.Var((*cli.ByteSize)(&h.Spool), "hook-spool", "the `size` of what waits on disk for the receivers of webhooks at most; past it the oldest is dropped")
-	flags.Var((*cli.Duration)(&h.RetryFor), "hook-retry", "the `time` for which a delivery of a webhook is tried until it is given up")
+	flags.Var(positive[cli.ByteSize]{(*cli.ByteSize)(&h.Spool), (*cli.ByteSize)(&h.Spool)}, "hook-spool", "the `size` of what waits on disk for the receivers of webhooks at most; past it the oldest is dropped")
+	flags.Var(positive[cli.Duration]{(*cli.Duration)(&h.RetryFor), (*cli.Duration)(&h.RetryFor)}, "hook-retry", "the `time` for which a delivery of a webhook is tried until it is given up")
+}
+
+// positive is a flag that refuses 0, which would be taken for the default.
+type positive[T ~int64] struct {
+	pflag.Value
+	number *T
+}
+
+// Set implements pflag.Value.
+func (p positive[T]) Set(text string) error {
+	was := *p.number
+	if err := p.Value.Set(text); err != nil {
+		return err
+	}
+	if *p.number <= 0 {
+		*p.number = was
+		return errors.New("it must be more than 0")
+	}
+	return nil
 }
 
 // Trust is whose tokens are accepted, and for whom they must be.

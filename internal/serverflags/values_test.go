@@ -53,3 +53,19 @@ func TestValues(t *testing.T) {
 		t.Errorf("%+v prints as off", server.RateLimit(r))
 	}
 }
+
+// TestHooks: 0 would be taken for the default, so it is refused.
+func TestHooks(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"hook-spool", "hook-retry"} {
+		var h server.Hooks
+		flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+		Hooks(flags, &h)
+		was := flags.Lookup(name).Value.String()
+		for _, bad := range []string{"0", "0s", "x"} {
+			if err := flags.Set(name, bad); err == nil || flags.Lookup(name).Value.String() != was {
+				t.Errorf("--%s %s is taken, and is %v now", name, bad, flags.Lookup(name).Value)
+			}
+		}
+	}
+}
