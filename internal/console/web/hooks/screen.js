@@ -32,17 +32,28 @@ export async function show(app, main, route) {
   const [name] = route.path;
   const screen = name === undefined ? list(app, main, route.database, base) : (await import('./one.js')).one(app, main, { database: route.database, name, base, ended: stop.signal });
   await screen();
-  follow(screen, stop.signal);
+  if (stop.signal.aborted) return;
+  const note = h('p', { role: 'status', class: 'hint hook-result' });
+  main.querySelector('.screen > header')?.append(note);
+  follow(screen, stop.signal, note);
 }
 
 /**
- * Reads again and again while the screen is in sight.
+ * Reads again and again while the screen is in sight, and notes if that fails.
  * @param {() => Promise<void>} read
  * @param {AbortSignal} ended
+ * @param {HTMLElement} note
  */
-function follow(read, ended) {
-  if (ended.aborted) return;
-  const timer = setInterval(() => document.hidden || read().catch(() => {}), refreshMillis);
+function follow(read, ended, note) {
+  const again = async () => {
+    try {
+      await read();
+      if (note.firstChild) fill(note);
+    } catch (error) {
+      if (!ended.aborted) fill(note, `This may be old. It could not be read again: ${error instanceof Error ? error.message : error}`);
+    }
+  };
+  const timer = setInterval(() => document.hidden || again(), refreshMillis);
   ended.addEventListener('abort', () => clearInterval(timer));
 }
 

@@ -129,6 +129,17 @@ export const tests = {
     await page.context().close();
   },
 
+  async 'a hook that is removed elsewhere is noticed, and one that was never there is said'({ server, browser }) {
+    assert.equal((await server.call('POST', '/v1/databases/default/hooks', JSON.stringify({ name: 'brief', path: '/brief', url: 'https://example.com/in' }))).status, 201);
+    const page = await browser.open(server, '/console/db/default/hooks/brief');
+    await page.getByRole('heading', { name: 'brief' }).waitFor();
+    await server.call('DELETE', '/v1/databases/default/hooks/brief');
+    await page.getByRole('status').filter({ hasText: 'no hook that is called' }).waitFor();
+    await page.reload();
+    await page.getByRole('alert').filter({ hasText: 'no hook that is called' }).waitFor();
+    await page.context().close();
+  },
+
   async 'a session of one database has no screen Hooks'({ server, browser }) {
     const { secrets } = await (await server.call('GET', '/v1/databases/default/secrets?show=true')).json();
     const page = await browser.open(server, '/console/db/default/hooks', { hash: '' });
