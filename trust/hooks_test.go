@@ -20,7 +20,6 @@ import (
 const (
 	hookDatabase = "trust-hooks"
 	hookWriters  = 4
-	hookKeys     = 12
 	// hookWrites bounds the writes of one client in one life of the server. All of them may wait for
 	// one receiver that fails.
 	hookWrites = 60
@@ -67,6 +66,7 @@ type hookRound struct {
 	receiver *receiver
 	now      atomic.Int64
 	kills    int
+	keys     int // how many there are; with few, much waits for one location
 
 	mu    sync.Mutex
 	books hookBooks
@@ -74,7 +74,7 @@ type hookRound struct {
 
 func newHookRound(t *testing.T, r *rand.Rand) *hookRound {
 	t.Helper()
-	h := &hookRound{books: hookBooks{final: map[string]string{}, stopped: map[int]int64{}, hooks: map[string]bool{}}}
+	h := &hookRound{keys: pick(r, 2, 5, 12, 40), books: hookBooks{final: map[string]string{}, stopped: map[int]int64{}, hooks: map[string]bool{}}}
 	var err error
 	if h.receiver, err = newReceiver(rand.New(rand.NewPCG(r.Uint64(), 0)), &h.now); err != nil {
 		t.Fatal(err)
@@ -206,8 +206,7 @@ func (h *hookRound) write(c *client, r *rand.Rand, stop chan struct{}) {
 func (h *hookRound) next(r *rand.Rand) (w hookWrite, send request) {
 	n := h.now.Add(1)
 	w = hookWrite{id: fmt.Sprint("w", n), sent: n}
-	keys := r.Perm(hookKeys)
-	for _, k := range keys[:1+r.IntN(4)] {
+	for _, k := range r.Perm(h.keys)[:1+r.IntN(min(h.keys, 4))] {
 		w.keys = append(w.keys, fmt.Sprint("k", k))
 	}
 	node := fmt.Sprintf(`{"w":%q}`, w.id)
@@ -243,7 +242,7 @@ func (h *hookRound) await(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &now); err != nil {
 		t.Fatal(err)
 	}
-	for i := range hookKeys {
+	for i := range h.keys {
 		key := fmt.Sprint("k", i)
 		h.books.final[key] = now[key].W
 	}
