@@ -169,7 +169,7 @@ define long
 	$(GO) test -count=1 -timeout 48h -v -run 'PowerLoss$$|Model$$' ./internal/engine $(KEEP) \
 		-crash.cuts $(1) -crash.time 24h -model.time $(4)
 	$(GO) test -count=1 -timeout 48h -v -run 'WatchChecker$$' ./internal/watch $(KEEP) -watch.runs $(3)
-	$(GO) test -count=1 -timeout 48h -v -run 'DiskFaults$$|Damage$$' ./internal/store $(KEEP) -fault.step 1 -damage.flips $(2)
+	$(GO) test -count=1 -timeout 48h -v -run 'DiskFaults$$|Damage$$|HoldCrashes$$' ./internal/store $(KEEP) -fault.step 1 -damage.flips $(2) -hold.crashes $(1)
 	$(GO) test -count=1 -timeout 48h -v -run 'Damage$$|Drill$$' ./internal/backup -damage.step 1 -drill.backups $(3)
 	$(GO) test -count=1 -timeout 48h -v -run 'Streams|Gate|Long' ./conformance -long -streams.time $(5) $(KEEP)
 endef

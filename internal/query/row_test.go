@@ -141,3 +141,29 @@ func BenchmarkAppendIndexValue(b *testing.B) {
 		})
 	}
 }
+
+// FuzzCutIndexNumber reads any bytes as a number of an index row, and numbers that were written, which
+// are the same; of an integer that is no double it is the double below.
+func FuzzCutIndexNumber(f *testing.F) {
+	f.Add([]byte("\x04\xc3\x40\x00\x00\x00\x00\x00\x00\x00\x01"), 1.5, int64(1<<53+1))
+	f.Add([]byte("\x04\xff\xff\xff\xff\xff\xff\xff\xff\x00\x01"), -1.5, int64(math.MaxInt64))
+	f.Add([]byte("\x04\x00"), math.MaxFloat64, int64(math.MinInt64))
+	f.Fuzz(func(t *testing.T, b []byte, double float64, integer int64) {
+		if _, n, ok := query.CutIndexNumber(b); ok {
+			if length, _ := query.IndexValueLen(b); length != n {
+				t.Errorf("CutIndexNumber(% x) takes %d bytes, but the value has %d", b, n, length)
+			}
+		}
+		if !math.IsNaN(double) && !math.IsInf(double, 0) {
+			stored := query.AppendIndexValue(nil, query.LeafValue(tree.DoubleLeaf(double)))
+			if got, n, ok := query.CutIndexNumber(append(stored, 7)); got != double || n != len(stored) || !ok {
+				t.Errorf("%v is read as %v from %d of %d bytes, %t", double, got, n, len(stored), ok)
+			}
+		}
+		stored := query.AppendIndexValue(nil, query.LeafValue(tree.IntegerLeaf(integer)))
+		got, n, ok := query.CutIndexNumber(append(stored, 7))
+		if above := math.Nextafter(got, math.Inf(1)); !ok || n != len(stored) || got < math.MinInt64 || int64(got) > integer || above < 1<<63 && int64(above) <= integer && int64(got) != integer {
+			t.Errorf("%d is read as %v from %d of %d bytes, %t", integer, got, n, len(stored), ok)
+		}
+	})
+}

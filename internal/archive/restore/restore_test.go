@@ -94,6 +94,44 @@ func (h *held) expect(want map[string]content) {
 	}
 }
 
+// expectLog compares the change logs, as far as they reach, with that of the original, and the time from
+// which the clock goes on.
+func (h *held) expectLog(o *original) (compared int) {
+	h.Helper()
+	view := h.View()
+	defer view.Release()
+	newest := int64(0)
+	err := h.Names(func(name string, id store.ID) bool {
+		position, err := view.Tree(id).Position()
+		if err != nil {
+			h.Fatal(err)
+		}
+		for behind := position; behind > 0; behind-- {
+			got := tree.Change{}
+			err := view.Tree(id).Changes(behind-1, func(c tree.Change) bool {
+				got, newest = c, max(newest, c.Millis)
+				return false
+			})
+			if err != nil {
+				break // it does not reach that far
+			}
+			compared++
+			// Of a large write and of the commit of the base it says little.
+			if want := o.log[id][behind]; !got.Truncated && told(got) != want || !strings.HasPrefix(want, fmt.Sprint(got.Millis, " ")) {
+				h.Errorf("the log of %s has at %d\n%s, want\n%s", name, behind, told(got), want)
+			}
+		}
+		return true
+	})
+	if err != nil {
+		h.Fatal(err)
+	}
+	if h.LastMillis() < newest {
+		h.Errorf("the clock goes on at %d, and the last commit is of %d", h.LastMillis(), newest)
+	}
+	return compared
+}
+
 func shown(c content) content {
 	c.Tree = c.Tree[:min(len(c.Tree), 2000)]
 	return c
@@ -130,45 +168,82 @@ func checkDirectory(t testing.TB, data string) {
 // TestRestore restores random moments of random histories.
 func TestRestore(t *testing.T) {
 	t.Parallel()
+	logged := 0
 	for range *rounds {
 		seed := rand.Uint64()
 		o, r := newArchive(t, seed, 150)
-		first := firstBase(t, r)
-		for i := range *moments {
-			at := first + o.random.Int64N(o.millis-first+1)
-			opts := restore.Options{Archive: "test", At: restore.Moment{Time: time.UnixMilli(at)}}
-			want := o.wantAt(at)
-			if i == 0 {
-				opts.At, want = restore.Moment{}, o.moments[len(o.moments)-1].databases
-			}
-			data := filepath.Join(t.TempDir(), "data")
-			report, err := restore.Run(context.Background(), r, data, opts)
-			if err != nil {
-				t.Fatalf("seed %d: %v", seed, err)
-			}
-			h := openRestored(t, data)
-			h.expect(want)
-			if h.Epoch() == o.Epoch() {
-				t.Error("the epoch is that of the original")
-			}
-			if report.Databases != len(want) {
-				t.Errorf("the report has %d databases, want %d", report.Databases, len(want))
-			}
-			finishIndexes(t, h, want)
-			h.expectSecrets(data, report)
-			if err := h.Close(); err != nil {
-				t.Error(err)
-			}
-			checkDirectory(t, data)
-			if t.Failed() {
-				t.Fatalf("seed %d, moment %s", seed, opts.At)
-			}
-		}
+		logged += o.restoreSome(r, seed, *moments)
+	}
+	if logged == 0 {
+		t.Error("no change log was compared")
 	}
 }
 
-// finishIndexes has a server finish the indexes, and checks their rows against the data.
-func finishIndexes(t testing.TB, h *held, want map[string]content) {
+// TestRestoreGoesOn restores moments of histories that went on in what was restored, in an archive
+// of their own.
+func TestRestoreGoesOn(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	o, r := newArchive(t, seed, 100)
+	for range 2 {
+		data := filepath.Join(t.TempDir(), "data")
+		if _, err := restore.Run(context.Background(), r, data, restore.Options{Archive: "test"}); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		p, err := place.OpenFile(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		o = o.goOn(data, p)
+		o.run(60)
+		r = archive.NewReader(p, archive.ReaderOptions{})
+		o.restoreSome(r, seed, (*moments+2)/3)
+	}
+}
+
+// restoreSome restores the newest moment and some others, and compares all that is there. It returns how many
+// entries of change logs were compared.
+func (o *original) restoreSome(r *archive.Reader, seed uint64, n int) (logged int) {
+	o.Helper()
+	first := firstBase(o, r)
+	for i := range n {
+		at := first + o.random.Int64N(o.millis-first+1)
+		opts := restore.Options{Archive: "test", At: restore.Moment{Time: time.UnixMilli(at)}}
+		want := o.wantAt(at)
+		if i == 0 {
+			opts.At, want = restore.Moment{}, o.moments[len(o.moments)-1].databases
+		}
+		data := filepath.Join(o.TempDir(), "data")
+		report, err := restore.Run(context.Background(), r, data, opts)
+		if err != nil {
+			o.Fatalf("seed %d: %v", seed, err)
+		}
+		h := openRestored(o, data)
+		h.expect(want)
+		logged += h.expectLog(o)
+		if h.Epoch() == o.Epoch() {
+			o.Error("the epoch is that of the original")
+		}
+		if report.Databases != len(want) {
+			o.Errorf("the report has %d databases, want %d", report.Databases, len(want))
+		}
+		h.finishIndexes(want)
+		h.expectSecrets(data, report)
+		if err := h.Close(); err != nil {
+			o.Error(err)
+		}
+		checkDirectory(o, data)
+		if o.Failed() {
+			o.Fatalf("seed %d, moment %s", seed, opts.At)
+		}
+	}
+	return logged
+}
+
+// finishIndexes has a server finish the indexes, and checks their rows against the data. Those are left that
+// were not being dropped.
+func (h *held) finishIndexes(want map[string]content) {
+	t := h.TB
 	t.Helper()
 	c := catalog.New(h.Store, engine.Options{Clock: state.NewClock(time.Now, nil, h.LastMillis()), Deadline: time.Minute})
 	defer c.Close()
@@ -184,6 +259,10 @@ func finishIndexes(t testing.TB, h *held, want map[string]content) {
 	view := h.View()
 	defer view.Release()
 	err := h.Names(func(name string, id store.ID) bool {
+		left := slices.DeleteFunc(slices.Clone(want[name].Indexes), func(line string) bool { return strings.HasSuffix(line, " dropping") })
+		if got := contentOf(t, h.Store, id).Indexes; !slices.Equal(got, left) {
+			t.Errorf("the indexes of %s are %q when they are built, want %q", name, got, left)
+		}
 		err := state.Check(view.Tree(id), func(f store.Flaw) bool {
 			t.Errorf("%s: %v", name, f)
 			return true

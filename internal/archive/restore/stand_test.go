@@ -41,6 +41,8 @@ type original struct {
 
 	// moments are what was there after each commit.
 	moments []moment
+	// log is what the change log says of each commit.
+	log map[store.ID]map[uint64]string
 }
 
 // A source is a database of the original.
@@ -63,29 +65,58 @@ type moment struct {
 type content struct {
 	Position uint64
 	Tree     string
+	Hash     string // of the tree
+	Millis   int64  // the time of the last commit
 	Settings map[string]string
-	Indexes  []string
+	Indexes  []string // and the number of the next one
 }
 
 var hideKey = []byte("a key that stays")
 
 func newOriginal(t testing.TB, random *rand.Rand, archived place.Place) *original {
 	t.Helper()
-	o := &original{TB: t, random: random, place: archived, millis: 1_700_000_000_000, databases: map[string]*source{}, marks: map[uint32]archive.Mark{}}
-	o.clock.Store(o.millis)
-	s, err := store.Open("data", store.Options{
-		FS: vfs.NewMem(), Now: o.now, ChunkBytes: 24, PriorityRows: 3, StepChildren: 4, BallastBytes: -1,
-	})
-	if err != nil {
-		t.Fatal(err)
+	o := &original{
+		TB: t, random: random, place: archived, millis: 1_700_000_000_000, databases: map[string]*source{},
+		marks: map[uint32]archive.Mark{}, log: map[store.ID]map[uint64]string{},
 	}
-	o.Store = s
-	t.Cleanup(func() { _ = s.Close() })
-	if o.writer, err = archive.Open(context.Background(), archived, archive.Options{Epoch: s.Epoch(), Now: o.now}); err != nil {
-		t.Fatal(err)
-	}
+	o.open("data", vfs.NewMem())
 	o.moments = append(o.moments, moment{millis: o.millis})
 	return o
+}
+
+// open opens the store, and begins to archive it.
+func (o *original) open(data string, fs vfs.FS) {
+	o.Helper()
+	o.clock.Store(o.millis)
+	s, err := store.Open(data, store.Options{FS: fs, Now: o.now, ChunkBytes: 24, PriorityRows: 3, StepChildren: 4, BallastBytes: -1})
+	o.check(err)
+	o.Store = s
+	o.Cleanup(func() { _ = s.Close() })
+	o.writer, err = archive.Open(context.Background(), o.place, archive.Options{Epoch: s.Epoch(), Now: o.now})
+	o.check(err)
+}
+
+// goOn returns an original that goes on in a data directory, which the newest moment was restored to.
+func (o *original) goOn(data string, archived place.Place) *original {
+	o.Helper()
+	n := &original{
+		TB: o.TB, random: o.random, place: archived, millis: o.millis + 1, databases: map[string]*source{},
+		marks: map[uint32]archive.Mark{}, moments: o.moments[len(o.moments)-1:], log: o.log,
+	}
+	n.open(data, vfs.Default)
+	n.check(n.Names(func(name string, id store.ID) bool {
+		d := &source{id: id, name: name}
+		var err error
+		d.position, err = n.Live(id).Position()
+		n.check(err)
+		settings, err := n.Live(id).Settings()
+		n.check(err)
+		d.settings, err = state.NewSettings(settings, nil)
+		n.check(err)
+		n.databases[name], n.marks[uint32(id)] = d, archive.Mark{Position: d.position}
+		return true
+	}))
+	return n
 }
 
 func (o *original) now() time.Time { return time.UnixMilli(o.clock.Load()) }
@@ -139,7 +170,11 @@ func option(random *rand.Rand) []byte {
 func (o *original) write(d *source) {
 	o.Helper()
 	w := randomWrite(o, o.random)
-	c := tree.Change{Write: w, Position: d.position + 1, Millis: o.millis, Author: tree.Author{By: "nobody"}}
+	author := tree.Author{By: tree.ByUID, UID: fmt.Sprint("user", o.random.IntN(3))}
+	if o.random.IntN(3) == 0 {
+		author = tree.Author{By: tree.ByNobody}
+	}
+	c := tree.Change{Write: w, Position: d.position + 1, Millis: o.millis, Author: author}
 	b, err := o.Build(d.id, c, d.settings.Indexes, nil, nil)
 	o.check(err)
 	c.Assignments = b.Assignments()
@@ -205,9 +240,9 @@ func randomBody(random *rand.Rand, levels int) any {
 // rules deploys rules with other indexes.
 func (o *original) rules(d *source) {
 	o.Helper()
-	wanted := []string{`"w": {".indexOn": "x"}`, `"x": {"$any": {".indexOn": ["y", ".value"]}}`, `"y": {".indexOn": ".value"}`}
+	wanted := []string{`"w": {".indexOn": "x"}`, `"z": {".expireOn": "x"}`, `"$other": {".indexOn": "z", ".expireOn": "w/x"}`, `"x": {"$any": {".indexOn": ["y", ".value"]}}`, `"y": {".indexOn": ".value"}`}
 	o.random.Shuffle(len(wanted), func(i, j int) { wanted[i], wanted[j] = wanted[j], wanted[i] })
-	document := `{"rules": {` + strings.Join(wanted[:o.random.IntN(3)], ",") + `}}`
+	document := `{"rules": {` + strings.Join(wanted[:o.random.IntN(len(wanted)+1)], ",") + `}}`
 	ruleset, err := state.CompileRules(document)
 	o.check(err)
 	list, err := state.IndexRules(ruleset)
@@ -232,9 +267,12 @@ func (o *original) indexStep(d *source) {
 	i := list.Find(e.Number)
 	var rows *store.IndexRows
 	var err error
-	if e.State == state.IndexDropping {
+	switch {
+	case e.State == state.IndexDropping:
 		rows, err = live.DropIndex(e.Number, e.Cursor)
-	} else {
+	case e.Expires:
+		rows, err = store.BuildDue(live, d.settings.Indexes, e.Number, e.Cursor)
+	default:
 		var rule state.IndexRule
 		rule, err = e.Rule()
 		o.check(err)
@@ -287,6 +325,10 @@ func (o *original) commit(d *source, b *store.Batch, record layout.Record) {
 	o.check(o.Commit(b, done))
 	<-done
 	d.position++
+	if o.log[d.id] == nil {
+		o.log[d.id] = map[uint64]string{}
+	}
+	o.log[d.id][d.position] = told(record.Change)
 	o.unsent = append(o.unsent, archive.Entry{
 		Database: uint32(d.id), Name: d.name, Position: d.position, Millis: o.millis, Row: layout.AppendRecord(nil, record),
 	})
@@ -300,6 +342,18 @@ func (o *original) commit(d *source, b *store.Batch, record layout.Record) {
 		now.databases[d.name] = contentOf(o, o.Store, d.id)
 	}
 	o.moments = append(o.moments, now)
+}
+
+// dropping is how an index is shown that goes.
+var dropping = map[string]string{state.IndexDropping: " dropping"}
+
+// told returns what the change log says of a commit, but for its values.
+func told(c tree.Change) string {
+	paths := ""
+	for _, a := range c.Assignments {
+		paths += " " + a.Path.String()
+	}
+	return fmt.Sprintf("%d %s %s settings=%t patch=%t at=%s%s", c.Millis, c.Author.By, c.Author.UID, c.Settings, c.Patch, c.At, paths)
 }
 
 // contentOf returns what a database holds, without what a restore changes.
@@ -317,6 +371,18 @@ func contentOf(t testing.TB, s *store.Store, id store.ID) content {
 	if c.Position, err = view.Tree(id).Position(); err != nil {
 		t.Fatal(err)
 	}
+	if c.Hash, err = bases.TreeHash(t.Context(), view.Tree(id)); err != nil {
+		t.Fatal(err)
+	}
+	if c.Position > 0 {
+		err := view.Tree(id).Changes(c.Position-1, func(last tree.Change) bool {
+			c.Millis = last.Millis
+			return true
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	settings, err := view.Tree(id).Settings()
 	if err != nil {
 		t.Fatal(err)
@@ -332,9 +398,10 @@ func contentOf(t testing.TB, s *store.Store, id store.ID) content {
 		t.Fatal(err)
 	}
 	for _, e := range with.List.Entries {
-		c.Indexes = append(c.Indexes, fmt.Sprintf("%d %q %s %t", e.Number, e.Pattern, e.On, e.State == state.IndexDropping))
+		c.Indexes = append(c.Indexes, fmt.Sprintf("%d %q %q %s %t%s", e.Number, e.Pattern, e.Except, e.On, e.Expires, dropping[e.State]))
 	}
 	slices.Sort(c.Indexes)
+	c.Indexes = append(c.Indexes, fmt.Sprint(with.List.Next))
 	return c
 }
 

@@ -25,6 +25,9 @@ type Set struct {
 	logger *slog.Logger
 
 	held atomic.Bool // some hold is neither lost nor closed
+	// ShedBytes is what a hold keeps at least if giving it up is worth while: see Shed. It is set
+	// before anything is held.
+	ShedBytes int64
 
 	mu      sync.Mutex
 	holds   []*Hold
@@ -36,6 +39,7 @@ type Set struct {
 // database whose log was deleted.
 func (s *Set) Init(db *pebble.DB, view func() (pebble.Reader, func()), forget func(layout.ID), logger *slog.Logger) {
 	s.db, s.view, s.forget, s.logger = db, view, forget, logger
+	s.ShedBytes = 64 << 20
 	s.unswept = true // what was there when the store was opened
 }
 
@@ -132,9 +136,6 @@ func (s *Set) update() {
 	s.held.Store(held)
 }
 
-// shedBytes is what a hold keeps at least if giving it up is worth while.
-const shedBytes = 64 << 20
-
 // Shed gives up the holds that keep much, because the disk has little space left. It reports
 // whether there were any.
 func (s *Set) Shed() bool {
@@ -142,7 +143,7 @@ func (s *Set) Shed() bool {
 	defer s.mu.Unlock()
 	shed := false
 	for _, h := range s.holds {
-		if h.isArmed() && h.bytes >= shedBytes {
+		if h.isArmed() && h.bytes >= s.ShedBytes {
 			s.logger.Error("the disk has little space left: the records of commits that are kept are given up, so that writes can go on", "for", h.name, "bytes", h.bytes)
 			h.lose()
 			shed = true
