@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,10 +33,24 @@ const secret = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
 type site struct {
 	t      testing.TB
 	store  *store.Store
-	bases  *catalog.Catalog
+	bases  *bases
 	runner *deliver.Runner
 	stop   context.CancelFunc
 	done   chan struct{}
+}
+
+// bases are a catalog that may be slow to forget a database.
+type bases struct {
+	*catalog.Catalog
+	stale atomic.Pointer[engine.Database]
+}
+
+// Database implements deliver.Databases.
+func (b *bases) Database(name string) (*engine.Database, error) {
+	if d := b.stale.Load(); d != nil {
+		return d, nil
+	}
+	return b.Catalog.Database(name)
 }
 
 // A receiver answers deliveries.
@@ -85,9 +100,9 @@ func openAt(t testing.TB, fs vfs.FS, limits deliver.Limits, engineLimits *engine
 	}
 	x := &site{t: t, store: s, done: make(chan struct{})}
 	var observers state.Observers
-	x.bases = catalog.New(s, engine.Options{
+	x.bases = &bases{Catalog: catalog.New(s, engine.Options{
 		Clock: state.NewClock(now, rand.Reader, s.LastMillis()), Observers: &observers, Limits: engineLimits,
-	})
+	})}
 	guard, err := deliver.NewGuard(nil, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -40,6 +40,10 @@ func TestSlots(t *testing.T) {
 		t.Error("the queue that was woken gets nothing, or the next is not woken")
 	}
 	s = &slots{count: 8, maxBytes: 100}
+	if !s.take(slow, 0, 40) || s.take(third, 0, 70) || s.take(slow, 1, 5) || s.take(other, 0, 5) {
+		t.Error("a queue that needs little passes one that waits and has nothing")
+	}
+	s = &slots{count: 8, maxBytes: 100}
 	for has := range 4 {
 		if !s.take(slow, has, 1) {
 			t.Errorf("a queue with %d gets no slot", has)

@@ -81,6 +81,11 @@ func TestSpool(t *testing.T) {
 			if s.Skipped == 0 || !s.Failing || s.Lag < 0.1 {
 				t.Errorf("the hook says %+v", s)
 			}
+			x.runner.Drop()         // asked for too often
+			time.Sleep(time.Second) //nolint:forbidigo // fake time
+			if again := x.runner.Stat("db", h); again.Skipped != s.Skipped {
+				t.Errorf("%d commits were dropped without need", again.Skipped-s.Skipped)
+			}
 			x.close() // the gap is stored
 			x = open(t, disk, limits, nil, l.receive)
 			defer x.close()
@@ -189,6 +194,7 @@ func TestDroppedDatabaseIsForgotten(t *testing.T) {
 			if s := x.runner.Stats(); len(s) != 1 || s[0].Pending != 10 {
 				t.Errorf("before the drop there are %+v", s)
 			}
+			x.bases.stale.Store(d) // it is told of the drop before the catalog has forgotten the database
 			if err := x.bases.Drop("db"); err != nil {
 				t.Error(err)
 			}
@@ -196,6 +202,7 @@ func TestDroppedDatabaseIsForgotten(t *testing.T) {
 			if s := x.runner.Stats(); len(s) != 0 || x.runner.Waiting() != 0 {
 				t.Errorf("after the drop %d bytes wait for %+v", x.runner.Waiting(), s)
 			}
+			x.bases.stale.Store(nil)
 		}
 	})
 }
