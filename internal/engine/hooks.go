@@ -120,11 +120,12 @@ func RemoveHook(ctx context.Context, d *Database, name string) (*hook.Hook, erro
 	return reviseHooks(ctx, d, func(s *hook.Set) (*hook.Set, *hook.Hook, error) { return s.Without(name) })
 }
 
-func reviseHooks(ctx context.Context, d *Database, change func(*hook.Set) (*hook.Set, *hook.Hook, error)) (h *hook.Hook, err error) {
-	err = d.revise(ctx, func(s *state.Settings) (revision, error) {
-		var next *hook.Set
-		var err error
-		if next, h, err = change(s.Hooks); err != nil {
+func reviseHooks(ctx context.Context, d *Database, change func(*hook.Set) (*hook.Set, *hook.Hook, error)) (*hook.Hook, error) {
+	// It is read only when the turn is over: a caller that has gone does not wait for it.
+	var changed *hook.Hook
+	err := d.revise(ctx, func(s *state.Settings) (revision, error) {
+		next, h, err := change(s.Hooks)
+		if err != nil {
 			return revision{}, err
 		}
 		list, secrets, err := next.Encode()
@@ -132,10 +133,11 @@ func reviseHooks(ctx context.Context, d *Database, change func(*hook.Set) (*hook
 		if !next.Has(h.Number) {
 			r.hooks = []store.HookRow{{Hook: h.Number, Gone: true}}
 		}
+		changed = h
 		return r, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return h, nil
+	return changed, nil
 }
