@@ -100,3 +100,32 @@ func TestGivesUp(t *testing.T) {
 		}
 	})
 }
+
+// TestReplayDoesNotWait has an operator ask for a delivery while a hook pauses after failures: it is made at once.
+func TestReplayDoesNotWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &gapLog{}
+		x := open(t, vfs.NewMem(), deliver.DefaultLimits(), nil, l.receive)
+		defer x.close()
+		d := x.database("db")
+		h := add(t, d, "h", "/a/$x")
+		put(t, d, "/a/first", `1`)
+		time.Sleep(time.Second) //nolint:forbidigo // fake time
+		made := x.runner.Recent("db", h)[0].ID
+		l.fails.Store(true)
+		for i := range 40 {
+			put(t, d, fmt.Sprintf("/a/%d", i), `1`)
+		}
+		time.Sleep(10 * time.Minute) //nolint:forbidigo // fake time
+		l.fails.Store(false)
+		if err := x.runner.Replay(d, h, made); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(100 * time.Millisecond) //nolint:forbidigo // fake time
+		records := x.runner.Recent("db", h)
+		if i := slices.IndexFunc(records, func(r deliver.Record) bool { return r.Replay }); i < 0 || records[i].Status != http.StatusOK {
+			t.Errorf("the delivery was not repeated: %+v", records[0])
+		}
+	})
+}

@@ -138,6 +138,8 @@ func TestGapIsNotGivenUp(t *testing.T) {
 		time.Sleep(10 * time.Minute) //nolint:forbidigo // fake time
 		l.fails.Store(false)
 		time.Sleep(5 * time.Minute) //nolint:forbidigo // fake time
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		if len(l.gaps) != 1 || l.gaps[0].First == 0 || l.gaps[0].First > l.gaps[0].Last || l.gaps[0].Last > 101 {
 			t.Errorf("the receiver was told of %+v", l.gaps)
 		}
@@ -170,6 +172,8 @@ func TestHealthyHooksLoseNothing(t *testing.T) {
 		for _, h := range hooks {
 			kept += stored(t, d, h)
 		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		if len(l.positions) != 400 || len(l.gaps) > 0 || x.runner.Waiting() != 0 || kept > limits.Spool/4 {
 			t.Errorf("%d of 400 were delivered, gaps are %+v, %d bytes wait and %d are kept", len(l.positions), l.gaps, x.runner.Waiting(), kept)
 		}
