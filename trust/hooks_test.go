@@ -96,7 +96,8 @@ func (h *hookRound) run(t *testing.T, r *rand.Rand) {
 	for range 2 + r.IntN(3) {
 		stop := make(chan struct{})
 		var busy sync.WaitGroup
-		busy.Go(func() { h.disturb(t, rand.New(rand.NewPCG(r.Uint64(), 0)), stop) })
+		dice := rand.New(rand.NewPCG(r.Uint64(), 0))
+		busy.Go(func() { h.disturb(t, dice, stop) })
 		for i := range hookWriters {
 			dice, c := rand.New(rand.NewPCG(r.Uint64(), uint64(i))), newClient(t, h.server, 1)
 			busy.Go(func() { h.write(c, dice, stop) })
