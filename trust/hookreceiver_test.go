@@ -76,7 +76,7 @@ const (
 	forgets       // 200, and crashes before the answer is sent: it was dealt with, and the server cannot know
 	hangsUp       // 200, and crashes in mid-answer
 	isUnsure      // any of these
-	moods
+	isGone        // 410: the server pauses the hook
 )
 
 // A receiver takes deliveries in this process, and can crash: then nobody listens, and connections
@@ -230,6 +230,8 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	switch m {
 	case fails:
 		w.WriteHeader(http.StatusInternalServerError)
+	case isGone:
+		w.WriteHeader(http.StatusGone)
 	case isBusy:
 		w.Header().Set("Retry-After", "1")
 		w.WriteHeader(http.StatusServiceUnavailable)

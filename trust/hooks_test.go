@@ -96,7 +96,8 @@ func (h *hookRound) run(t *testing.T, r *rand.Rand) {
 	for range 2 + r.IntN(3) {
 		stop := make(chan struct{})
 		var busy sync.WaitGroup
-		busy.Go(func() { h.disturb(t, rand.New(rand.NewPCG(r.Uint64(), 0)), stop) })
+		dice := rand.New(rand.NewPCG(r.Uint64(), 0))
+		busy.Go(func() { h.disturb(t, dice, stop) })
 		for i := range hookWriters {
 			dice, c := rand.New(rand.NewPCG(r.Uint64(), uint64(i))), newClient(t, h.server, 1)
 			busy.Go(func() { h.write(c, dice, stop) })
@@ -133,7 +134,7 @@ func (h *hookRound) end(t *testing.T, kill bool) {
 	}
 }
 
-// start starts the server again. The receiver is not disturbed meanwhile.
+// start starts the server again, and resumes the hooks. The receiver is not disturbed meanwhile.
 func (h *hookRound) start(t *testing.T) {
 	t.Helper()
 	if err := h.receiver.nextLife(); err != nil {
@@ -141,6 +142,9 @@ func (h *hookRound) start(t *testing.T) {
 	}
 	if err := h.server.start(); err != nil {
 		t.Fatal(err)
+	}
+	for name := range hookPatterns { // it may be paused
+		mustAdmin(t, h.server, "PATCH", "/v1/databases/"+hookDatabase+"/hooks/"+name, `{"paused":false}`)
 	}
 }
 
@@ -158,7 +162,11 @@ func (h *hookRound) disturb(t *testing.T, r *rand.Rand, stop chan struct{}) {
 				h.receiver.setMood(name, isWell)
 			}
 		default:
-			h.receiver.setMood(names[r.IntN(len(names))], mood(r.IntN(int(moods))))
+			m := mood(r.IntN(int(isGone)))
+			if r.IntN(30) == 0 {
+				m = isGone
+			}
+			h.receiver.setMood(names[r.IntN(len(names))], m)
 		}
 		if err := h.receiver.recover(); err != nil {
 			t.Error(err)

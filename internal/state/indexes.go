@@ -115,6 +115,9 @@ func (l IndexList) tree() (*store.Indexes, error) {
 			continue
 		}
 		rule, err := e.Rule()
+		if err == nil && len(e.Except) != len(e.Pattern) {
+			err = fmt.Errorf("index %d has %d levels, and says of %d which keys have rules of their own", e.Number, len(e.Pattern), len(e.Except))
+		}
 		if err != nil {
 			return nil, err
 		}

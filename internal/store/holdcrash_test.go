@@ -25,7 +25,7 @@ import (
 	"github.com/livetree/livetree/internal/tree"
 )
 
-var holdCrashes = flag.Int("hold.crashes", 12, "how many power cuts the test of holds makes")
+var holdCrashes = flag.Int("hold.crashes", 6, "how many power cuts the test of holds makes")
 
 // crashLives is how many power cuts one store survives in the test of holds.
 const crashLives = 6
@@ -67,8 +67,9 @@ type holdCrash struct {
 	store   *Store
 	holders []*holder
 
-	left atomic.Int64 // operations of the disk until the cut
-	done atomic.Bool  // it was made
+	left atomic.Int64      // operations of the disk until the cut
+	cfg  vfs.CrashCloneCfg // what the cut leaves
+	done atomic.Bool       // it was made
 
 	mu    sync.Mutex
 	acked map[layout.ID]uint64 // positions that were acknowledged
@@ -147,7 +148,7 @@ func (c *holdCrash) cut() {
 	for _, h := range c.holders {
 		h.gotAtCut, h.notedAtCut = len(h.got), len(h.notes)
 	}
-	c.kept = c.disk.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 25 * c.rng.IntN(5), RNG: rand.New(rand.NewPCG(c.seed, c.rng.Uint64()))})
+	c.kept = c.disk.CrashClone(c.cfg)
 	c.done.Store(true)
 }
 
@@ -158,6 +159,7 @@ func (c *holdCrash) live() {
 	c.left.Store(0) // none while it is opened and compared
 	c.open()
 	c.compare()
+	c.cfg = vfs.CrashCloneCfg{UnsyncedDataPercent: 25 * c.rng.IntN(5), RNG: rand.New(rand.NewPCG(c.seed, c.rng.Uint64()))}
 	c.left.Store(1 + int64(c.rng.IntN(300)))
 	for i := 0; !c.done.Load() && i < 2000; i++ {
 		c.step()

@@ -119,6 +119,9 @@ func (r *Replayer) apply(d *replica, record layout.Record) error {
 	case record.Settings:
 		return r.set(d, record)
 	}
+	if len(record.Assignments) > 1 && record.CheckOverlap() != nil { // no commit has such
+		return fmt.Errorf("%w: it writes one place twice", ErrRecords)
+	}
 	if err := r.store.Admit(record.Write); err != nil {
 		return err // on a full disk Pebble would wait for ever
 	}
