@@ -58,7 +58,7 @@ type Options struct {
 	Databases Databases
 	Guard     *Guard
 	Now       func() time.Time
-	// Elapsed is a clock that is never set, such as the time since the start. Pauses are measured by it.
+	// Elapsed is a clock that is never set, such as the time since the start, by Now by default. Pauses are measured by it.
 	Elapsed func() time.Duration
 	Logger  *slog.Logger
 	Limits  Limits
@@ -88,6 +88,10 @@ type Runner struct {
 func New(opts Options) *Runner {
 	if opts.Transport == nil {
 		opts.Transport = opts.Guard.transport(opts.Limits.Total)
+	}
+	if opts.Elapsed == nil {
+		began := opts.Now()
+		opts.Elapsed = func() time.Duration { return opts.Now().Sub(began) }
 	}
 	r := &Runner{
 		opts: opts, changed: make(chan struct{}, 1), dirty: make(map[string]bool), bases: make(map[string]*base), epochs: make(map[uint64]*base),

@@ -46,8 +46,9 @@ func (d *Database) AddAccount(ctx context.Context, a auth.Account) (auth.Account
 // RevokeAccount takes away the key with an id, or all keys of the account with a
 // name, and returns how many those were. Whatever rests on them ends: access
 // tokens are refused from the next request on, and watches are told.
-func (d *Database) RevokeAccount(ctx context.Context, nameOrKeyID string) (revoked int, err error) {
-	err = d.reviseAccounts(ctx, func(list []auth.Account) ([]auth.Account, error) {
+func (d *Database) RevokeAccount(ctx context.Context, nameOrKeyID string) (int, error) {
+	revoked := 0 // it is read only when the turn is over: a caller that has gone does not wait for it
+	err := d.reviseAccounts(ctx, func(list []auth.Account) ([]auth.Account, error) {
 		left := slices.DeleteFunc(list, func(a auth.Account) bool {
 			return a.KeyID == nameOrKeyID || a.Name == nameOrKeyID
 		})
@@ -56,7 +57,10 @@ func (d *Database) RevokeAccount(ctx context.Context, nameOrKeyID string) (revok
 		}
 		return left, nil
 	})
-	return revoked, err
+	if err != nil {
+		return 0, err
+	}
+	return revoked, nil
 }
 
 // reviseAccounts changes the list, a copy of which change is given, at its turn
