@@ -30,7 +30,7 @@ type Stat struct {
 	Bytes   int64 `json:"bytes"`
 	// Lag is how old the oldest commit is that is not delivered, in seconds.
 	Lag float64 `json:"lag"`
-	// Failing says that the last deliveries have failed.
+	// Failing says that a delivery has failed, and none was taken since.
 	Failing bool `json:"failing"`
 }
 

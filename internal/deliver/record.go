@@ -85,5 +85,5 @@ func (c *counts) note(q *queue) {
 		}
 	}
 	c.oldest.Store(oldest)
-	c.failing.Store(q.isFailing())
+	c.failing.Store(len(q.failed) > 0)
 }
