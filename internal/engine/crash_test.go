@@ -41,7 +41,7 @@ func TestPowerLoss(t *testing.T) {
 	t.Parallel()
 	cuts, limit := *crashCuts, *crashTime
 	if testing.Short() {
-		cuts = min(cuts, 12)
+		cuts = min(cuts, 6)
 	}
 	if enginetest.Race {
 		limit /= 3

@@ -46,7 +46,11 @@ var expiryRules = []struct {
 // rows are built, and when rules go and come back.
 func TestExpiryModel(t *testing.T) {
 	t.Parallel()
-	for n := range *expiryRuns {
+	runs := *expiryRuns
+	if testing.Short() {
+		runs = min(runs, 2)
+	}
+	for n := range runs {
 		seed := *expirySeed
 		if seed == 0 {
 			seed = mathrand.Uint64()

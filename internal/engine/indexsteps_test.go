@@ -36,11 +36,11 @@ func TestIndexIsBuiltWhileParentsComeAndGo(t *testing.T) {
 	for i := range 40 {
 		f.Put(fmt.Sprintf("users/g%02d", i), people(100))
 	}
-	writes := 150
+	writes, rounds := 150, 3
 	if enginetest.Race {
-		writes = 40
+		writes, rounds = 20, 2
 	}
-	for round := range 3 {
+	for round := range rounds {
 		f.Rule(enginetest.AgeRules)
 		var writers sync.WaitGroup
 		for w := range 4 {

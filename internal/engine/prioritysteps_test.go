@@ -81,7 +81,7 @@ func TestPriorityIndexesAreBuiltWhileOthersWrite(t *testing.T) {
 	}
 	writes := 300
 	if enginetest.Race {
-		writes = 80
+		writes = 25
 	}
 	var writers sync.WaitGroup
 	for w := range 4 {
