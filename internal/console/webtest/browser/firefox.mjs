@@ -10,6 +10,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { prepare } from './hooks.mjs';
 import { screens } from './screens.mjs';
 import { eventually, startServer } from './world.mjs';
 
@@ -103,9 +104,10 @@ class Page {
 }
 
 test('Firefox signs in, shows the tree, edits a value and takes it back, and opens every screen', { timeout: 600_000 }, async () => {
-  const server = await startServer('--dev');
-  let firefox;
+  const server = await startServer('--dev', '--hook-allow', '127.0.0.1');
+  let firefox, receiver;
   try {
+    receiver = await prepare(server);
     firefox = await startFirefox();
     await server.rest('PUT', '/fox', '{"n":9007199254740993,"o":{"a":"x"}}');
     await server.rest('PUT', '/items', '{"a":{"n":3},"b":{"n":1}}');
@@ -142,5 +144,6 @@ test('Firefox signs in, shows the tree, edits a value and takes it back, and ope
   } finally {
     await firefox?.close();
     await server.stop();
+    receiver?.stop();
   }
 });
