@@ -198,6 +198,7 @@ func (w *Worker) step(ctx context.Context, e *entry, databases Databases) {
 	switch {
 	case err == nil:
 		w.recover(e)
+		e.sweeps = e.sweeps || sweeps && result.Oldest != engine.Never // what is due goes first
 		w.goOn(e, result)
 	case fault.KindOf(err) == fault.NotFound: // it was dropped; another may have been made since
 		w.goOn(e, engine.Expired{Next: engine.Never, Again: engine.Never})
