@@ -78,7 +78,7 @@ func (e *Expiry) findStale() (*expiring, error) {
 			_, should, bad = dueAgain(reader, published.Settings.Indexes, row)
 		}
 		if bad == nil && !bytes.Equal(should, key) {
-			found.rows, found.keys = append(found.rows, row), append(found.keys, bytes.Clone(key))
+			found.keys = append(found.keys, bytes.Clone(key))
 		}
 		return bad == nil
 	})

@@ -23,9 +23,13 @@ import (
 // This file deletes the children whose time is over, as .expireOn of the rules says.
 //
 // The rows of what expires are in the order of time. A step reads the first of them on a
-// view, up to a bound, and hands their children in as one write. At its turn each child is
-// judged again on the newest state: a time that was moved keeps the child, whatever the row
-// says. So nothing goes early, and there is no race.
+// view, up to a bound, and hands their children in, some at each turn of the writer. At its turn
+// each child is judged again on the newest state: a time that was moved keeps the child, whatever
+// the row says. So nothing goes early, and there is no race.
+//
+// Children that are near each other are in one row of data. So where very many are due, a step
+// takes them in the order of data: each row is read and written once for several of them. The next
+// step goes on behind, and begins again after the last: none waits for longer than one round.
 
 // Never is when nothing comes due. Sweep is no time: rows are to be looked at that may have no data.
 const (
@@ -41,6 +45,8 @@ type Expiry struct {
 	done map[uint32][]byte
 	// turn is which of the rules is looked at first.
 	turn int
+	// behind is the child, as its key names it, behind which the next step goes on.
+	behind []byte
 	// swept is where a sweep goes on, nil at its beginning, and mark the mark that it began
 	// with. It makes no step before rested.
 	swept, mark []byte
@@ -76,22 +82,30 @@ func (e *Expiry) Note(millis int64) {
 	}
 }
 
-// Step deletes some of the children that are due: of one rule after the other, those of each the
-// oldest first. It must have been told of all commits that its view shows, or be told later.
-func (e *Expiry) Step(ctx context.Context) (Expired, error) {
-	found, err := e.find()
+// Step deletes some of the children that are due: of one rule after the other, the oldest of each.
+// It must have been told of all commits that its view shows, or be told later. While crowded says
+// that others wait, it does little.
+func (e *Expiry) Step(ctx context.Context, crowded func() bool) (Expired, error) {
+	most := e.db.writer.limits.ExpireWindow
+	if crowded() {
+		most = e.db.writer.limits.ExpireChildren
+	}
+	found, err := e.find(most)
 	if err != nil {
 		return Expired{Next: found.next, Oldest: found.oldest, Again: Never}, state.Classify(err)
 	}
 	if len(found.keys) == 0 {
 		return e.sweep(ctx, found.next)
 	}
-	deleted, err := e.delete(ctx, found)
+	found.order(e.behind)
+	taken, deleted, err := e.delete(ctx, found.keys, crowded)
 	if err != nil {
 		return Expired{Deleted: deleted, Next: found.oldest, Oldest: found.oldest, Again: Never}, err
 	}
-	for number, key := range found.done {
-		e.done[number] = key
+	e.behind = childOf(found.keys[taken-1])
+	e.done = found.doneWith(taken, e.done)
+	if taken < len(found.keys) {
+		found.next = found.oldest
 	}
 	return Expired{Deleted: deleted, Next: found.next, Oldest: found.oldest, Again: Never}, nil
 }
@@ -103,13 +117,16 @@ const (
 	// expiryRest is how many times as long as its turn took each of them rests after it while others
 	// write, so that about half of the writer's time is left to them, however fast the disk is.
 	expiryRest = 2
+	// longStep is how long a step goes on: then the other rules have their turn.
+	longStep = time.Second
 )
 
 // delete hands in what a step found, in writes that each take little of the writer's time: those of
-// others get their turns in between. It returns how many children were deleted.
-func (e *Expiry) delete(ctx context.Context, found dueList) (int, error) {
+// others get their turns in between. It returns how many keys it came to, and how many children were
+// deleted.
+func (e *Expiry) delete(ctx context.Context, keys [][]byte, crowded func() bool) (taken, deleted int, err error) {
 	turns := make(chan *expiring)
-	var deleted atomic.Int64
+	var count atomic.Int64
 	var newest atomic.Uint64 // the newest commit of ours
 	var failed atomic.Pointer[error]
 	var workers sync.WaitGroup
@@ -121,38 +138,42 @@ func (e *Expiry) delete(ctx context.Context, found dueList) (int, error) {
 					failed.Store(&err)
 					continue
 				}
-				deleted.Add(int64(len(commit.Assignments)))
+				count.Add(int64(len(commit.Assignments)))
 				if newest.Swap(commit.Position) != commit.Position-1 && commit.Position > 0 {
 					_ = pause.For(ctx, expiryRest*turn.took) // if ctx has ended, the next write says so
 				}
 			}
 		})
 	}
-	for from := 0; from < len(found.rows) && failed.Load() == nil; from += e.db.writer.limits.ExpireTurn {
-		to := min(from+e.db.writer.limits.ExpireTurn, len(found.rows))
-		turns <- &expiring{rows: found.rows[from:to], keys: found.keys[from:to]}
+	limits, began := e.db.writer.limits, e.db.source.Clock.Now()
+	for taken < len(keys) && failed.Load() == nil {
+		if taken >= limits.ExpireChildren && (crowded() || e.db.source.Clock.Now().Sub(began) > longStep) {
+			break
+		}
+		to := min(taken+limits.ExpireTurn, len(keys))
+		turns <- &expiring{keys: keys[taken:to]}
+		taken = to
 	}
 	close(turns)
 	workers.Wait()
-	e.db.source.Metrics.Expired.Add(uint64(deleted.Load()))
-	if err := failed.Load(); err != nil {
-		return int(deleted.Load()), *err
+	e.db.source.Metrics.Expired.Add(uint64(count.Load()))
+	if e := failed.Load(); e != nil {
+		err = *e
 	}
-	return int(deleted.Load()), nil
+	return taken, int(count.Load()), err
 }
 
 // A dueList is what a step found.
 type dueList struct {
-	rows         []layout.DueRow
-	keys         [][]byte
+	keys         [][]byte // of the rows
 	bytes        int
 	next, oldest int64
-	done         map[uint32][]byte
+	done         map[uint32][]byte // as of an Expiry, when all keys are done with
 }
 
-// find lists rows that are due. It begins with another rule each time, so that one by which very many
-// children are due does not keep those of the others.
-func (e *Expiry) find() (dueList, error) {
+// find lists at most so many rows that are due. It begins with another rule each time, so that one by
+// which very many children are due does not keep those of the others.
+func (e *Expiry) find(most int) (dueList, error) {
 	view, published := e.db.view()
 	defer view.Release()
 	list := dueList{next: Never, oldest: Never, done: make(map[uint32][]byte)}
@@ -171,11 +192,17 @@ func (e *Expiry) find() (dueList, error) {
 			from = layout.DuePrefix(e.db.source.ID, entry.Number)
 		}
 		var bad error
+		var last []byte
 		err := reader.EachDueRow(from, layout.DuePrefix(e.db.source.ID, entry.Number+1), func(key []byte) bool {
-			var more bool
-			more, bad = list.add(key, now, e.db.writer.limits)
-			return more
+			var added []byte
+			if added, bad = list.add(key, now, most, e.db.writer.limits.ExpireBytes); added != nil {
+				last = added
+			}
+			return added != nil
 		})
+		if last != nil {
+			list.done[entry.Number] = append(bytes.Clone(last), 0)
+		}
 		if err == nil {
 			err = bad
 		}
@@ -196,27 +223,54 @@ func expiryRules(list state.IndexList) (rules []state.IndexEntry) {
 	return rules
 }
 
-// add adds a row if it is due and there is room for it. It reports whether to go on.
-func (l *dueList) add(key []byte, now int64, limits *Limits) (bool, error) {
-	row, err := layout.CutDueKey(key)
+// add adds the key of a row if it is due and there is room for it, and returns the list's own key,
+// nil if it does not.
+func (l *dueList) add(key []byte, now int64, most, mostBytes int) ([]byte, error) {
+	millis, _, err := layout.CutDueTime(key)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	if row.Millis > now || len(l.rows) == limits.ExpireChildren || l.bytes > limits.ExpireBytes {
-		l.next = min(l.next, row.Millis)
-		return false, nil
+	if millis > now || len(l.keys) == most || l.bytes > mostBytes {
+		l.next = min(l.next, millis)
+		return nil, nil
 	}
-	l.oldest = min(l.oldest, row.Millis)
-	l.rows, l.keys = append(l.rows, row), append(l.keys, bytes.Clone(key))
+	l.oldest = min(l.oldest, millis)
+	l.keys = append(l.keys, bytes.Clone(key))
 	l.bytes += len(key)
-	l.done[row.Number] = append(bytes.Clone(key), 0)
-	return true, nil
+	return l.keys[len(l.keys)-1], nil
+}
+
+// childOf returns the part of a row's key that names its child.
+func childOf(key []byte) []byte {
+	_, child, _ := layout.CutDueTime(key) // it was taken apart before
+	return child
+}
+
+// order puts the keys into the order of data, beginning with the first child behind one.
+func (l *dueList) order(behind []byte) {
+	slices.SortFunc(l.keys, func(a, b []byte) int { return bytes.Compare(childOf(a), childOf(b)) })
+	first, _ := slices.BinarySearchFunc(l.keys, append(bytes.Clone(behind), 0), func(key, from []byte) int {
+		return bytes.Compare(childOf(key), from)
+	})
+	l.keys = slices.Concat(l.keys[first:], l.keys[:first])
+}
+
+// doneWith returns the keys before which no row is left, of an Expiry that had done, after the first
+// of the list's keys were taken.
+func (l *dueList) doneWith(taken int, done map[uint32][]byte) map[uint32][]byte {
+	for _, key := range l.keys[taken:] {
+		number, _ := layout.DueNumber(key)
+		if bytes.Compare(key, l.done[number]) < 0 {
+			l.done[number] = key
+		}
+	}
+	maps.Copy(done, l.done)
+	return done
 }
 
 // An expiring is a request to delete what is due, of the children of some rows, and those
 // of the rows that have no data.
 type expiring struct {
-	rows []layout.DueRow
 	keys [][]byte // of the rows
 	// swept, if not nil, is what the mark of a sweep says that ends with this.
 	swept []byte
@@ -236,7 +290,11 @@ func (w *writer) decideExpiry(task *task) (Commit, error) {
 	reader := w.db.source.Store.Live(w.db.source.ID).Reader()
 	var paths []tree.Path
 	e.stale, e.began = nil, w.db.source.Clock.Now()
-	for i, row := range e.rows {
+	for i := range e.keys {
+		row, err := layout.CutDueKey(e.keys[i])
+		if err != nil {
+			return Commit{}, err
+		}
 		at, key, err := dueAgain(reader, w.settings.Indexes, row)
 		if err != nil {
 			return Commit{}, err

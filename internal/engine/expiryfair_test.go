@@ -17,7 +17,7 @@ func TestExpiryIsNotJudged(t *testing.T) {
 		f.Rule(`{"rules":{"s":{".expireOn":"t"}}}`)
 		f.Put("/s/a", `{"t":1}`)
 		engine.MarkAll(f.Database)
-		result, err := engine.NewExpiry(f.Database).Step(context.Background())
+		result, err := engine.NewExpiry(f.Database).Step(context.Background(), alone)
 		if err != nil || result.Deleted != 1 || f.Export("/s") != "null" {
 			t.Errorf("a step deletes %d, %v; there is %s", result.Deleted, err, f.Export("/s"))
 		}
@@ -37,9 +37,9 @@ func TestRulesTakeTurns(t *testing.T) {
 			f.Put(at, "{"+strings.Join(many, ",")+"}")
 		}
 		f.Put("/b/one", `{"t":5}`)
-		e := engine.NewExpiry(f.Database)
+		e, crowded := engine.NewExpiry(f.Database), func() bool { return true }
 		for range 3 {
-			if _, err := e.Step(context.Background()); err != nil {
+			if _, err := e.Step(context.Background(), crowded); err != nil {
 				t.Fatal(err)
 			}
 		}

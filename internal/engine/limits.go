@@ -28,9 +28,10 @@ type Limits struct {
 	Leave leave.Limits
 	// LeftPage is how many names of connections RunLeft holds at a time.
 	LeftPage int
-	// ExpireChildren is how many children a step deletes whose time is over, ExpireBytes how
-	// many bytes their keys take, about, and ExpireTurn how many of them at one turn of the writer.
-	ExpireChildren, ExpireBytes, ExpireTurn int
+	// ExpireChildren is how many children a step deletes whose time is over while other databases
+	// wait, ExpireWindow how many it looks for while none does, ExpireBytes how many bytes their
+	// keys take, about, and ExpireTurn how many of them go at one turn of the writer.
+	ExpireChildren, ExpireWindow, ExpireBytes, ExpireTurn int
 	// Hooks bounds what a commit is to webhooks.
 	Hooks hook.Limits
 	// Watch bounds the watches.
@@ -54,7 +55,8 @@ func DefaultLimits() Limits {
 		Hooks:         hook.DefaultLimits(),
 
 		ExpireChildren: 256,
-		ExpireBytes:    64 << 10,
+		ExpireWindow:   16 << 10,
+		ExpireBytes:    2 << 20,
 		ExpireTurn:     32,
 
 		Watch: watch.DefaultLimits(),

@@ -36,6 +36,7 @@ func TinyLimits() *engine.Limits {
 		LeftPage:      2,
 
 		ExpireChildren: 5,
+		ExpireWindow:   9,
 		ExpireBytes:    64,
 		ExpireTurn:     2,
 

@@ -5,22 +5,24 @@
 // (Note), and from each step that it makes. A database that nobody uses is opened when
 // something in it comes due, not before.
 //
-// A step deletes a bounded number of children of one database, as one ordinary commit
+// A step deletes a bounded number of children of one database, by ordinary commits
 // (engine.Expiry). Then the database goes to the end of the queue: one with a million children
-// that are due keeps none of the others waiting for longer than a step. A step that fails, for
-// lack of space for example, is tried again after a wait that grows, and is logged once.
+// that are due keeps none of the others waiting for longer than a step, which is short while any
+// waits. A step that fails, for lack of space for example, is tried again after a wait that grows,
+// and is logged once.
 //
 // The clock is that by which rules see now. It never goes back. Where the machine's clock is
 // set forward, what has come due by that goes within half a second.
 //
 // What it holds in memory grows with the databases in which something will expire, not with
-// how much does.
+// how much does: a step holds some MiB at most, and few are made at a time.
 package expiry
 
 import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/livetree/livetree/internal/engine"
@@ -53,6 +55,8 @@ type Worker struct {
 	wake   chan struct{}
 	cancel context.CancelFunc
 	done   sync.WaitGroup
+	// crowded says that a database waits for a step of another to end.
+	crowded atomic.Bool
 
 	mu      sync.Mutex
 	entries map[string]*entry
@@ -146,7 +150,9 @@ func (w *Worker) run(ctx context.Context, databases Databases) {
 	for ctx.Err() == nil {
 		e, wait := w.take()
 		if e != nil {
+			w.crowded.Store(len(slots) == atOnce)
 			slots <- struct{}{} // a step ends, at the latest by its deadline
+			w.crowded.Store(false)
 			w.done.Go(func() {
 				defer func() { <-slots }()
 				w.step(ctx, e, databases)
@@ -191,7 +197,7 @@ func (w *Worker) step(ctx context.Context, e *entry, databases Databases) {
 			e.database, e.expiry = d, engine.NewExpiry(d)
 		}
 		e.expiry.Note(noted)
-		result, err = e.expiry.Step(ctx)
+		result, err = e.expiry.Step(ctx, w.crowded.Load)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -68,18 +68,27 @@ type DueRow struct {
 
 // CutDueKey takes the key of such a row apart.
 func CutDueKey(key []byte) (row DueRow, err error) {
+	millis, child, err := CutDueTime(key)
+	if err != nil {
+		return row, err
+	}
+	row = DueRow{Number: binary.BigEndian.Uint32(key[RootBytes+1:]), Millis: millis}
+	row.Child, err = DecodePath(child)
+	return row, err
+}
+
+// CutDueTime returns when the child of such a row is due, and the part of its key that names the
+// child: those of two rows are in the order of data.
+func CutDueTime(key []byte) (millis int64, child []byte, err error) {
 	const head = RootBytes + 1 + 4
 	if !IsDueKey(key) || len(key) < head {
-		return row, ErrMalformedKey
+		return 0, nil, ErrMalformedKey
 	}
-	row.Number = binary.BigEndian.Uint32(key[RootBytes+1:])
 	time, n, ok := query.CutIndexNumber(key[head:])
 	if !ok {
-		return row, ErrMalformedKey
+		return 0, nil, ErrMalformedKey
 	}
-	row.Millis = ceilMillis(time)
-	row.Child, err = DecodePath(key[head+n:])
-	return row, err
+	return ceilMillis(time), key[head+n:], nil
 }
 
 // ceilMillis rounds a time up, to what an integer holds.
