@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,6 +59,29 @@ type Part struct {
 	Rows   int64  `json:"rows"`
 	Bytes  int64  `json:"bytes"` // as stored
 	SHA256 Hash   `json:"sha256"`
+	// From is the beginning of the key of its first row, in hexadecimal: kind and number of a
+	// database. Lists have none, nor have bases of old versions.
+	From string `json:"from,omitempty"`
+}
+
+// fromBytes is how much of a key a Part tells. Keys go on with names.
+const fromBytes = 5
+
+// MayHold reports whether a part, with 0 for the first, may have rows whose keys begin with one of
+// the prefixes, each of five bytes.
+func (m Manifest) MayHold(part int, prefixes [][]byte) bool {
+	from := m.Parts[part].From
+	if from == "" {
+		return true
+	}
+	to := ""
+	if part+1 < len(m.Parts) {
+		to = m.Parts[part+1].From
+	}
+	return slices.ContainsFunc(prefixes, func(prefix []byte) bool {
+		text := hex.EncodeToString(prefix)
+		return from <= text && (to == "" || text <= to)
+	})
 }
 
 // A Database is what a base says of one database.
@@ -115,6 +139,7 @@ type partWriter struct {
 	prefix string
 	raw    []byte
 	count  int64
+	first  []byte // the key of its first row
 	parts  []Part
 }
 
@@ -174,10 +199,13 @@ func (b *BaseWriter) Database(ctx context.Context, d Database) error {
 
 // add puts a row into a part, and sends the part when it is full.
 func (b *BaseWriter) add(ctx context.Context, p *partWriter, key, value []byte) error {
-	if len(p.raw) > 0 && len(p.raw)+len(key)+len(value) > b.w.options.partBytes {
+	if len(p.raw) > 0 && len(p.raw)+len(key)+len(value) > b.w.options.PartBytes {
 		if err := b.send(ctx, p); err != nil {
 			return err
 		}
+	}
+	if p.count == 0 {
+		p.first = append(p.first[:0], key...)
 	}
 	p.raw = binary.AppendUvarint(p.raw, uint64(len(key)))
 	p.raw = append(p.raw, key...)
@@ -201,7 +229,11 @@ func (b *BaseWriter) send(ctx context.Context, p *partWriter) error {
 	if err := b.w.put(ctx, basePrefix(b.epoch, b.manifest.Number)+name, content); err != nil {
 		return err
 	}
-	p.parts = append(p.parts, Part{Name: name, Rows: p.count, Bytes: int64(len(content)), SHA256: sum})
+	part := Part{Name: name, Rows: p.count, Bytes: int64(len(content)), SHA256: sum}
+	if p.kind == kindRows {
+		part.From = hex.EncodeToString(p.first[:min(len(p.first), fromBytes)])
+	}
+	p.parts = append(p.parts, part)
 	b.manifest.Bytes += int64(len(content))
 	p.raw, p.count = p.raw[:0], 0
 	return nil

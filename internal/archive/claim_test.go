@@ -212,7 +212,7 @@ func TestPlaceThatCannotBeReached(t *testing.T) {
 func TestBaseTriesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		faulty := placetest.NewFaulty(placetest.NewMemory())
-		w, err := archive.Open(t.Context(), faulty, archive.Options{Epoch: 1, Now: time.Now}.Small(50))
+		w, err := archive.Open(t.Context(), faulty, archive.Options{Epoch: 1, Now: time.Now, PartBytes: 50})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -37,7 +37,7 @@ func TestEncrypted(t *testing.T) {
 	t.Parallel()
 	recipients, identities := keys(t)
 	_, others := keys(t)
-	memory, h := small(t, archive.Options{Recipients: recipients}.Small(200))
+	memory, h := small(t, archive.Options{Recipients: recipients, PartBytes: 200})
 	h.open()
 	h.commit()
 	h.finish()

@@ -51,7 +51,7 @@ func put(t *testing.T, p place.Place, name string, content []byte) {
 // and named, and nothing else may be restored than what was there.
 func TestEveryByteFlipped(t *testing.T) {
 	t.Parallel()
-	memory, h := small(t, archive.Options{}.Small(200))
+	memory, h := small(t, archive.Options{PartBytes: 200})
 	r := archive.NewReader(memory, archive.ReaderOptions{})
 	want := h.model(time.Time{})
 	flips := 0
@@ -129,7 +129,7 @@ func lastGood(t *testing.T, r *archive.Reader, h *history, m archive.Manifest, d
 // of its kind.
 func TestObjectsMissingOrSwapped(t *testing.T) {
 	t.Parallel()
-	original, h := small(t, archive.Options{}.Small(200))
+	original, h := small(t, archive.Options{PartBytes: 200})
 	want := h.model(time.Time{})
 	names := original.Names()
 	for i, name := range names {
@@ -243,7 +243,7 @@ func TestRecordsOutOfChain(t *testing.T) {
 func TestWriterPassesDamage(t *testing.T) {
 	t.Parallel()
 	for _, damage := range []string{"flipped", "missing", "index", "base"} {
-		memory, h := small(t, archive.Options{}.Small(200))
+		memory, h := small(t, archive.Options{PartBytes: 200})
 		last := h.w.Line().Segment
 		name := fmt.Sprintf("lines/%016x/segments/%012d", 11, last-1)
 		base := true

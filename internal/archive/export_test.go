@@ -6,12 +6,6 @@ import (
 	"github.com/livetree/livetree/internal/archive/place"
 )
 
-// Small makes bases of small parts.
-func (o Options) Small(partBytes int) Options {
-	o.partBytes = partBytes
-	return o
-}
-
 // What fuzz targets decode.
 var (
 	DecodeManifest = readManifest

@@ -247,7 +247,7 @@ func TestHistories(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			memory := placetest.NewMemory()
-			h := newHistory(t, seed, memory, archive.Options{}.Small(200))
+			h := newHistory(t, seed, memory, archive.Options{PartBytes: 200})
 			for range 300 {
 				h.step()
 			}
@@ -276,7 +276,7 @@ func TestFaults(t *testing.T) {
 			t.Parallel()
 			memory := placetest.NewMemory()
 			faulty := placetest.NewFaulty(memory)
-			h := newHistory(t, seed, faulty, archive.Options{}.Small(200))
+			h := newHistory(t, seed, faulty, archive.Options{PartBytes: 200})
 			failing := rand.New(rand.NewPCG(seed, 2))
 			for range 300 {
 				faulty.Set(placetest.Faults{OldLists: failing.IntN(4)})

@@ -21,7 +21,7 @@ func TestPruneKeepsAllLaterMoments(t *testing.T) {
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)
 		memory := placetest.NewMemory()
-		h := newHistory(t, seed, memory, archive.Options{}.Small(200))
+		h := newHistory(t, seed, memory, archive.Options{PartBytes: 200})
 		for range 300 {
 			h.step()
 		}

@@ -18,7 +18,7 @@ func TestRecords(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	memory := placetest.NewMemory()
-	h := newHistory(t, seed, memory, archive.Options{}.Small(200))
+	h := newHistory(t, seed, memory, archive.Options{PartBytes: 200})
 	for range 600 {
 		h.step()
 		h.now += h.rand.Int64N(4000) // some minutes in each group of segments

@@ -27,7 +27,8 @@ type Options struct {
 	// and each time that its holder renews it.
 	Waiting func(Claim)
 
-	partBytes int // tests make small parts
+	// PartBytes is how large the parts of a base get before they are compressed; 16 MiB if 0.
+	PartBytes int
 }
 
 func (o Options) filled() Options {
@@ -40,8 +41,8 @@ func (o Options) filled() Options {
 	if o.Waiting == nil {
 		o.Waiting = func(Claim) {}
 	}
-	if o.partBytes == 0 {
-		o.partBytes = partBytes
+	if o.PartBytes == 0 {
+		o.PartBytes = partBytes
 	}
 	return o
 }

@@ -34,6 +34,9 @@ const (
 	// MaxTables is how many files the store of a moment holds open, about.
 	MaxTables = 100
 
+	// turnTime is how long a database that was refused has its turn.
+	turnTime = 10 * time.Second
+
 	// DefaultMaxBytes is how much room all moments may take.
 	DefaultMaxBytes = 4 << 30
 )
@@ -85,6 +88,10 @@ type Keeper struct {
 	moments map[string]*Moment // by the name of the database
 	trash   []*Moment          // that are to be removed
 	made    uint64             // how many, for the names of directories
+	// next is a database that was refused because a moment of another was made. Until it comes
+	// again, or its turn is over, no other begins.
+	next string
+	turn time.Time
 }
 
 // A Moment is a database as it was.
@@ -203,16 +210,38 @@ func (k *Keeper) find(database string, number store.ID, at time.Time) (*Moment, 
 	return m, nil
 }
 
+// refused gives a database the next turn, if no other has it. So one of which ever other moments are
+// asked for does not keep the rest from theirs. The lock is held.
+func (k *Keeper) refused(database string) {
+	if now := k.options.Now(); k.next == "" || !now.Before(k.turn) {
+		k.next, k.turn = database, now.Add(turnTime)
+	}
+}
+
+// hasTurn reports whether another moment of a database may be made now, as far as the others are
+// concerned. The lock is held.
+func (k *Keeper) hasTurn(database string) bool {
+	if k.next == "" || k.next == database || !k.options.Now().Before(k.turn) {
+		k.next = ""
+		return true
+	}
+	return false
+}
+
 // makeRoom removes moments that nobody looks at until there is room for another one. One is
 // made at a time: it may take all that is left. The lock is held.
 func (k *Keeper) makeRoom(m *Moment) error {
-	for {
+	for first := true; ; first = false {
 		taken := int64(0)
 		for _, other := range k.moments {
 			if !other.made {
+				k.refused(m.name)
 				return fault.New(fault.Unavailable, "another moment of the past is being made, try again")
 			}
 			taken += other.bytes
+		}
+		if first && !k.hasTurn(m.name) {
+			return fault.New(fault.Unavailable, "another database has its turn, try again")
 		}
 		m.room = k.options.MaxBytes - taken
 		if len(k.moments) < k.options.MaxMoments && m.room > k.options.MaxBytes/2 {

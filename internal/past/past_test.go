@@ -237,6 +237,25 @@ func TestMaking(t *testing.T) {
 	}
 }
 
+// TestTurns has one database ask for ever other moments: another that was refused comes before its next.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	r := &restoring{wait: make(chan struct{})}
+	k, _ := newKeeper(t, r, 2)
+	defer k.Close()
+	var waiting sync.WaitGroup
+	waiting.Go(func() { expect(t, k, "a", 2000).Close() })
+	for r.made.Load() == 0 {
+		time.Sleep(time.Millisecond) //nolint:forbidigo // there is no other way to see it
+	}
+	expectRefused(t, k, "b", 2000, fault.Unavailable)
+	close(r.wait)
+	waiting.Wait()
+	expectRefused(t, k, "a", 3000, fault.Unavailable)
+	expect(t, k, "b", 2000).Close()
+	expect(t, k, "a", 3000).Close()
+}
+
 // TestIdle removes what nobody has looked at for a while.
 func TestIdle(t *testing.T) {
 	t.Parallel()

@@ -1,14 +1,19 @@
 package restore_test
 
 import (
+	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/livetree/livetree/internal/archive"
+	"github.com/livetree/livetree/internal/archive/place"
 	"github.com/livetree/livetree/internal/archive/restore"
 )
 
@@ -62,4 +67,46 @@ func TestAdvance(t *testing.T) {
 	}(); !errors.Is(err, restore.ErrTooLarge) {
 		t.Errorf("with room for 2 bytes it ends with %v", err)
 	}
+}
+
+// TestOneDatabaseOfMany restores one database after the other: each time, most parts of the base are
+// those of the others, and are not read.
+func TestOneDatabaseOfMany(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	o, _ := newArchive(t, seed, 150)
+	o.base()
+	counting := &countingPlace{Place: o.place}
+	r := archive.NewReader(counting, archive.ReaderOptions{})
+	base, err := r.Find(t.Context(), time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range o.wantAt(o.millis) {
+		counting.parts = 0
+		data := filepath.Join(t.TempDir(), "data")
+		if _, err := restore.Run(t.Context(), r, data, restore.Options{Only: name, MaxBytes: 1 << 30}); err != nil {
+			t.Fatal(err)
+		}
+		if got := openRestored(t, data).contents(); len(got) != 1 || !reflect.DeepEqual(got[name].Tree, want.Tree) || got[name].Position != want.Position {
+			t.Errorf("%s is\n%+v, want\n%+v", name, got, shown(want))
+		}
+		if counting.parts == 0 || counting.parts >= len(base.Parts) {
+			t.Errorf("of %d parts %d are read for %s", len(base.Parts), counting.parts, name)
+		}
+	}
+}
+
+// A countingPlace counts the parts of bases that are read.
+type countingPlace struct {
+	place.Place
+	parts int
+}
+
+func (p *countingPlace) Get(ctx context.Context, name string) (io.ReadCloser, error) {
+	if strings.Contains(name, "/part-") {
+		p.parts++
+	}
+	return p.Place.Get(ctx, name)
 }

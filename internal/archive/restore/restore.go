@@ -162,9 +162,9 @@ func (j *restoring) load(ctx context.Context) (err error) {
 	if err := j.choose(ctx); err != nil {
 		return err
 	}
-	done := int64(0)
+	done, roots := int64(0), j.roots()
 	for i, part := range j.base.Parts {
-		if done += part.Bytes; i < j.site.Parts {
+		if done += part.Bytes; i < j.site.Parts || j.Only != "" && !j.base.MayHold(i, roots) {
 			continue
 		}
 		if err := j.part(ctx, l, i); err != nil {
@@ -205,6 +205,16 @@ func (j *restoring) choose(ctx context.Context) error {
 		return err
 	}
 	return j.hasRoom(bytes)
+}
+
+// roots returns what the keys of all rows begin with that are restored, if not all are.
+func (j *restoring) roots() (list [][]byte) {
+	for id := range j.numbers {
+		for space := layout.SpaceData; space <= layout.SpaceRecord; space++ {
+			list = append(list, layout.AppendSpace(nil, space, id))
+		}
+	}
+	return list
 }
 
 // isWanted reports whether a database is restored.

@@ -92,7 +92,7 @@ func (o *original) open(data string, fs vfs.FS) {
 	o.check(err)
 	o.Store = s
 	o.Cleanup(func() { _ = s.Close() })
-	o.writer, err = archive.Open(context.Background(), o.place, archive.Options{Epoch: s.Epoch(), Now: o.now})
+	o.writer, err = archive.Open(context.Background(), o.place, archive.Options{Epoch: s.Epoch(), Now: o.now, PartBytes: 100})
 	o.check(err)
 }
 
