@@ -24,7 +24,10 @@ const scriptSecret = "sCrIpTsCrIpTsCrIpTsCrIpT"
 // livetree-data. Beside the commands of TestScripts there are
 //
 //	server NAME     starts another server: $NAME is its URL, $NAME_CA its authority
-//	stop            stops the first server
+//	server NAME DIR likewise, with an archive in a directory
+//	stop            stops the first server; stop NAME another
+//	moment NAME     has $NAME be the time, which is after all that was done and before all that is
+//	spoil DIR       changes a byte of the newest segment of an archive
 //	damage FILE     cuts the last third off a file
 func TestClientScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -37,7 +40,7 @@ func TestClientScripts(t *testing.T) {
 				return err
 			}
 			env.Defer(s.stop)
-			env.Values[serverKey{}] = s
+			env.Values[serversKey{}] = map[string]*inProcess{"": s}
 			env.Setenv("LIVETREE_URL", s.url)
 			env.Setenv("LIVETREE_AUTH", scriptSecret)
 			return nil
@@ -45,8 +48,10 @@ func TestClientScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"fails":  fails,
 			"server": anotherServer,
-			"stop": func(ts *testscript.TestScript, _ bool, _ []string) {
-				ts.Value(serverKey{}).(*inProcess).stop()
+			"moment": moment,
+			"spoil":  spoil,
+			"stop": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Value(serversKey{}).(map[string]*inProcess)[strings.Join(args, "")].stop()
 			},
 			"damage": func(ts *testscript.TestScript, _ bool, args []string) {
 				text := ts.ReadFile(args[0])
@@ -56,7 +61,8 @@ func TestClientScripts(t *testing.T) {
 	})
 }
 
-type serverKey struct{}
+// A serversKey is for the servers of a script by name, that of the first is empty.
+type serversKey struct{}
 
 // An inProcess is a server in the process of the test.
 type inProcess struct {
@@ -74,14 +80,19 @@ func (r readyAt) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func startInProcess(dir string) (*inProcess, error) {
+// startInProcess starts a server on a directory, with settings that differ.
+func startInProcess(dir string, settings ...func(*server.Config)) (*inProcess, error) {
 	ready, abort, ended := make(readyAt, 1), make(chan struct{}), make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		ended <- server.Run(ctx, server.Config{
+		config := server.Config{
 			Data: dir, Addr: ownHost() + ":0", DefaultDatabase: "default", Secret: scriptSecret,
 			Logger: slog.New(slog.DiscardHandler), Out: ready, Abort: abort,
-		})
+		}
+		for _, set := range settings {
+			set(&config)
+		}
+		ended <- server.Run(ctx, config)
 	}()
 	s := &inProcess{}
 	select {
@@ -105,11 +116,36 @@ func startInProcess(dir string) (*inProcess, error) {
 
 func anotherServer(ts *testscript.TestScript, _ bool, args []string) {
 	dir := ts.MkAbs("data-" + args[0])
-	s, err := startInProcess(dir)
+	s, err := startInProcess(dir, func(c *server.Config) {
+		if len(args) > 1 {
+			c.AdminAddr = ownHost() + ":0"
+			c.Archive = server.Archive{URL: "file://" + ts.MkAbs(args[1]), Keep: time.Hour, Spool: 1 << 30}
+		}
+	})
 	ts.Check(err)
 	ts.Defer(s.stop)
+	ts.Value(serversKey{}).(map[string]*inProcess)[args[0]] = s
 	ts.Setenv(args[0], s.url)
 	ts.Setenv(args[0]+"_CA", filepath.Join(dir, "tls", "ca.pem"))
+}
+
+// moment tells the time between what was done and what is done next.
+func moment(ts *testscript.TestScript, _ bool, args []string) {
+	const apart = 20 * time.Millisecond
+	time.Sleep(apart) //nolint:forbidigo // commits have the time of the machine
+	ts.Setenv(args[0], time.Now().UTC().Format(time.RFC3339Nano))
+	time.Sleep(apart) //nolint:forbidigo // likewise
+}
+
+// spoil changes a byte in the middle of the newest segment of an archive.
+func spoil(ts *testscript.TestScript, _ bool, args []string) {
+	segments, err := filepath.Glob(filepath.Join(ts.MkAbs(args[0]), "lines", "*", "segments", "*"))
+	ts.Check(err)
+	file := segments[len(segments)-1]
+	content, err := os.ReadFile(file)
+	ts.Check(err)
+	content[len(content)/2] ^= 1
+	ts.Check(os.WriteFile(file, content, 0o600))
 }
 
 // atTerminal runs a command as if a person sat there, who types an answer.

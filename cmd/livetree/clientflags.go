@@ -171,6 +171,11 @@ func (a *app) confirm(yes bool, question string) error {
 	if yes || !a.isTerminal(a.stdin) || !a.isTerminal(a.stderr) {
 		return nil
 	}
+	return a.ask(question)
+}
+
+// ask asks a question, and fails unless the answer is yes.
+func (a *app) ask(question string) error {
 	say(a.stderr, question+" [y/N] ")
 	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {

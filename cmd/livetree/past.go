@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -87,11 +85,8 @@ func (o *operator) preview(c *cobra.Command, db string, request rowshttp.RevertR
 		o.print("nothing is to be brought back\n")
 		return false, nil
 	}
-	say(o.app.stderr, "write this? [y/N] ")
-	answer, _ := bufio.NewReader(o.app.stdin).ReadString('\n') // no answer is no
-	if word := strings.ToLower(strings.TrimSpace(answer)); word != "y" && word != "yes" {
-		o.print("nothing was written\n")
-		return false, nil
+	if err := o.app.ask("write this?"); err != nil {
+		return false, err
 	}
 	return true, nil
 }
