@@ -61,7 +61,8 @@ func runLivetree(ctx context.Context, dir, secret string, with []string, out io.
 	config := server.Config{
 		Data: dir, Addr: "127.0.0.1:0", AdminAddr: "127.0.0.1:0",
 		DefaultDatabase: "default", Secret: secret,
-		Scrub: store.Scrub{Every: server.DefaultScrubEvery, BytesPerSecond: server.DefaultScrubRate},
+		CacheBytes: store.DefaultCacheBytes, // on every machine: data can be larger than that
+		Scrub:      store.Scrub{Every: server.DefaultScrubEvery, BytesPerSecond: server.DefaultScrubRate},
 		Limits: server.Limits{
 			KeepAlive: time.Hour, HeadTimeout: time.Hour, IdleTimeout: time.Hour,
 			DrainAccept: time.Millisecond, DrainRequests: time.Second,

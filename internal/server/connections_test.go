@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -75,28 +74,6 @@ func TestLimitsReachTheServer(t *testing.T) {
 	for _, wrong := range []Limits{{MaxStreams: -1}, {KeepAlive: -1}, {MemoryLimit: -1}, {RateLimit: RateLimit{PerSecond: -1}}} {
 		if err := wrong.check(); err == nil {
 			t.Errorf("%+v was taken", wrong)
-		}
-	}
-}
-
-func TestMemoryLimit(t *testing.T) {
-	before := debug.SetMemoryLimit(-1)
-	defer debug.SetMemoryLimit(before)
-	for _, test := range []struct {
-		environment string
-		limits      Limits
-		want        int64
-	}{
-		{"", Limits{}, 100<<20 + 64<<20 + restBytes},
-		{"", Limits{MemoryLimit: 5 << 30}, 5 << 30},
-		{"7GiB", Limits{MemoryLimit: 5 << 30}, 5 << 30},
-		{"7GiB", Limits{}, before}, // which the runtime has set, not we
-	} {
-		t.Setenv("GOMEMLIMIT", test.environment)
-		debug.SetMemoryLimit(before)
-		limitMemory(Config{MaxBodies: 100 << 20, Limits: test.limits})
-		if got := debug.SetMemoryLimit(-1); got != test.want {
-			t.Errorf("GOMEMLIMIT=%s and %d: the limit is %d, want %d", test.environment, test.limits.MemoryLimit, got, test.want)
 		}
 	}
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/livetree/livetree/internal/clientaddr"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/loopback"
+	"github.com/livetree/livetree/internal/machine"
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/owneronly"
 	"github.com/livetree/livetree/internal/rest"
@@ -99,7 +100,8 @@ type Config struct {
 	DevHosts, DevOrigins []string
 	// MaxBody and MaxBodies bound the size of one body and the memory of all.
 	MaxBody, MaxBodies int64
-	// CacheBytes is the size of the block cache.
+	// CacheBytes is the size of the block cache. By default it and MaxBodies are parts of the memory
+	// that the process may use.
 	CacheBytes int64
 	// Scrub says how the tables are read again in the background; not at all by
 	// default.
@@ -137,10 +139,8 @@ type Config struct {
 // check fills in defaults and refuses what cannot be run.
 func (c *Config) check() error {
 	setDefault(&c.Addr, DefaultAddr)
-	setDefault(&c.MaxBody, DefaultMaxBody)
-	setDefault(&c.MaxBodies, DefaultMaxBodies)
-	if min(c.MaxBody, c.MaxBodies, c.Scrub.BytesPerSecond, int64(c.Scrub.Every)) < 0 {
-		return errors.New("a limit for bodies, or for the scrub, cannot be negative")
+	if min(c.CacheBytes, c.MaxBody, c.MaxBodies, c.Scrub.BytesPerSecond, int64(c.Scrub.Every)) < 0 {
+		return errors.New("a limit for bodies, the cache or the scrub cannot be negative")
 	}
 	if err := c.Limits.check(); err != nil {
 		return err
@@ -185,7 +185,9 @@ func Run(ctx context.Context, c Config) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	limitMemory(c)
+	memory := machine.Memory()
+	c.shareMemory(memory)
+	limitMemory(c, memory)
 	keepPrivate(c)
 	operator, err := openAdmin(&c)
 	if err != nil {
@@ -200,6 +202,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return errors.Join(err, operator.close())
 	}
+	tellMemory(c, memory)
 	tellFiles(c.Logger, c.OpenFiles, c.MaxConnections, connections)
 	c.MaxConnections = connections
 	err = errors.Join(runStore(ctx, c, s, operator), operator.close())
@@ -207,25 +210,6 @@ func Run(ctx context.Context, c Config) error {
 		return err // the store is in use; the next start replays its log
 	}
 	return errors.Join(err, s.Close())
-}
-
-// restBytes is what the server needs beside the cache and the bodies: memtables,
-// connections, answers under way.
-const restBytes = 384 << 20
-
-// streamShare is the part of the memory that streams may keep waiting events in.
-const streamShare = 4
-
-// limitMemory tells the garbage collector how much there is to work with, so
-// that it works harder before the heap has doubled over a burst of large bodies.
-// An operator's GOMEMLIMIT stands, unless a limit is configured.
-func limitMemory(c Config) {
-	switch {
-	case c.MemoryLimit > 0:
-		debug.SetMemoryLimit(c.MemoryLimit)
-	case os.Getenv("GOMEMLIMIT") == "":
-		debug.SetMemoryLimit(c.MaxBodies + max(c.CacheBytes, store.DefaultCacheBytes) + restBytes)
-	}
 }
 
 // keepPrivate takes from others what they may do in the data directory: secrets are
