@@ -16,10 +16,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/livetree/livetree/internal/client"
+	"github.com/livetree/livetree/internal/local"
 )
 
 // remoteLong is what the commands that talk to a server have in common.
 const remoteLong = `
+
+Without --url it asks the server that runs on --data, with the secret that is there.
 
 Every flag can also be given as an environment variable: LIVETREE_URL for --url.
 Others on this machine can see flags, so LIVETREE_AUTH is the better place for
@@ -39,10 +42,11 @@ type remote struct {
 // remoteFlags declares the flags that say which one.
 func remoteFlags(f *pflag.FlagSet) *remote {
 	r := &remote{}
-	f.StringVar(&r.URL, "url", "", "the `URL` of the server, such as https://localhost:9000")
+	f.StringVar(&r.URL, "url", "", "the `URL` of the server, such as https://db.example.com; default the one that runs on --data")
+	f.StringVar(&r.Data, "data", local.DefaultData, "the data `directory` of a server on this machine, which tells its address, authority and secret")
 	f.StringVar(&r.Database, "db", "", "the `name` of the database; the server has a default")
 	f.StringVar(&r.Auth, "auth", "", "the `secret` of the database; better in LIVETREE_AUTH")
-	f.StringVar(&r.CA, "ca", "", "a PEM `file` with a certificate to trust; default "+client.OwnAuthority+" if there is one")
+	f.StringVar(&r.CA, "ca", "", "a PEM `file` with a certificate to trust; default tls/ca.pem of --data if there is one")
 	return r
 }
 

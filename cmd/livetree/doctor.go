@@ -31,14 +31,12 @@ of this machine. For each problem it says what to do. Exit code 1 if it finds on
 	}
 	r := remoteFlags(c.Flags())
 	r.jsonFlag(c.Flags())
-	data := c.Flags().String("data", "./livetree-data", "the data `directory` of a server on this machine")
-	c.Flags().Lookup("ca").Usage = "a PEM `file` with a certificate to trust; default tls/ca.pem of --data if there is one"
 	c.RunE = r.runs(a, func(c *cobra.Command, _ []string) error {
-		if r.URL == "" {
+		if r.URL == "" && !isFile(filepath.Join(r.Data, "url")) {
 			r.URL = "https://localhost:9000"
 		}
 		r.Attempts = 1
-		if own := filepath.Join(*data, "tls", "ca.pem"); r.CA == "" && isFile(own) {
+		if own := filepath.Join(r.Data, "tls", "ca.pem"); r.CA == "" && isFile(own) {
 			r.CA = own
 		}
 		server, err := r.connect()
@@ -47,8 +45,8 @@ of this machine. For each problem it says what to do. Exit code 1 if it finds on
 		}
 		defer server.Close()
 		checks := server.Diagnose(c.Context())
-		checks = append(checks, checkServer(c.Context(), a, *data)...)
-		checks = append(checks, checkMachine(*data)...)
+		checks = append(checks, checkServer(c.Context(), a, r.Data)...)
+		checks = append(checks, checkMachine(r.Data)...)
 		return showChecks(a, r.json, checks)
 	})
 	return c

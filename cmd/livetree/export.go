@@ -10,7 +10,7 @@ import (
 
 func newExportCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "export PATH FILE --url URL [flags]",
+		Use:   "export PATH FILE [flags]",
 		Short: "write what is at a path to a file",
 		Long: `livetree export writes what is at a path to a JSON file, with priorities, in the form
 that livetree import and other services of this interface read. A name that ends in
@@ -18,8 +18,8 @@ that livetree import and other services of this interface read. A name that ends
 
 The file appears when it is whole. Until then it is FILE.tmp, which is removed if the
 export fails.` + remoteLong,
-		Example: `  livetree export / backup.json.zst --url https://localhost:9000
-  livetree export /users - --url https://localhost:9000 | jq length`,
+		Example: `  livetree export / backup.json.zst
+  livetree export /users - | jq length`,
 		GroupID: groupData,
 		Args:    takes("PATH", "FILE"),
 	}

@@ -14,16 +14,15 @@ import (
 
 func newGetCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "get PATH --url URL [flags]",
+		Use:   "get PATH [flags]",
 		Short: "print what is at a path",
 		Long: `livetree get prints the JSON at a path, / for everything: indented on a terminal,
 compact elsewhere.
 
 Filters need --order-by, and an index in the rules for orders by a child or by
 value.` + remoteLong,
-		Example: `  export LIVETREE_URL=https://localhost:9000
-  export LIVETREE_AUTH=$(cat livetree-data/secrets/default)
-  livetree get /rooms/blue
+		Example: `  livetree get /rooms/blue
+  livetree get /rooms/blue --url https://db.example.com --db shop
   livetree get / --shallow
   livetree get /users --order-by age --start-at 18 --limit-to-first 10`,
 		GroupID: groupData,

@@ -13,7 +13,7 @@ import (
 
 func newImportCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "import FILE PATH --url URL [flags]",
+		Use:   "import FILE PATH [flags]",
 		Short: "write a JSON file of any size to a path",
 		Long: `livetree import writes a JSON file to a path, in many requests of about 1 MiB. The
 file may be of any size, plain or compressed with gzip or zstd, and is read twice:
@@ -26,8 +26,8 @@ there first.
 An import that was interrupted goes on when the same command is run again; until it
 is done there is a journal beside the file, FILE` + client.JournalSuffix + `. Readers see the data
 grow meanwhile: only a file that fits one request appears at once.` + remoteLong,
-		Example: `  livetree import backup.json.gz / --url https://localhost:9000 --replace
-  livetree import users.json /users --url https://localhost:9000 --merge
+		Example: `  livetree import backup.json.gz / --replace
+  livetree import users.json /users --merge
   livetree import users.json /users --dry-run`,
 		GroupID: groupData,
 		Args:    takes("FILE", "PATH"),

@@ -161,7 +161,12 @@ fit to be one, or the command is another program now; 65 the stored data is dama
 		},
 	})
 	root.CompletionOptions.DisableDefaultCmd = true // we have our own
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return cli.FlagError(c.CommandPath(), c.Flags(), err) })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if args := c.Flags().Args(); c.HasSubCommands() && len(args) > 0 {
+			return c.ValidateArgs(args) // the flags are those of a command that there is not
+		}
+		return cli.FlagError(c.CommandPath(), c.Flags(), err)
+	})
 	root.SetVersionTemplate("livetree {{.Version}}\n")
 	root.SetUsageTemplate(usageTemplate)
 	root.SetIn(a.stdin)

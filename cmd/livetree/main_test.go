@@ -110,6 +110,8 @@ func TestWrongUsage(t *testing.T) {
 		want string
 	}{
 		{[]string{"sevre"}, `unknown command "sevre": did you mean "serve"?`},
+		{[]string{"sevre", "--data", "x"}, `unknown command "sevre": did you mean "serve"?`},
+		{[]string{"rules", "chekc", "--strict"}, `unknown command "rules chekc": did you mean "check"?`},
 		{[]string{"help", "rules", "chekc"}, `unknown command "rules chekc"`},
 		{[]string{"--serve"}, "unknown flag --serve; livetree --help"},
 		{[]string{"serve", "now"}, `serve takes no arguments, but was given "now"`},

@@ -11,7 +11,7 @@ import (
 
 func newMigrateCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "migrate [PATH] --from URL --url URL [flags]",
+		Use:   "migrate [PATH] --from URL [flags]",
 		Short: "copy a database from another service, and follow it until users have moved",
 		Long: `livetree migrate copies what is at a path, all by default, from one server to another:
 the original service, or a Livetree. Then it follows the changes of the source, shows
@@ -24,7 +24,7 @@ point them to the target. Rules and secrets are not copied: see livetree rules g
 and set.
 
 LIVETREE_FROM_AUTH is the secret of the source, LIVETREE_AUTH that of the target.` + remoteLong,
-		Example: `  livetree migrate --from https://example.firebaseio.com --url https://localhost:9000
+		Example: `  livetree migrate --from https://example.firebaseio.com
   livetree migrate /users --from https://old.example.com --url https://new.example.com --once`,
 		GroupID: groupData,
 		Args:    takes("[PATH]"),

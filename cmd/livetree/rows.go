@@ -11,7 +11,7 @@ import (
 
 func newListCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "ls PATH --url URL [flags]",
+		Use:   "ls PATH [flags]",
 		Short: "list the children of a node, however many there are",
 		Long: `livetree ls lists the children of a node by their keys, page by page: each with its
 value if that is short, else with how many children it has, or how long it is. Unlike

@@ -18,11 +18,10 @@ import (
 
 func newRulesGetCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "get --url URL [flags]",
+		Use:   "get [flags]",
 		Short: "print the document of a database",
 		Long:  "livetree rules get prints the rules document of a database as it was written." + remoteLong,
-		Example: `  export LIVETREE_AUTH=$(cat livetree-data/secrets/default)
-  livetree rules get --url https://localhost:9000 > rules.json
+		Example: `  livetree rules get > rules.json
   livetree rules get --url https://db.example.com --db shop`,
 		Args: takes(),
 	}
@@ -41,13 +40,12 @@ func newRulesGetCommand(a *app) *cobra.Command {
 
 func newRulesSetCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "set FILE --url URL [flags]",
+		Use:   "set FILE [flags]",
 		Short: "replace it",
 		Long: `livetree rules set replaces the rules document of a database. If the server refuses
 it, the old one stays, and what is wrong is shown.` + remoteLong,
-		Example: `  export LIVETREE_AUTH=$(cat livetree-data/secrets/default)
-  livetree rules set rules.json --url https://localhost:9000 --dry-run
-  livetree rules set rules.json --url https://localhost:9000`,
+		Example: `  livetree rules set rules.json --dry-run
+  livetree rules set rules.json`,
 		Args: takes("FILE"),
 	}
 	r := remoteFlags(c.Flags())

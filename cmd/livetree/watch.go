@@ -15,15 +15,15 @@ import (
 
 func newWatchCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use:   "watch PATH --url URL [flags]",
+		Use:   "watch PATH [flags]",
 		Short: "print changes as they happen",
 		Long: `livetree watch prints what is at a path, and then every change at or below it, until
 it is interrupted: put and the path below PATH with what is there now, or patch with
 the children that changed. A connection that breaks is made again; what was missed
 is printed then.` + remoteLong,
-		Example: `  livetree watch /rooms/blue --url https://localhost:9000
-  livetree watch /counters --value --url https://localhost:9000
-  livetree watch / --json --url https://localhost:9000 | while read -r event; do echo "$event"; done`,
+		Example: `  livetree watch /rooms/blue
+  livetree watch /counters --value
+  livetree watch / --json | while read -r event; do echo "$event"; done`,
 		GroupID: groupData,
 		Args:    takes("PATH"),
 	}

@@ -14,10 +14,10 @@ import (
 
 // A writing is a command that changes data.
 type writing struct {
-	use, short, long, example string
-	method                    string
-	done                      string // said of the path
-	hasBody                   bool
+	use, alias, short, long, example string
+	method                           string
+	done                             string // said of the path
+	hasBody                          bool
 }
 
 const bodyLong = `
@@ -26,55 +26,59 @@ The data is JSON: an argument, a file (--file), or else the standard input.`
 
 func newSetCommand(a *app) *cobra.Command {
 	return newWriteCommand(a, writing{
-		use:   "set PATH [JSON] --url URL [flags]",
+		use:   "set PATH [JSON] [flags]",
+		alias: "put",
 		short: "replace what is at a path",
 		long:  "livetree set replaces what is at a path, with all that is below it. null deletes it." + bodyLong,
-		example: `  livetree set /rooms/blue/topic '"whales"' --url https://localhost:9000
-  livetree set /rooms/blue --file blue.json --url https://localhost:9000
-  date +%s | livetree set /seen --url https://localhost:9000`,
+		example: `  livetree set /rooms/blue/topic '"whales"'
+  livetree set /rooms/blue --file blue.json
+  date +%s | livetree set /seen`,
 		method: http.MethodPut, done: "set", hasBody: true,
 	})
 }
 
 func newUpdateCommand(a *app) *cobra.Command {
 	return newWriteCommand(a, writing{
-		use:   "update PATH [JSON] --url URL [flags]",
+		use:   "update PATH [JSON] [flags]",
+		alias: "patch",
 		short: "replace some children at a path",
 		long: `livetree update replaces the children that an object names and leaves the others.
 Its keys may be paths, such as "a/b": all of them change together or not at all.` + bodyLong,
-		example: `  livetree update /rooms/blue '{"topic": "whales", "seen": {".sv": "timestamp"}}' --url https://localhost:9000
-  livetree update / '{"users/ann/room": "blue", "rooms/blue/users/ann": true}' --url https://localhost:9000`,
+		example: `  livetree update /rooms/blue '{"topic": "whales", "seen": {".sv": "timestamp"}}'
+  livetree update / '{"users/ann/room": "blue", "rooms/blue/users/ann": true}'`,
 		method: http.MethodPatch, done: "updated", hasBody: true,
 	})
 }
 
 func newPushCommand(a *app) *cobra.Command {
 	return newWriteCommand(a, writing{
-		use:   "push PATH [JSON] --url URL [flags]",
+		use:   "push PATH [JSON] [flags]",
+		alias: "post",
 		short: "add a child with a generated key, and print the key",
 		long: `livetree push adds a child with a key that the server generates, and prints that
 key. Later keys sort behind earlier ones.` + bodyLong,
-		example: `  livetree push /rooms/blue/messages '{"text": "hello"}' --url https://localhost:9000
-  livetree push /log --file entry.json --url https://localhost:9000`,
+		example: `  livetree push /rooms/blue/messages '{"text": "hello"}'
+  livetree push /log --file entry.json`,
 		method: http.MethodPost, hasBody: true,
 	})
 }
 
 func newRemoveCommand(a *app) *cobra.Command {
 	return newWriteCommand(a, writing{
-		use:   "remove PATH --url URL [flags]",
+		use:   "remove PATH [flags]",
+		alias: "delete",
 		short: "delete what is at a path",
 		long: `livetree remove deletes what is at a path, with all that is below it. On a terminal
 it asks first.`,
-		example: `  livetree remove /rooms/blue --url https://localhost:9000
-  livetree remove / --yes --url https://localhost:9000`,
+		example: `  livetree remove /rooms/blue
+  livetree remove / --yes`,
 		method: http.MethodDelete, done: "removed",
 	})
 }
 
 func newWriteCommand(a *app, w writing) *cobra.Command {
 	c := &cobra.Command{
-		Use: w.use, Short: w.short, Long: w.long + remoteLong, Example: w.example,
+		Use: w.use, Aliases: []string{w.alias}, Short: w.short, Long: w.long + remoteLong, Example: w.example,
 		GroupID: groupData, Args: takes("PATH"),
 	}
 	r := remoteFlags(c.Flags())
@@ -129,6 +133,7 @@ func (w writing) send(c *cobra.Command, a *app, r *remote, server *client.Client
 	if err != nil {
 		return err
 	}
+	say(a.stderr, "on "+server.String()+"\n")
 	if w.method != http.MethodPost {
 		say(a.stdout, w.done+" "+path+"\n")
 		return nil

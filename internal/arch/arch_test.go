@@ -21,6 +21,7 @@ var livetree = layout{
 		"docs",
 		"internal/fault",
 		"internal/wholefile",
+		"internal/local",
 		"internal/machine",
 		"internal/owneronly",
 		"internal/clientaddr",

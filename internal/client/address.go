@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/livetree/livetree/internal/local"
 	"github.com/livetree/livetree/internal/loopback"
 )
 
@@ -23,6 +24,29 @@ const OwnAuthority = "livetree-data/tls/ca.pem"
 type address struct {
 	url      *url.URL // scheme and host alone
 	database string
+}
+
+// find looks for the server on the data directory if no other is named. A credential that was given is kept.
+func (o *Options) find() error {
+	if o.URL != "" || o.Data == "" || o.Source {
+		return nil
+	}
+	found, err := local.Find(o.Data)
+	if errors.Is(err, local.ErrNone) {
+		return usage("no server runs on %s: start one with livetree serve, or say where it is with --url or --data", o.Data)
+	}
+	if err != nil {
+		return &FileError{err}
+	}
+	o.URL = found.URL
+	o.CA = cmp.Or(o.CA, found.CA)
+	if o.Auth != "" {
+		return nil
+	}
+	if o.Auth, err = found.Secret(o.Database); err != nil {
+		return &FileError{fmt.Errorf("the app secret, which can also be in LIVETREE_AUTH: %w", err)}
+	}
+	return nil
 }
 
 // parseAddress reads --url and --db. Errors do not show the URL: it may hold a

@@ -48,8 +48,11 @@ const (
 
 // Options say which database of which server. URL must be set.
 type Options struct {
-	// URL is that of the server; it may name the database as ?ns=NAME.
+	// URL is that of the server; it may name the database as ?ns=NAME. Without it the server is
+	// the one that runs on Data, which then tells what else is left out.
 	URL string
+	// Data is the data directory of a server on this machine.
+	Data string
 	// Database is its name; empty for what the URL or the server says.
 	Database string
 	// Auth is the credential: a secret or a token.
@@ -81,6 +84,9 @@ type Client struct {
 
 // New returns a client. Nothing is sent yet.
 func New(opts Options) (*Client, error) {
+	if err := opts.find(); err != nil {
+		return nil, err
+	}
 	a, err := parseAddress(opts.URL, opts.Database)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,8 @@ import (
 	"net"
 	"os"
 	"strings"
+
+	"github.com/livetree/livetree/internal/local"
 )
 
 // An announcement tells a person, or a script, that the server is ready and how
@@ -57,4 +59,19 @@ func reachable(addr net.Addr) string {
 		return fmt.Sprintf("localhost:%d", tcp.Port)
 	}
 	return addr.String()
+}
+
+// noteAddress notes in the data directory where the server is, for commands on this machine, and
+// returns what forgets it. They can also be told.
+func noteAddress(c Config, addr net.Addr) (forget func()) {
+	undo, err := local.Note(c.Data, "https://"+reachable(addr), c.DefaultDatabase)
+	if err != nil {
+		c.Logger.Warn("commands on this machine do not find the server by its data directory: name it with --url", "error", err)
+		return func() {}
+	}
+	return func() {
+		if err := undo(); err != nil {
+			c.Logger.Warn("the note of the server's address stays: commands on this machine look for it there", "error", err)
+		}
+	}
 }

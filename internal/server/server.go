@@ -381,12 +381,14 @@ func runServing(ctx context.Context, c Config, serving *serving, ready announcem
 		return err
 	}
 	serving.serve()
+	forget := noteAddress(c, serving.addr())
 	if err := ready.print(serving.addr()); err != nil {
 		serving.close()
 		return err
 	}
 	listening()
 	<-ctx.Done()
+	forget()
 	c.Logger.Info("stopping: requests that are running are answered first")
 	return serving.drain(c.patience)
 }
