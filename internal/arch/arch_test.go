@@ -63,6 +63,9 @@ var livetree = layout{
 		"internal/catalog",
 		"internal/expiry",
 		"internal/deliver",
+		"internal/cluster/record",
+		"internal/cluster/shard",
+		"internal/cluster/etcdlog",
 		"internal/cluster",
 		"internal/archive/place",
 		"internal/archive",
@@ -105,6 +108,7 @@ var livetree = layout{
 	},
 	fixtures: map[string]string{
 		"internal/archive/placetest": "internal/archive/place",
+		"internal/cluster/shardtest": "internal/cluster/shard",
 		"internal/enginetest":        "internal/engine",
 		"internal/phone":             "internal/tree",
 	},
