@@ -85,8 +85,11 @@ func watchFrom(ctx context.Context, log Log, revision int64, f Follower) error {
 	defer watch.Close()
 	for {
 		entries, err := watch.Next(ctx)
-		if err != nil {
+		switch {
+		case errors.Is(err, ErrCompacted) || errors.Is(err, ErrDamaged):
 			return err
+		case err != nil:
+			return errors.Join(errRead, err)
 		}
 		for _, e := range entries {
 			if err := f.Take(e); err != nil {

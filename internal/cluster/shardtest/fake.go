@@ -3,8 +3,8 @@
 //
 // A [Fake] has the promises of package shard and no more. Inside a bubble of testing/synctest one scheduler moves one
 // thing at a time, when all else stands still, and a seed says which: an append takes effect, an answer
-// arrives or is lost, a member learns of one more entry, a watch ends, time passes. So a seed is one history, which can be
-// run again.
+// arrives or is lost, a member learns of more entries, a watch ends, time passes. So a seed is one history, up to what
+// goroutines of one node do at the same moment.
 //
 // [Cases] is the suite. [Flaws] are errors to plant: a suite that does not find them is worth nothing.
 package shardtest
