@@ -161,16 +161,17 @@ func (c *members) start(i int, list []string, founds bool) life {
 	if testing.Verbose() && os.Getenv("ETCDLOG_DEBUG") != "" {
 		level = slog.LevelDebug
 	}
-	m, err := etcdlog.Start(etcdlog.Options{
+	options := etcdlog.Options{
 		Dir: filepath.Join(c.dir, fmt.Sprint(i)), Peer: c.fronts[i].addr(), Listen: "127.0.0.1:0", Cluster: c.t.Name(),
 		Members: list, Founds: founds, Election: election, Quota: c.quota, TLS: c.tls,
 		Fatal: func(text string) { panic("etcd cannot go on: " + text) },
 		Log:   slog.New(slog.NewTextHandler(c.t.Output(), &slog.HandlerOptions{Level: level})),
-	})
-	if err != nil {
-		c.t.Errorf("start of member %d: %v", i, err)
-		panic(err)
 	}
+	var m etcdlog.Member
+	c.until("a member starts", func(context.Context) (err error) {
+		m, err = etcdlog.Start(options)
+		return err
+	})
 	c.fronts[i].lead(m.Addr())
 	l := life{Member: m}
 	l.ctx, l.end = context.WithCancel(context.Background())

@@ -44,7 +44,7 @@ type member struct {
 }
 
 // Start starts the member of this node. It returns when etcd runs, not when it has found the others: that
-// is when Heads answers.
+// is when Heads answers. A member that joins is refused by a peer that has not learned of it yet: then it may be started again.
 func Start(o Options) (Member, error) {
 	o.Election = cmp.Or(o.Election, DefaultElection)
 	o.Quota = cmp.Or(o.Quota, DefaultQuota)

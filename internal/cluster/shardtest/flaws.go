@@ -41,6 +41,9 @@ func (l rebased) Append(ctx context.Context, s int, base, next shard.Head, encod
 	if !errors.Is(err, shard.ErrUnknown) {
 		return revision, err
 	}
+	// It may have been unknown because ctx ended.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTime)
+	defer cancel()
 	heads, err := l.Heads(ctx)
 	if err != nil {
 		return 0, errors.Join(shard.ErrUnknown, err)
