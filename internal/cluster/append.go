@@ -61,8 +61,10 @@ func (n *Node) append(ctx context.Context, s int, build func(replicaState) (reco
 			return shard.Head{}, fmt.Errorf("%w: %w", ErrNever, err)
 		}
 		return shard.Head{}, ErrNever
-	case err != nil:
+	case errors.Is(err, shard.ErrUnknown):
 		return shard.Head{}, err
+	case err != nil:
+		return shard.Head{}, fmt.Errorf("%w: %w", ErrNever, err)
 	}
 	entry := shard.Entry{Shard: s, Number: head.Number, Revision: head.Revision, Record: encoded}
 	err = n.noteBroken(r, n.apply(r, entry))

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -133,7 +134,10 @@ func (n *Node) Applied(s int) (shard.Head, error) {
 // it tells which node is home, and whether this is the log that the data was made from.
 func (n *Node) Next(s int) uint64 {
 	now := n.shards[s].state()
-	if now.home == 0 && now.broken == nil {
+	switch {
+	case now.broken != nil:
+		return math.MaxUint64 // nothing is wanted any more
+	case now.home == 0:
 		return max(1, now.applied.Number)
 	}
 	return now.applied.Number + 1

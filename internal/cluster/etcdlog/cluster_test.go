@@ -31,7 +31,7 @@ type front struct {
 	open     map[net.Conn]bool
 }
 
-func newFront(t *testing.T) *front {
+func newFront(t testing.TB) *front {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -104,7 +104,7 @@ func (f *front) pass(c net.Conn) {
 
 // members are those of one cluster, in this process.
 type members struct {
-	t      *testing.T
+	t      testing.TB
 	dir    string
 	quota  int64
 	tls    etcdlog.TLS
@@ -123,7 +123,7 @@ type life struct {
 }
 
 // found starts a cluster: one founds it, the others join as learners, and then get their votes.
-func found(t *testing.T, n int, change func(*members)) *members {
+func found(t testing.TB, n int, change func(*members)) *members {
 	t.Helper()
 	c := &members{t: t, dir: t.TempDir(), wrap: func(l shard.Log) shard.Log { return l }}
 	for range n {

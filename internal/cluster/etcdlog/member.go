@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -41,6 +42,7 @@ type member struct {
 	// lead ends when another member leads.
 	lead          atomic.Pointer[context.Context]
 	stop, stopped chan struct{}
+	once          sync.Once
 }
 
 // Start starts the member of this node. It returns when etcd runs, not when it has found the others: that
@@ -137,10 +139,12 @@ func (m *member) bounded(ctx context.Context) (context.Context, func()) {
 }
 
 func (m *member) Stop() {
-	close(m.stop)
-	<-m.stopped
-	_ = m.client.Close()
-	m.etcd.Close()
+	m.once.Do(func() {
+		close(m.stop)
+		<-m.stopped
+		_ = m.client.Close()
+		m.etcd.Close()
+	})
 }
 
 func (m *member) Addr() string { return m.etcd.Peers[0].Addr().String() }

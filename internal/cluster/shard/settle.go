@@ -23,9 +23,10 @@ const (
 //
 // The record must differ from every other, also from those of earlier processes of this node, by its
 // origin. Settle returns ErrUnknown only if ctx ends, or if the number was trimmed before it could be
-// looked at; the caller must then not tell anybody that the record was, or was not, appended.
+// looked at; the caller must then not tell a client that the record was, or was not, appended. If ctx ends
+// and the log has refused the record each time, Settle returns ErrAgain: the record never was.
 func Settle(ctx context.Context, log Log, shard int, base, next Head, encoded []byte) (Head, error) {
-	wait := firstPause
+	wait, outcome := firstPause, ErrAgain
 	for {
 		revision, err := log.Append(ctx, shard, base, next, encoded)
 		switch {
@@ -34,11 +35,13 @@ func Settle(ctx context.Context, log Log, shard int, base, next Head, encoded []
 			return next, nil
 		case errors.Is(err, ErrStale):
 			return look(ctx, log, shard, next, encoded)
-		case !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrAgain):
+		case errors.Is(err, ErrUnknown):
+			outcome = ErrUnknown
+		case !errors.Is(err, ErrAgain):
 			return Head{}, err
 		}
 		if ended := pause.For(ctx, wait); ended != nil {
-			return Head{}, fmt.Errorf("%w: %w", ErrUnknown, err)
+			return Head{}, fmt.Errorf("%w: %w: %w", outcome, ended, err)
 		}
 		wait = min(2*wait, mostPause)
 	}

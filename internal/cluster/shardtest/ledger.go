@@ -49,9 +49,9 @@ func (l *ledger) told(f *fate, head shard.Head, err error) error {
 	switch {
 	case err == nil:
 		f.number, f.end = head.Number, l.clock
-	case errors.Is(err, shard.ErrStale):
-		f.never = true
 	case errors.Is(err, shard.ErrUnknown):
+	case errors.Is(err, shard.ErrStale), errors.Is(err, shard.ErrAgain):
+		f.never = true
 	default:
 		return err
 	}
