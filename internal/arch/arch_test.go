@@ -64,7 +64,10 @@ var livetree = layout{
 		"internal/catalog",
 		"internal/expiry",
 		"internal/deliver",
+		"internal/cluster/record",
+		"internal/cluster/shard",
 		"internal/cluster",
+		"internal/cluster/etcdlog",
 		"internal/archive/place",
 		"internal/archive",
 		"internal/archive/place/s3",
@@ -106,6 +109,7 @@ var livetree = layout{
 	},
 	fixtures: map[string]string{
 		"internal/archive/placetest": "internal/archive/place",
+		"internal/cluster/shardtest": "internal/cluster/shard",
 		"internal/enginetest":        "internal/engine",
 		"internal/phone":             "internal/tree",
 	},

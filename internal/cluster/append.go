@@ -1,0 +1,75 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/livetree/livetree/internal/cluster/record"
+	"github.com/livetree/livetree/internal/cluster/shard"
+)
+
+// Append appends a record to a shard, in the tenure in which it was judged, and returns the head after it once it is applied here.
+// It sets the head of the record. One record of a shard is under way at a time; others wait.
+//
+// It returns ErrNever if the record is not in the log and never will be: then this node has applied what came instead, and the caller judges again,
+// or asks the home. It returns shard.ErrUnknown if ctx ended before that was known.
+func (n *Node) Append(ctx context.Context, s int, tenure uint64, r record.Record) (shard.Head, error) {
+	return n.append(ctx, s, func(now replicaState) (record.Record, bool) {
+		r.Tenure = tenure
+		return r, now.mine && now.applied.Tenure == tenure
+	})
+}
+
+// Give makes another node the home of a shard, if this one is.
+func (n *Node) Give(ctx context.Context, s int, to record.NodeID) error {
+	_, err := n.append(ctx, s, func(now replicaState) (record.Record, bool) {
+		return record.Record{Kind: record.Home, Home: to, Tenure: now.applied.Tenure + 1}, now.mine && to != n.o.ID
+	})
+	return err
+}
+
+// append appends the record that build makes, if it makes one, after what is applied here.
+func (n *Node) append(ctx context.Context, s int, build func(replicaState) (record.Record, bool)) (shard.Head, error) {
+	r := n.shards[s]
+	select {
+	case <-r.writing:
+	case <-ctx.Done():
+		return shard.Head{}, fmt.Errorf("%w: %w", ErrNever, context.Cause(ctx))
+	}
+	defer func() { r.writing <- struct{}{} }()
+	now := r.state()
+	if now.broken != nil {
+		return shard.Head{}, fmt.Errorf("%w: %w", ErrNever, now.broken)
+	}
+	next, ok := build(now)
+	if !ok {
+		return shard.Head{}, ErrNever
+	}
+	next.Level, next.Previous = n.o.Level, now.applied.Digest
+	next.Origin = record.Origin{Node: n.o.ID, Number: n.numbers.Add(1)}
+	encoded, err := next.Encode()
+	if err != nil {
+		return shard.Head{}, fmt.Errorf("%w: %w", ErrNever, err)
+	}
+	head, err := shard.Settle(ctx, n.o.Log, s, now.applied, now.applied.After(next.Tenure, encoded), encoded)
+	switch {
+	case errors.Is(err, shard.ErrStale):
+		// The caller may judge again at once: on what came instead.
+		if err := r.reach(ctx, now.applied.Number+1); err != nil {
+			return shard.Head{}, fmt.Errorf("%w: %w", ErrNever, err)
+		}
+		return shard.Head{}, ErrNever
+	case errors.Is(err, shard.ErrUnknown):
+		return shard.Head{}, err
+	case err != nil:
+		return shard.Head{}, fmt.Errorf("%w: %w", ErrNever, err)
+	}
+	entry := shard.Entry{Shard: s, Number: head.Number, Revision: head.Revision, Record: encoded}
+	err = n.noteBroken(r, n.apply(r, entry))
+	if err = cmp.Or(err, r.state().broken); err != nil {
+		return shard.Head{}, fmt.Errorf("%w: %w", shard.ErrUnknown, err)
+	}
+	return head, nil
+}

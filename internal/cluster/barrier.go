@@ -1,0 +1,99 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/livetree/livetree/internal/cluster/shard"
+	"github.com/livetree/livetree/internal/pause"
+)
+
+// barrierPause is how long a barrier waits after the heads could not be read.
+const barrierPause = 20 * time.Millisecond
+
+// Barrier waits until this node has applied everything of a shard that was acknowledged, at any node, before the
+// call. It returns ErrBroken if it never will.
+func (n *Node) Barrier(ctx context.Context, s int) error {
+	r := n.shards[s]
+	before := r.state().applied
+	for {
+		heads, err := n.asker.ask(ctx, n.o.Log)
+		if err == nil {
+			if err := n.compare(r, before, heads[s]); err != nil {
+				return err
+			}
+			return r.reach(ctx, heads[s].Number)
+		}
+		if ended := pause.For(ctx, barrierPause); ended != nil {
+			return fmt.Errorf("%w: %w", ended, err)
+		}
+	}
+}
+
+// compare holds the head of the log against what was applied before it was asked for.
+func (n *Node) compare(r *replica, before, head shard.Head) error {
+	switch {
+	case head.Number < before.Number:
+		_ = n.noteBroken(r, fmt.Errorf("%w: %w: %d and %d", ErrBroken, errAhead, head.Number, before.Number))
+	case head.Number == before.Number && head.Digest != before.Digest:
+		_ = n.noteBroken(r, fmt.Errorf("%w: %w: up to %d", ErrBroken, errFork, head.Number))
+	}
+	return r.state().broken
+}
+
+// An asker asks the log for the heads, one question at a time. All who come while one is under way share the next:
+// the one under way may have been answered before they came.
+type asker struct {
+	mu      sync.Mutex
+	next    *question
+	running bool
+	runs    sync.WaitGroup
+}
+
+// A question is asked for all who wait for it.
+type question struct {
+	answered chan struct{}
+	heads    shard.Heads
+	err      error
+}
+
+// ask returns heads that were read after the call.
+func (a *asker) ask(ctx context.Context, log shard.Log) (shard.Heads, error) {
+	a.mu.Lock()
+	if a.next == nil {
+		a.next = &question{answered: make(chan struct{})}
+	}
+	q := a.next
+	if !a.running {
+		a.running = true
+		a.runs.Go(func() { a.run(log) })
+	}
+	a.mu.Unlock()
+	select {
+	case <-q.answered:
+		return q.heads, q.err
+	case <-ctx.Done():
+		return shard.Heads{}, context.Cause(ctx)
+	}
+}
+
+// run asks until nobody waits.
+func (a *asker) run(log shard.Log) {
+	for {
+		a.mu.Lock()
+		q := a.next
+		a.next, a.running = nil, q != nil
+		a.mu.Unlock()
+		if q == nil {
+			return
+		}
+		// The log ends the question by itself, and no reader's end is that of the others.
+		q.heads, q.err = log.Heads(context.Background())
+		close(q.answered)
+	}
+}
+
+// wait waits until the last question is answered.
+func (a *asker) wait() { a.runs.Wait() }

@@ -1,0 +1,161 @@
+// Package cluster makes one database server of several nodes that share a replicated log.
+//
+// Each node has all data. Each shard of the databases has one node that judges writes, its home, which appends
+// what they do to the log of the shard; every node applies the records of the log in their order, and so
+// they stay equal. A [Node] is that of one process: it applies ([Applier]), says whether it is home
+// ([Node.Home]), appends for the shards of which it is ([Node.Append]), takes over shards whose home is gone, and tells readers when it has
+// applied everything that was acknowledged anywhere ([Node.Barrier]).
+//
+// That a node is home is a hint, and nothing rests on it: whoever appends changes the head, so what
+// was judged on an older one is refused. Two nodes that both hold themselves for the home cost time, not data.
+//
+// What grows: a node has one goroutine for each shard and one that follows the log. A question for the heads is
+// shared by all readers that wait. A record is held in memory while it is under way, one for each shard.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/livetree/livetree/internal/cluster/record"
+	"github.com/livetree/livetree/internal/cluster/shard"
+)
+
+var (
+	// ErrNever says that a record is not in the log and never will be: another node is home, or has
+	// appended first.
+	ErrNever = errors.New("another node is home of the shard")
+	// ErrBroken says that a node cannot apply the log of a shard any further: it must start again from a
+	// copy of another node's data, and not serve the shard until then.
+	ErrBroken = errors.New("this node's data and the log of the cluster do not belong together")
+	errHole   = errors.New("a record of the log is missing")
+	errFork   = errors.New("the records before are others here")
+	errAhead  = errors.New("the log ends before what this node has applied")
+)
+
+// An Applier holds the data that records change. Only one call for a shard is under way at a time.
+type Applier interface {
+	// Applied returns the head of a shard after the newest record that was applied to the data.
+	Applied(shard int) shard.Head
+	// Apply applies one record and keeps the head after it, both or none. An error
+	// ends the node: its data cannot be relied on.
+	Apply(shard int, r record.Record, after shard.Head) error
+}
+
+// Options say how a node works.
+type Options struct {
+	// ID is the number of this node.
+	ID      record.NodeID
+	Log     shard.Log
+	Applier Applier
+	// Level is the newest level of records that this server writes.
+	Level uint16
+	// Rand gives the first number of this process's records. It must be another for each process.
+	Rand func() uint64
+	// Now is used to tell a shard that is taken to and fro from one that changes its home once a day.
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// A Node is what one process does for the cluster.
+type Node struct {
+	o       Options
+	shards  [shard.Count]*replica
+	first   uint64        // no record of this process has this number
+	numbers atomic.Uint64 // the newest
+	asker   asker
+	up      ups
+}
+
+// New returns a node. Run makes it work.
+func New(o Options) *Node {
+	if o.Rand == nil {
+		o.Rand = rand.Uint64
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	n := &Node{o: o, first: o.Rand()}
+	n.numbers.Store(n.first)
+	n.up.changed = make(chan struct{})
+	for s := range n.shards {
+		n.shards[s] = newReplica(s, o.Applier)
+	}
+	return n
+}
+
+// Run applies what the log has and takes over shards, until ctx ends, and returns why. It returns ErrBroken if
+// the log has been trimmed beyond what this node has applied.
+func (n *Node) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var all sync.WaitGroup
+	for _, r := range n.shards {
+		all.Go(func() { n.keep(ctx, r) })
+	}
+	err := shard.Follow(ctx, n.o.Log, n)
+	if errors.Is(err, shard.ErrTrimmed) {
+		err = fmt.Errorf("%w: %w", ErrBroken, err)
+	}
+	cancel(err)
+	all.Wait()
+	n.asker.wait()
+	return err
+}
+
+// Home returns the tenure in which this process is home of a shard, and whether it is, as far as it knows. It is only after
+// it has applied a home record of its own: what an earlier process of this node was asked for is over then.
+func (n *Node) Home(s int) (tenure uint64, ok bool) {
+	now := n.shards[s].state()
+	return now.applied.Tenure, now.mine && now.broken == nil
+}
+
+// own says whether a record, or a commit, comes from this process.
+func (n *Node) own(o record.Origin) bool {
+	return o.Node == n.o.ID && o.Number != n.first && o.Number-n.first <= n.numbers.Load()-n.first
+}
+
+// HomeOf returns the node that is home of a shard, as far as this one knows; 0 if it does not know any.
+func (n *Node) HomeOf(s int) record.NodeID { return n.shards[s].state().home }
+
+// Applied returns the head of a shard as this node has applied it, or why it does not go on.
+func (n *Node) Applied(s int) (shard.Head, error) {
+	now := n.shards[s].state()
+	return now.applied, now.broken
+}
+
+// Next implements [shard.Follower]. Before anything else a node reads the record again that it has applied last:
+// it tells which node is home, and whether this is the log that the data was made from.
+func (n *Node) Next(s int) uint64 {
+	now := n.shards[s].state()
+	switch {
+	case now.broken != nil:
+		return math.MaxUint64 // nothing is wanted any more
+	case now.home == 0:
+		return max(1, now.applied.Number)
+	}
+	return now.applied.Number + 1
+}
+
+// Take implements [shard.Follower].
+func (n *Node) Take(e shard.Entry) error {
+	r := n.shards[e.Shard]
+	return n.noteBroken(r, n.apply(r, e))
+}
+
+// noteBroken logs that a shard cannot go on, which is no error for the others.
+func (n *Node) noteBroken(r *replica, err error) error {
+	if !errors.Is(err, ErrBroken) {
+		return err
+	}
+	if r.stop(err) {
+		n.o.Logger.Error("the log of a shard cannot be applied", "shard", r.shard, "error", err)
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+//go:build !no_cluster
+
+package etcdlog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/livetree/livetree/internal/cluster/record"
+	"github.com/livetree/livetree/internal/cluster/shard"
+)
+
+// Append implements [shard.Log].
+func (m *member) Append(ctx context.Context, s int, base, next shard.Head, encoded []byte) (int64, error) {
+	if len(encoded) > record.MaxBytes {
+		return 0, fmt.Errorf("a record of %d bytes: at most %d are taken", len(encoded), record.MaxBytes)
+	}
+	ctx, done := m.bounded(ctx)
+	defer done()
+	key := headKey(s)
+	answer, err := m.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(key), "=", base.Revision)).
+		Then(clientv3.OpPut(logKey(s, next.Number), string(encoded)), clientv3.OpPut(key, string(next.Append(nil)))).
+		Commit()
+	switch {
+	case refused(err):
+		return 0, fmt.Errorf("%w: %w", shard.ErrAgain, err)
+	case err != nil:
+		return 0, fmt.Errorf("%w: %w", shard.ErrUnknown, err)
+	case !answer.Succeeded:
+		return 0, shard.ErrStale
+	}
+	return answer.Header.Revision, nil
+}
+
+// refused says that etcd has not taken a proposal, and never will.
+func refused(err error) bool {
+	return errors.Is(err, rpctypes.ErrTooManyRequests) || errors.Is(err, rpctypes.ErrNoSpace)
+}
+
+// Heads implements [shard.Log] by a read that etcd confirms with a majority.
+func (m *member) Heads(ctx context.Context) (heads shard.Heads, err error) {
+	ctx, done := m.bounded(ctx)
+	defer done()
+	answer, err := m.client.Get(ctx, headPrefix, clientv3.WithPrefix())
+	if err != nil {
+		return heads, err
+	}
+	for _, kv := range answer.Kvs {
+		if len(kv.Key) != len(headPrefix)+1 || kv.Key[len(headPrefix)] >= shard.Count {
+			return heads, fmt.Errorf("%w: a head at %q", shard.ErrDamaged, kv.Key)
+		}
+		h, err := shard.ParseHead(kv.Value)
+		if err != nil {
+			return heads, err
+		}
+		h.Revision = kv.ModRevision
+		heads[kv.Key[len(headPrefix)]] = h
+	}
+	return heads, nil
+}
+
+// Page implements [shard.Log] by a read of this member alone.
+func (m *member) Page(ctx context.Context, s int, from uint64) (shard.Page, error) {
+	answer, err := m.client.Get(ctx, logKey(s, from), clientv3.WithRange(logEnd(s)),
+		clientv3.WithLimit(shard.PageEntries), clientv3.WithSerializable())
+	if err != nil {
+		return shard.Page{}, err
+	}
+	page := shard.Page{Revision: answer.Header.Revision, Last: !answer.More}
+	for i, kv := range answer.Kvs {
+		e, err := entry(kv.Key, kv.Value, kv.ModRevision)
+		if err != nil {
+			return shard.Page{}, err
+		}
+		if i == 0 && e.Number > max(from, 1) {
+			return shard.Page{}, fmt.Errorf("%w: the first one is %d, not %d", shard.ErrTrimmed, e.Number, from)
+		}
+		page.Entries = append(page.Entries, e)
+	}
+	return page, nil
+}
+
+// entry returns the record at a key of etcd.
+func entry(key, value []byte, revision int64) (shard.Entry, error) {
+	s, number, err := parseLogKey(key)
+	return shard.Entry{Shard: s, Number: number, Revision: revision, Record: value}, err
+}
+
+// Trim implements [shard.Log]. It also has etcd forget old versions of what is left, which takes the room of
+// what was deleted, and ends watches that are far behind.
+func (m *member) Trim(ctx context.Context, below shard.Numbers) error {
+	heads, err := m.Heads(ctx)
+	if err != nil {
+		return err
+	}
+	var deletes []clientv3.Op
+	for s, number := range below {
+		if number = min(number, heads[s].Number); number > 1 {
+			deletes = append(deletes, clientv3.OpDelete(logKey(s, 0), clientv3.WithRange(logKey(s, number))))
+		}
+	}
+	answer, err := m.client.Txn(ctx).Then(deletes...).Commit()
+	if err != nil {
+		return fmt.Errorf("trim of the log: %w", err)
+	}
+	if _, err := m.client.Compact(ctx, answer.Header.Revision); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+		return fmt.Errorf("compaction of the log: %w", err)
+	}
+	return nil
+}

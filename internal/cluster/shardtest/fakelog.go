@@ -1,0 +1,212 @@
+package shardtest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/livetree/livetree/internal/cluster/record"
+	"github.com/livetree/livetree/internal/cluster/shard"
+)
+
+// memberLog implements [shard.Log] for one life of a member.
+type memberLog struct {
+	fake               *Fake
+	member, generation int
+}
+
+func (l *memberLog) call(kind, s int) *call {
+	c := &call{member: l.member, generation: l.generation, kind: kind, shard: s}
+	c.ready = func() bool { return !l.fake.members[l.member].cut }
+	return c
+}
+
+// A proposal is an append on its way.
+type proposal struct {
+	shard      int
+	base, next shard.Head
+	record     []byte
+	done       bool
+	stale      bool
+}
+
+// effect compares a proposal and appends it.
+func (f *Fake) effect(p *proposal) {
+	p.done = true
+	if f.heads[p.shard].Revision != p.base.Revision && !f.options.NoCompare {
+		p.stale = true
+		return
+	}
+	f.revision++
+	p.next.Revision = f.revision
+	f.heads[p.shard] = p.next
+	f.entries = append(f.entries, stored{
+		Entry: shard.Entry{Shard: p.shard, Number: p.next.Number, Revision: f.revision, Record: p.record}, head: p.next,
+	})
+}
+
+// Append implements [shard.Log].
+func (l *memberLog) Append(ctx context.Context, s int, base, next shard.Head, encoded []byte) (int64, error) {
+	if len(encoded) > record.MaxBytes {
+		return 0, fmt.Errorf("a record of %d bytes", len(encoded))
+	}
+	f, c := l.fake, l.call(appending, s)
+	p := &proposal{shard: s, base: base, next: next, record: bytes.Clone(encoded)}
+	c.leave = func() {
+		if !p.done {
+			f.late = append(f.late, p)
+		}
+	}
+	c.step = func() bool {
+		switch {
+		case p.done && f.chance(8):
+			c.err = errLost
+		case p.done && p.stale:
+			c.err = shard.ErrStale
+		case p.done:
+		case f.chance(20):
+			c.err = shard.ErrAgain
+		case f.chance(6):
+			c.err = errLost
+			if f.chance(2) {
+				f.late = append(f.late, p)
+			}
+		default:
+			f.effect(p)
+			return false
+		}
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	err := f.do(ctx, c)
+	switch err {
+	case nil:
+		return p.next.Revision, nil
+	case shard.ErrStale, shard.ErrAgain:
+		return 0, err
+	}
+	return 0, fmt.Errorf("%w: %w", shard.ErrUnknown, err)
+}
+
+// Heads implements [shard.Log].
+func (l *memberLog) Heads(ctx context.Context) (heads shard.Heads, err error) {
+	f, c := l.fake, l.call(heading, 0)
+	read := false
+	c.step = func() bool {
+		switch {
+		case f.chance(20):
+			c.err = errLost
+			return true
+		case read:
+			return true
+		}
+		heads, read = f.heads, true
+		if f.options.StaleHeads {
+			heads = f.headsAt(f.members[l.member].revision)
+		}
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	if err := f.do(ctx, c); err != nil {
+		return shard.Heads{}, err
+	}
+	return heads, nil
+}
+
+// headsAt are the heads as of an older revision.
+func (f *Fake) headsAt(revision int64) (heads shard.Heads) {
+	for _, e := range f.entries {
+		if e.Revision <= revision {
+			heads[e.Shard] = e.head
+		}
+	}
+	return heads
+}
+
+// Page implements [shard.Log].
+func (l *memberLog) Page(ctx context.Context, s int, from uint64) (page shard.Page, err error) {
+	f, c := l.fake, l.call(paging, s)
+	c.ready = func() bool { return true }
+	c.step = func() bool {
+		page = shard.Page{Revision: f.members[l.member].revision, Last: true}
+		for _, e := range f.entries {
+			if e.Shard != s || e.Number < from || e.Revision > page.Revision || e.deleted > 0 && e.deleted <= page.Revision {
+				continue
+			}
+			if len(page.Entries) == shard.PageEntries {
+				page.Last = false
+				break
+			}
+			page.Entries = append(page.Entries, e.Entry)
+		}
+		if len(page.Entries) > 0 && page.Entries[0].Number > max(from, 1) {
+			c.err = shard.ErrTrimmed
+		}
+		return true
+	}
+	if err := f.do(ctx, c); err != nil {
+		return shard.Page{}, err
+	}
+	return page, nil
+}
+
+// fakeWatch implements [shard.Watch].
+type fakeWatch struct {
+	log  *memberLog
+	next int64
+}
+
+// Watch implements [shard.Log].
+func (l *memberLog) Watch(_ context.Context, revision int64) (shard.Watch, error) {
+	return &fakeWatch{l, revision}, nil
+}
+
+// Next implements [shard.Watch].
+func (w *fakeWatch) Next(ctx context.Context) (entries []shard.Entry, err error) {
+	f, c := w.log.fake, w.log.call(watching, 0)
+	come := func() (entries []shard.Entry) {
+		for _, e := range f.entries {
+			if e.Revision >= w.next && e.Revision <= f.members[w.log.member].revision {
+				entries = append(entries, e.Entry)
+			}
+		}
+		return entries
+	}
+	compacted := func() bool { return w.next < f.floor && f.members[w.log.member].revision >= f.floor }
+	c.ready = func() bool { return compacted() || len(come()) > 0 }
+	c.step = func() bool {
+		if compacted() || f.chance(30) {
+			c.err = shard.ErrCompacted
+			return true
+		}
+		entries = come()
+		entries = entries[:1+f.rand.IntN(len(entries))]
+		w.next = entries[len(entries)-1].Revision + 1
+		return true
+	}
+	err = f.do(ctx, c)
+	return entries, err
+}
+
+// Close implements [shard.Watch].
+func (w *fakeWatch) Close() {}
+
+// Trim implements [shard.Log].
+func (l *memberLog) Trim(ctx context.Context, below shard.Numbers) error {
+	f, c := l.fake, l.call(trimming, 0)
+	c.step = func() bool {
+		f.revision++
+		for i, e := range f.entries {
+			if e.deleted == 0 && e.Number < min(below[e.Shard], f.heads[e.Shard].Number) {
+				f.entries[i].deleted = f.revision
+			}
+		}
+		f.floor = f.revision
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	return f.do(ctx, c)
+}
