@@ -60,7 +60,7 @@ func (w *writer) build(task *task) (*store.Batch, error) {
 		if step := task.revision.step; step != nil {
 			defer step.Close()
 		}
-		batch, err := w.db.source.Store.BuildSettings(w.db.source.ID, task.commit.Change, task.revision.rows, task.revision.step)
+		batch, err := w.db.source.Store.BuildSettings(w.db.source.Store.Live(w.db.source.ID), task.commit.Change, task.revision.rows, task.revision.step)
 		if err == nil {
 			err = batch.Hooks(task.revision.hooks)
 		}
@@ -70,7 +70,7 @@ func (w *writer) build(task *task) (*store.Batch, error) {
 	if task.prepared != nil {
 		rows = task.prepared.rows
 	}
-	batch, err := w.db.source.Store.Build(w.db.source.ID, task.commit.Change, w.settings.Indexes, rows, &w.memory.frontier)
+	batch, err := w.db.source.Store.Build(w.db.source.Store.Live(w.db.source.ID), task.commit.Change, w.settings.Indexes, rows, &w.memory.frontier)
 	if err == nil && task.departure.changes() {
 		if err = batch.Left(task.departure.rows); err != nil {
 			batch.Close()
