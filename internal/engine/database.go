@@ -79,7 +79,7 @@ func Open(s *store.Store, id store.ID, opts Options) (*Database, error) {
 		return nil, state.Classify(err)
 	}
 	if opts.Log != nil {
-		d.writer.groupBy(opts.Log)
+		d.writer.group = newGrouping(&d.writer, opts.Log)
 	}
 	d.watches.Init(d, &d.source, &opts.Limits.Watch, opts.Streams)
 	d.indexer.start()

@@ -54,9 +54,9 @@ type grouping struct {
 	followed uint64
 }
 
-// groupBy has the database judge its writes in groups.
-func (w *writer) groupBy(log Log) {
-	w.group = &grouping{
+// newGrouping returns what makes the groups of a writer that was loaded.
+func newGrouping(w *writer, log Log) *grouping {
+	return &grouping{
 		log: log, w: w, overlay: store.NewOverlay(w.db.source.Store, w.db.source.ID),
 		base: base{w.position, w.begun, w.settings, false},
 	}
@@ -87,8 +87,12 @@ func (w *writer) commit(b *store.Batch, t *task) error {
 
 // barrier hands a task in that is answered when all that it was judged on is durable.
 func (w *writer) barrier(t *task) error {
-	if w.group == nil {
+	switch {
+	case w.group == nil:
 		return w.db.source.Store.Barrier(t)
+	case t.submitted == nil && t.unsettled():
+		t.Visible() // nothing is told to the client
+		return nil
 	}
 	w.group.add(nil, t)
 	return nil

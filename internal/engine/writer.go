@@ -68,7 +68,7 @@ func (w *writer) run() {
 		if w.group != nil {
 			w.group.do(ops)
 		} else {
-			w.doEach(ops)
+			doEach(w, ops)
 		}
 		clear(ops)
 		done = ops[:0]
@@ -76,7 +76,7 @@ func (w *writer) run() {
 }
 
 // doEach makes writes one after the other.
-func (w *writer) doEach(ops []*task) {
+func doEach(w *writer, ops []*task) {
 	for _, task := range ops {
 		if task.state.CompareAndSwap(taskQueued, taskTaken) {
 			w.do(task)
