@@ -104,7 +104,7 @@ func TestRounds(t *testing.T) {
 func commit(t *testing.T, s *store.Store, id store.ID, c tree.Change, text string) {
 	t.Helper()
 	c.Write = tree.Put(tree.Path{}, tree.LeafNode(tree.StringLeaf(text)))
-	b, err := s.Build(id, c, nil, nil, nil)
+	b, err := s.Build(s.Live(id), c, nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

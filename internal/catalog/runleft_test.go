@@ -106,7 +106,7 @@ func TestRunLeftGoesOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := s.BuildSettings(id, tree.Change{Position: 1}, settings, nil)
+		b, err := s.BuildSettings(s.Live(id), tree.Change{Position: 1}, settings, nil)
 		done := make(shown)
 		if err = errors.Join(err, b.Left(rows), s.Commit(b, done)); err != nil {
 			t.Fatal(err)

@@ -41,12 +41,12 @@ func (w *writer) apply(task *task) error {
 		}
 	}
 	task.due = dueOf(batch)
-	task.effect = w.db.watches.Observe(w.db.source.Store.Live(w.db.source.ID), task.commit.Change)
+	task.effect = w.db.watches.Observe(w.live(), task.commit.Change)
 	// Once the store has the ticket, the task is no longer ours.
 	change, departure := task.commit.Change, task.departure
-	if err := w.db.source.Store.Commit(batch, task); err != nil {
+	if err := w.commit(batch, task); err != nil {
 		w.db.watches.Abandon(task.effect)
-		task.next = nil
+		task.next, task.effect = nil, nil
 		return err
 	}
 	departure.done()
@@ -60,7 +60,7 @@ func (w *writer) build(task *task) (*store.Batch, error) {
 		if step := task.revision.step; step != nil {
 			defer step.Close()
 		}
-		batch, err := w.db.source.Store.BuildSettings(w.db.source.ID, task.commit.Change, task.revision.rows, task.revision.step)
+		batch, err := w.db.source.Store.BuildSettings(w.live(), task.commit.Change, task.revision.rows, task.revision.step)
 		if err == nil {
 			err = batch.Hooks(task.revision.hooks)
 		}
@@ -70,14 +70,14 @@ func (w *writer) build(task *task) (*store.Batch, error) {
 	if task.prepared != nil {
 		rows = task.prepared.rows
 	}
-	batch, err := w.db.source.Store.Build(w.db.source.ID, task.commit.Change, w.settings.Indexes, rows, &w.memory.frontier)
+	batch, err := w.db.source.Store.Build(w.live(), task.commit.Change, w.settings.Indexes, rows, &w.memory.frontier)
 	if err == nil && task.departure.changes() {
 		if err = batch.Left(task.departure.rows); err != nil {
 			batch.Close()
 		}
 	}
 	if err == nil && task.request.expiring != nil {
-		if err = task.request.expiring.addTo(batch, w.db.source.Store.Live(w.db.source.ID), w.db.source.Clock.Now()); err != nil {
+		if err = task.request.expiring.addTo(batch, w.live(), w.db.source.Clock.Now()); err != nil {
 			batch.Close()
 		}
 	}

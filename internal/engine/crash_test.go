@@ -46,7 +46,7 @@ func TestPowerLoss(t *testing.T) {
 	if enginetest.Race {
 		limit /= 3
 	}
-	t.Run("default", func(t *testing.T) { cutPower(t, engine.Open, cuts-cuts/2, limit/2) })
+	t.Run("default", func(t *testing.T) { cutPower(t, enginetest.OpenDatabase, cuts-cuts/2, limit/2) })
 	t.Run("tiny", func(t *testing.T) { cutPower(t, enginetest.OpenTiny, cuts/2, limit/2) })
 }
 
@@ -88,7 +88,7 @@ func TestPowerLossIsNoticed(t *testing.T) {
 			const maxCuts = 3000 // most are noticed within a few
 			var done tally
 			for seed := rand.Uint64(); done.cuts < maxCuts; seed++ {
-				err := runMachine(seed, planted, livesPerMachine, engine.Open, &done)
+				err := runMachine(seed, planted, livesPerMachine, enginetest.OpenDatabase, &done)
 				if err == nil {
 					continue
 				}

@@ -33,6 +33,8 @@ type Options struct {
 	Metrics *state.Metrics
 	// Scans is what the scans of all databases share; that of all who have none by default.
 	Scans *scan.Pool
+	// Log, if set, is what several nodes agree by on the order of commits.
+	Log Log
 	// Observers are told what happens; nil for none.
 	Observers *state.Observers
 	// Limits are for tests; the usual ones by default.
@@ -75,6 +77,9 @@ func Open(s *store.Store, id store.ID, opts Options) (*Database, error) {
 	d.indexer.db = d
 	if err := d.load(); err != nil {
 		return nil, state.Classify(err)
+	}
+	if opts.Log != nil {
+		d.writer.group = newGrouping(&d.writer, opts.Log)
 	}
 	d.watches.Init(d, &d.source, &opts.Limits.Watch, opts.Streams)
 	d.indexer.start()

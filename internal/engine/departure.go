@@ -13,6 +13,7 @@ import (
 type departure struct {
 	of   *Leaving
 	rows []store.LeftRow // that change with it, in one batch with the write if there is one
+	was  *left
 	next *left
 }
 
@@ -20,6 +21,13 @@ type departure struct {
 func (d *departure) done() {
 	if d != nil {
 		d.of.left.Store(d.next)
+	}
+}
+
+// undo is called when the rows are not committed after all, for the newest first. It may be nil.
+func (d *departure) undo() {
+	if d != nil {
+		d.of.left.Store(d.was)
 	}
 }
 
@@ -62,7 +70,7 @@ func (w *writer) depart(task *task) (*departure, error) {
 			return nil, err
 		}
 	}
-	return &departure{of: p.of, rows: leftRows(was, &next), next: &next}, nil
+	return &departure{of: p.of, rows: leftRows(was, &next), was: was, next: &next}, nil
 }
 
 // changeList returns the list after a request. What takes long is done before its turn.
@@ -105,12 +113,12 @@ func leftRows(was, next *left) (rows []store.LeftRow) {
 // applyLeft commits what a request does to what its connection has left, and no data.
 func (w *writer) applyLeft(task *task) error {
 	departure := task.departure // once the store has the ticket, the task is no longer ours
-	batch := w.db.source.Store.Live(w.db.source.ID).NewBatch()
+	batch := w.live().NewBatch()
 	if err := batch.Left(departure.rows); err != nil {
 		batch.Close()
 		return err
 	}
-	if err := w.db.source.Store.Commit(batch, task); err != nil {
+	if err := w.commit(batch, task); err != nil {
 		return err
 	}
 	departure.done()

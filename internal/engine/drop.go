@@ -39,7 +39,7 @@ func (w *writer) remove(task *task) error {
 		return err
 	}
 	task.next = &state.Published{Position: w.position, Settings: w.settings, Dropped: true}
-	if err := w.db.source.Store.Commit(batch, task); err != nil {
+	if err := w.commit(batch, task); err != nil {
 		task.next = nil
 		return err
 	}

@@ -22,7 +22,7 @@ func (f *fixture) openNamed(name string) *fixture {
 		f.T.Fatal(err)
 	}
 	named := &fixture{&enginetest.Fixture{T: f.T, Store: f.Store, Clock: f.Clock}}
-	if named.Database, err = engine.Open(f.Store, id, engine.Options{Clock: f.Clock, Name: name}); err != nil {
+	if named.Database, err = enginetest.OpenDatabase(f.Store, id, engine.Options{Clock: f.Clock, Name: name}); err != nil {
 		f.T.Fatal(err)
 	}
 	return named

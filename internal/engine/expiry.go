@@ -287,7 +287,7 @@ type expiring struct {
 func (w *writer) decideExpiry(task *task) (Commit, error) {
 	e, commit := task.request.expiring, Commit{}
 	commit.Millis = w.db.source.Clock.Millis()
-	reader := w.db.source.Store.Live(w.db.source.ID).Reader()
+	reader := w.live().Reader()
 	var paths []tree.Path
 	e.stale, e.began = nil, w.db.source.Clock.Now()
 	for i := range e.keys {
@@ -371,13 +371,13 @@ func deletion(paths []tree.Path) tree.Write {
 
 // applyDue commits a request that deletes no data, but rows of what expires.
 func (w *writer) applyDue(task *task) error {
-	live := w.db.source.Store.Live(w.db.source.ID)
+	live := w.live()
 	batch := live.NewBatch()
 	if err := task.request.expiring.addTo(batch, live, w.db.source.Clock.Now()); err != nil {
 		batch.Close()
 		return err
 	}
-	return w.db.source.Store.Commit(batch, task)
+	return w.commit(batch, task)
 }
 
 // earliest is the first time that is told. A child may have one before it.

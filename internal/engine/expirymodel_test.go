@@ -109,7 +109,7 @@ func (h *expiryHistory) open() {
 		for was := h.noted.Load(); millis < was && !h.noted.CompareAndSwap(was, millis); was = h.noted.Load() {
 		}
 	}}}
-	openDatabase := engine.Open
+	openDatabase := enginetest.OpenDatabase
 	if h.rng.IntN(2) == 0 {
 		openDatabase = enginetest.OpenTiny
 	}

@@ -17,7 +17,7 @@ func (w *writer) notice(batch *store.Batch, task *task) error {
 	if w.settings.Hooks.IsEmpty() {
 		return nil
 	}
-	live := w.db.source.Store.Live(w.db.source.ID)
+	live := w.live()
 	told, err := w.settings.Hooks.Gather(live, task.commit.Change, w.limits.Hooks)
 	if err != nil || len(told) == 0 {
 		return err
@@ -55,12 +55,12 @@ func (w *writer) applyHooks(task *task) error {
 			rows = append(rows, r)
 		}
 	}
-	batch := w.db.source.Store.Live(w.db.source.ID).NewBatch()
+	batch := w.live().NewBatch()
 	if err := batch.Hooks(rows); err != nil {
 		batch.Close()
 		return err
 	}
-	return w.db.source.Store.Commit(batch, task)
+	return w.commit(batch, task)
 }
 
 // SaveHooks changes rows of hooks, at its turn in the order of commits but without a position. When it returns nil

@@ -103,7 +103,7 @@ func (x *indexer) step(s *state.Settings, p *preparedStep) (revision, error) {
 // is too much, a smaller step is worked out anew: an index must be finished one
 // day, however much is written meanwhile.
 func (x *indexer) amend(s *state.Settings, p *preparedStep) error {
-	live := x.db.source.Store.Live(x.db.source.ID)
+	live := x.db.writer.live()
 	if touched, known := x.db.writer.memory.recent.since(p.position); known {
 		ok, err := p.rows.Amend(live.Reader(), touched)
 		if ok || err != nil {
@@ -131,7 +131,7 @@ const (
 func (x *indexer) unfinished() bool {
 	p := x.db.published.Load()
 	_, ok := p.Settings.List.Unfinished()
-	return ok || p.Begun > x.built.Load()
+	return (ok || p.Begun > x.built.Load()) && x.db.writer.group.isHome()
 }
 
 // startMaintenance has unfinished indexes worked on until there are none. It is called

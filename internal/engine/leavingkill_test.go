@@ -196,7 +196,7 @@ func TestKillWhileLeaving(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	for name, openDatabase := range map[string]enginetest.OpenFunc{"default": engine.Open, "tiny": enginetest.OpenTiny} {
+	for name, openDatabase := range map[string]enginetest.OpenFunc{"default": enginetest.OpenDatabase, "tiny": enginetest.OpenTiny} {
 		for _, keep := range []int{0, 100} {
 			t.Run(fmt.Sprintf("%s keeping %d", name, keep), func(t *testing.T) {
 				t.Parallel()

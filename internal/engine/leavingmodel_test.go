@@ -32,7 +32,7 @@ func TestLeavingModel(t *testing.T) {
 	for round := range rounds {
 		rng := rand.New(rand.NewPCG(seed, uint64(round)))
 		disk := vfs.NewCrashableMem()
-		openDatabase := []enginetest.OpenFunc{engine.Open, enginetest.OpenTiny}[rng.IntN(2)]
+		openDatabase := []enginetest.OpenFunc{enginetest.OpenDatabase, enginetest.OpenTiny}[rng.IntN(2)]
 		f := openCut(t, disk, openDatabase)
 		var models []*modelLeaver
 		for i := range 3 {
@@ -160,7 +160,7 @@ func (m *modelLeaver) outcome(t *testing.T) string {
 // in which it was submitted.
 func TestSubmittedLeaving(t *testing.T) {
 	t.Parallel()
-	f := openCut(t, vfs.NewMem(), engine.Open)
+	f := openCut(t, vfs.NewMem(), enginetest.OpenDatabase)
 	defer f.CloseAll()
 	l, chain := f.NewLeaving(), &engine.Chain{}
 	var wg sync.WaitGroup
@@ -189,7 +189,7 @@ func TestSubmittedLeaving(t *testing.T) {
 // turn of a request, where all other writes would wait for it.
 func TestManyLeftArePrepared(t *testing.T) {
 	t.Parallel()
-	f := openCut(t, vfs.NewMem(), engine.Open)
+	f := openCut(t, vfs.NewMem(), enginetest.OpenDatabase)
 	defer f.CloseAll()
 	l := f.leaver(admin)
 	var paths []string

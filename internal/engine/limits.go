@@ -32,6 +32,8 @@ type Limits struct {
 	// wait, ExpireWindow how many it looks for while none does, ExpireBytes how many bytes their
 	// keys take, about, and ExpireTurn how many of them go at one turn of the writer.
 	ExpireChildren, ExpireWindow, ExpireBytes, ExpireTurn int
+	// GroupBytes is how large a group may be before it is closed: see Log.
+	GroupBytes int
 	// Hooks bounds what a commit is to webhooks.
 	Hooks hook.Limits
 	// Watch bounds the watches.
@@ -53,6 +55,8 @@ func DefaultLimits() Limits {
 		Leave:         leave.DefaultLimits(),
 		LeftPage:      1024,
 		Hooks:         hook.DefaultLimits(),
+
+		GroupBytes: 256 << 10,
 
 		ExpireChildren: 256,
 		ExpireWindow:   16 << 10,

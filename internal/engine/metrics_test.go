@@ -9,6 +9,7 @@ import (
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
@@ -28,7 +29,7 @@ func TestMetricsCountOutcomes(t *testing.T) {
 	}
 	metrics := &state.Metrics{}
 	var unindexed []string
-	d, err := engine.Open(s, id, engine.Options{
+	d, err := enginetest.OpenDatabase(s, id, engine.Options{
 		Clock: state.NewClock(time.Now, rand.Reader, 0), Name: "db", Metrics: metrics,
 		Observers: &state.Observers{Unindexed: func(database, path, index string) { unindexed = append(unindexed, database+" "+path+" "+index) }},
 	})

@@ -39,7 +39,7 @@ func TestModel(t *testing.T) {
 		total = 2 * time.Second
 	}
 	// The one half with the limits of every database, the other with tiny ones.
-	t.Run("default", func(t *testing.T) { runHistories(t, engine.Open, total/2) })
+	t.Run("default", func(t *testing.T) { runHistories(t, enginetest.OpenDatabase, total/2) })
 	t.Run("tiny", func(t *testing.T) { runHistories(t, enginetest.OpenTiny, total/2) })
 }
 

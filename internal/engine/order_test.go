@@ -261,7 +261,7 @@ func openHooked(t testing.TB, opts store.Options) (*fixture, *hookedClock) {
 		t.Fatal(err)
 	}
 	f.Clock = state.NewClock(clock.now, zeros{}, 0)
-	if f.Database, err = engine.Open(f.Store, id, engine.Options{Clock: f.Clock}); err != nil {
+	if f.Database, err = enginetest.OpenDatabase(f.Store, id, engine.Options{Clock: f.Clock}); err != nil {
 		t.Fatal(err)
 	}
 	return f, clock

@@ -57,7 +57,7 @@ func (x *indexer) advancePriority() error {
 // stepPriority makes a prepared step at its turn. If too much was written since, it
 // works out a smaller one.
 func (x *indexer) stepPriority(p *preparedPriority) (revision, error) {
-	live := x.db.source.Store.Live(x.db.source.ID)
+	live := x.db.writer.live()
 	stands := false
 	var err error
 	if touched, known := x.db.writer.memory.recent.since(p.position); known {

@@ -27,7 +27,7 @@ func (w *writer) renewed(task *task) (Commit, error) {
 	if task.request.Push && p.keyed {
 		// This takes as long as the first time, but few rules look at a push key, and
 		// most of those deny every POST.
-		decision, err := w.settings.AllowWrite(w.db.source.Store.Live(w.db.source.ID), task.request.Who, commit.Change, commit.Key,
+		decision, err := w.settings.AllowWrite(w.live(), task.request.Who, commit.Change, commit.Key,
 			state.Effort{Steps: lateTurnSteps, Witness: w.db.source.WitnessWrite(task.request.Write, true)})
 		commit.Trace = decision.Trace
 		if err != nil {
@@ -51,7 +51,7 @@ func (w *writer) redraw(p *prepared, commit *Commit, at tree.Path) error {
 	}
 	commit.Key = key
 	commit.Write = tree.Put(at.Child(key), commit.Assignments[0].Node)
-	occupied, err := w.db.source.Store.Live(w.db.source.ID).Exists(commit.At)
+	occupied, err := w.live().Exists(commit.At)
 	if err == nil && (occupied || p.occupied) {
 		err = errStale
 	}

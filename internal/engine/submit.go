@@ -45,7 +45,7 @@ func (d *Database) Submit(req Request, c *Chain, answer func(Commit, error)) *Su
 		return nil
 	}
 	t := &task{database: d, request: req, shared: true}
-	if w.isHeavy(t) || w.marks.Load().has(&t.request) {
+	if !w.group.isHome() || w.isHeavy(t) || w.marks.Load().has(&t.request) {
 		answer(Commit{}, ErrAgain)
 		return nil
 	}

@@ -86,6 +86,9 @@ func (w *writer) write(ctx context.Context, req Request) (Commit, error) {
 	if err := w.admit(req); err != nil {
 		return Commit{}, err
 	}
+	if !w.group.isHome() {
+		return w.group.forward(ctx, req)
+	}
 	task := w.newTask(req)
 	defer task.free()
 	task.gone, task.heavy = ctx.Done(), w.marks.Load().has(&task.request)
@@ -95,12 +98,19 @@ func (w *writer) write(ctx context.Context, req Request) (Commit, error) {
 		}
 		if w.isHeavy(task) {
 			w.needRecent(task)
+			stands := w.group.standing()
 			if trace, err := w.prepare(task); err != nil {
+				if !stands(ctx) {
+					continue
+				}
 				return Commit{Trace: trace}, state.Classify(err)
 			}
 		}
 		if err := w.perform(ctx, task); err != nil {
 			return Commit{}, err
+		}
+		if errors.Is(task.err, errAway) {
+			return w.group.forward(ctx, req)
 		}
 		if !task.unsettled() {
 			return task.commit, state.Classify(task.err)
@@ -234,7 +244,7 @@ func (w *writer) do(task *task) {
 	} else if task.err == nil {
 		task.departure.done()
 	}
-	if err := w.db.source.Store.Barrier(task); err != nil {
+	if err := w.barrier(task); err != nil {
 		task.commit, task.err = Commit{}, err
 		task.Visible()
 	}
@@ -291,7 +301,7 @@ func (w *writer) decideWrite(task *task) (Commit, error) {
 	if task.late {
 		turn.Steps = lateTurnSteps
 	}
-	j, err := w.judge(w.db.source.Store.Live(w.db.source.ID), w.settings, task.request, turn)
+	j, err := w.judge(w.live(), w.settings, task.request, turn)
 	if err != nil {
 		return Commit{Trace: j.Trace}, err
 	}

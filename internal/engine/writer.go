@@ -19,6 +19,7 @@ type writer struct {
 	db     *Database
 	limits *Limits // shared
 	marks  atomic.Pointer[marks]
+	group  *grouping // nil without a Log
 
 	mu      sync.Mutex
 	queue   []*task
@@ -64,13 +65,22 @@ func (w *writer) run() {
 			}
 			continue
 		}
-		for _, task := range ops {
-			if task.state.CompareAndSwap(taskQueued, taskTaken) {
-				w.do(task)
-			}
+		if w.group != nil {
+			w.group.do(ops)
+		} else {
+			doEach(w, ops)
 		}
 		clear(ops)
 		done = ops[:0]
+	}
+}
+
+// doEach makes writes one after the other.
+func doEach(w *writer, ops []*task) {
+	for _, task := range ops {
+		if task.state.CompareAndSwap(taskQueued, taskTaken) {
+			w.do(task)
+		}
 	}
 }
 

@@ -69,7 +69,7 @@ func (f *Fixture) open(opts engine.Options) {
 		f.T.Fatal(err)
 	}
 	f.Clock = opts.Clock
-	if f.Database, err = engine.Open(f.Store, id, opts); err != nil {
+	if f.Database, err = OpenDatabase(f.Store, id, opts); err != nil {
 		f.T.Fatal(err)
 	}
 }

@@ -20,7 +20,7 @@ type OpenFunc func(*store.Store, store.ID, engine.Options) (*engine.Database, er
 func OpenTiny(s *store.Store, id store.ID, opts engine.Options) (*engine.Database, error) {
 	opts.Limits = TinyLimits()
 	opts.Scans = scan.NewPool(TinyScans())
-	return engine.Open(s, id, opts)
+	return OpenDatabase(s, id, opts)
 }
 
 // TinyLimits returns limits so tiny that ordinary writes exceed them.
@@ -34,6 +34,7 @@ func TinyLimits() *engine.Limits {
 		MaxTouched:    2,
 		Leave:         leave.Limits{MaxParts: 6, MaxBytes: 512},
 		LeftPage:      2,
+		GroupBytes:    300,
 
 		ExpireChildren: 5,
 		ExpireWindow:   9,

@@ -38,6 +38,12 @@ func (c *Clock) Millis() int64 {
 	}
 }
 
+// Raise makes the clock tell times after that of a commit, which another node has made.
+func (c *Clock) Raise(millis int64) {
+	for last := c.last.Load(); last <= millis && !c.last.CompareAndSwap(last, millis+1); last = c.last.Load() {
+	}
+}
+
 // Now returns the time of the machine, for measuring how long something takes and
 // for nothing else: it is not the injected one.
 func (c *Clock) Now() time.Time {

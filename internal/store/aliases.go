@@ -21,6 +21,10 @@ type (
 	Settings = layout.Settings
 	// A Batch is what one change does to the rows: data and log together.
 	Batch = batch.Batch
+	// An Effect is a batch that was read from its bytes.
+	Effect = batch.Effect
+	// An Applied says up to where a store has the records of a shard.
+	Applied = layout.Applied
 	// A LeftRow changes a row of what a connection has left to be written.
 	LeftRow = batch.LeftRow
 	// A HookRow is what a batch does to the rows of a hook.

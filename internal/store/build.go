@@ -6,11 +6,11 @@ import (
 	"github.com/livetree/livetree/internal/tree"
 )
 
-// Build works out what a change does to the live tree of a database. The change
-// must be resolved; indexes are those that are kept. Prepared may be nil, and so
-// may the frontier of the database, if it always is.
-func (s *Store) Build(id layout.ID, c tree.Change, indexes *layout.Indexes, prepared *batch.Prepared, frontier *batch.Frontier) (*batch.Batch, error) {
-	return s.batches.Build(s.Live(id).reader, c, indexes, prepared, frontier)
+// Build works out what a change does to a tree: the live one of a database, or that of an
+// overlay. The change must be resolved; indexes are those that are kept. Prepared may be nil,
+// and so may the frontier of the database, if it always is.
+func (s *Store) Build(on Tree, c tree.Change, indexes *layout.Indexes, prepared *batch.Prepared, frontier *batch.Frontier) (*batch.Batch, error) {
+	return s.batches.Build(on.reader, c, indexes, prepared, frontier)
 }
 
 // Prepare encodes the rows of the nodes in w that are larger than minBytes. The

@@ -111,7 +111,7 @@ func TestLogTellsWhatCommitsDid(t *testing.T) {
 // set commits a change of settings.
 func (s *stand) set(changed Settings) {
 	s.Helper()
-	b, err := s.BuildSettings(s.id, tree.Change{Position: s.position + 1, Millis: s.opts.Now().UnixMilli(), Author: s.author}, changed, nil)
+	b, err := s.BuildSettings(s.Live(s.id), tree.Change{Position: s.position + 1, Millis: s.opts.Now().UnixMilli(), Author: s.author}, changed, nil)
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -130,7 +130,7 @@ func TestArchiveIsNotWritten(t *testing.T) {
 	if _, err := a.store.Create("other"); err == nil {
 		t.Error("a database could be made in an archive")
 	}
-	b, err := a.store.Build(s.id, tree.Change{Write: putWrite(t, "a", "2"), Position: 2}, nil, nil, nil)
+	b, err := a.store.Build(a.store.Live(s.id), tree.Change{Write: putWrite(t, "a", "2"), Position: 2}, nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -114,7 +114,7 @@ func (s *Store) Commit(b *batch.Batch, t Ticket) error {
 	}
 	s.shared.CutGaps(b.ID, b.Rows)
 	s.holds.Add(b)
-	err := s.apply(b)
+	err := s.apply(b.Rows, b.Logged.Millis, b.Format())
 	if err != nil {
 		<-p.slots
 		return err
@@ -124,9 +124,9 @@ func (s *Store) Commit(b *batch.Batch, t Ticket) error {
 	return nil
 }
 
-// apply writes the batch, with the number of its group if that is not in the log
-// already, and with the format version that its log row needs. The gate is held.
-func (s *Store) apply(b *batch.Batch) error {
+// apply writes rows of a time, with the number of their group if that is not in the log
+// already, and with the format version that they need. The gate is held.
+func (s *Store) apply(rows *pebble.Batch, millis int64, format uint32) error {
 	p := &s.pipeline
 	if p.shut {
 		return ErrClosed
@@ -135,22 +135,22 @@ func (s *Store) apply(b *batch.Batch) error {
 	defer p.order.Unlock()
 	// Commits need not come in the order of their times: large ones are timed
 	// before their turn, and the databases do not wait for each other.
-	p.millis = max(p.millis, b.Logged.Millis)
+	p.millis = max(p.millis, millis)
 	// Most commits of a group are of one millisecond: the row of the first stands
 	// in the log before all of them.
 	row := layout.GroupRow(p.group.Load(), p.millis)
 	if row != p.noted {
-		if err := b.Rows.Set(layout.GroupKey, row[:], nil); err != nil {
+		if err := rows.Set(layout.GroupKey, row[:], nil); err != nil {
 			return err
 		}
 	}
-	format := max(p.format, b.Format())
+	format = max(p.format, format)
 	if format > p.format {
-		if err := b.Rows.Set(layout.FormatKey, binary.BigEndian.AppendUint32(nil, format), nil); err != nil {
+		if err := rows.Set(layout.FormatKey, binary.BigEndian.AppendUint32(nil, format), nil); err != nil {
 			return err
 		}
 	}
-	if err := s.db.Apply(b.Rows, pebble.NoSync); err != nil {
+	if err := s.db.Apply(rows, pebble.NoSync); err != nil {
 		return err
 	}
 	p.noted, p.format = row, format

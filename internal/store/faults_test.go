@@ -260,7 +260,7 @@ func (c *child) commit(s *Store, db *opened, w faultWrite) error {
 		return err
 	}
 	change := tree.Change{Write: request, Position: db.position + 1, Millis: int64(db.position)}
-	batch, err := s.Build(db.id, change, nil, nil, nil)
+	batch, err := s.Build(s.Live(db.id), change, nil, nil, nil)
 	if err != nil {
 		return err
 	}

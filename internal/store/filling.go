@@ -27,7 +27,7 @@ func (f *filling) Settings(settings layout.Settings) error {
 	if err := f.store.AdmitSettings(); err != nil {
 		return err
 	}
-	b, err := f.store.BuildSettings(f.id, f.next(tree.Write{}), settings, nil)
+	b, err := f.store.BuildSettings(f.store.Live(f.id), f.next(tree.Write{}), settings, nil)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (f *filling) Write(w tree.Write) error {
 	if err := f.store.Admit(w); err != nil {
 		return err // on a full disk Pebble would wait for ever
 	}
-	b, err := f.store.Build(f.id, f.next(w), nil, nil, nil)
+	b, err := f.store.Build(f.store.Live(f.id), f.next(w), nil, nil, nil)
 	if err != nil {
 		return err
 	}

@@ -466,6 +466,9 @@ func copyOutOfMemory(t *testing.T, mem vfs.FS, from, to string) {
 
 // TestFormatPage holds the examples in FORMAT.md against what is stored.
 func TestFormatPage(t *testing.T) {
+	if *byRecords {
+		t.Skip("a store that takes records has a row more")
+	}
 	page, err := os.ReadFile("FORMAT.md")
 	if err != nil {
 		t.Fatal(err)

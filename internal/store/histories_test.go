@@ -20,11 +20,15 @@ import (
 // below; testdata/histories/README.md lists them. To add a history, write commands
 // with an empty output and run the test with -rewrite.
 func TestHistories(t *testing.T) {
-	histories.RunFiles(t, "testdata/histories/*.txt", func(t *testing.T) histories.Run {
-		h := &historian{disk: vfs.NewMem(), views: map[string]*View{}, indexes: &layout.Indexes{}}
-		t.Cleanup(h.close)
-		return h.run
-	})
+	for name, records := range map[string]bool{"commits": false, "records": true} {
+		t.Run(name, func(t *testing.T) {
+			histories.RunFiles(t, "testdata/histories/*.txt", func(t *testing.T) histories.Run {
+				h := &historian{disk: vfs.NewMem(), views: map[string]*View{}, indexes: &layout.Indexes{}, byRecords: records}
+				t.Cleanup(h.close)
+				return h.run
+			})
+		})
+	}
 }
 
 // A historian runs one history on a store in memory.
@@ -33,6 +37,8 @@ type historian struct {
 	disk    vfs.FS
 	views   map[string]*View
 	indexes *layout.Indexes
+	// byRecords is that of every stand that it opens.
+	byRecords bool
 }
 
 func (h *historian) run(t *testing.T, c *histories.Command) string {
@@ -69,7 +75,7 @@ func (h *historian) open(t *testing.T, c *histories.Command) string {
 		return value
 	}
 	h.stand = openStand(t, Options{FS: h.disk, ChunkBytes: number("chunk"), PriorityRows: number("priorityRows"), StepChildren: number("stepChildren")})
-	h.stand.indexes = h.indexes
+	h.stand.indexes, h.records = h.indexes, h.byRecords
 	return "at position " + strconv.FormatUint(h.position, 10)
 }
 
@@ -143,7 +149,7 @@ func (h *historian) settings(c *histories.Command) (string, error) {
 		}
 	}
 	h.position++
-	b, err := h.BuildSettings(h.id, tree.Change{Position: h.position, Millis: h.opts.Now().UnixMilli()}, changed, nil)
+	b, err := h.BuildSettings(h.Live(h.id), tree.Change{Position: h.position, Millis: h.opts.Now().UnixMilli()}, changed, nil)
 	if err != nil {
 		return "", err
 	}

@@ -131,9 +131,9 @@ func (f *follower) replay(db layout.ID, position uint64, row []byte) error {
 	case r.Dropped:
 		b, err = f.into.BuildDrop(f.names[db], id, r.Change)
 	case r.Settings:
-		b, err = f.into.BuildSettings(id, r.Change, r.Values, nil)
+		b, err = f.into.BuildSettings(f.into.Live(id), r.Change, r.Values, nil)
 	default:
-		b, err = f.into.Build(id, r.Change, nil, nil, nil)
+		b, err = f.into.Build(f.into.Live(id), r.Change, nil, nil, nil)
 	}
 	if err != nil {
 		return err

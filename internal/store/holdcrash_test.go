@@ -360,7 +360,7 @@ func (c *holdCrash) commit(id layout.ID) {
 	switch c.rng.IntN(6) {
 	case 0:
 		change := tree.Change{Position: position + 1, Millis: c.store.opts.Now().UnixMilli(), Settings: true}
-		b, err = c.store.BuildSettings(id, change, Settings{"rules": bytes.Repeat([]byte("rule "), c.rng.IntN(30000))}, nil)
+		b, err = c.store.BuildSettings(c.store.Live(id), change, Settings{"rules": bytes.Repeat([]byte("rule "), c.rng.IntN(30000))}, nil)
 		if err != nil {
 			c.Fatal(err)
 		}

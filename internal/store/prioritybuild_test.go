@@ -51,7 +51,7 @@ func (s *stand) takeStep(p *priorityStep) {
 		return
 	}
 	c := tree.Change{Position: s.position + 1, Millis: s.opts.Now().UnixMilli()}
-	b, err := s.BuildSettings(s.id, c, Settings{}, &p.rows.IndexRows)
+	b, err := s.BuildSettings(s.Live(s.id), c, Settings{}, &p.rows.IndexRows)
 	if err != nil {
 		s.Fatal(err)
 	}

@@ -109,7 +109,7 @@ func TestRenewedRowsAreCommitted(t *testing.T) {
 func (s *stand) commitPrepared(w tree.Write, p *batch.Prepared) {
 	s.Helper()
 	change := tree.Change{Write: w, Position: s.position + 1, Millis: s.opts.Now().UnixMilli()}
-	batch, err := s.Build(s.id, change, s.indexes, p, &s.frontier)
+	batch, err := s.Build(s.Live(s.id), change, s.indexes, p, &s.frontier)
 	if err != nil {
 		s.Fatal(err)
 	}

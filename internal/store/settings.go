@@ -2,15 +2,14 @@ package store
 
 import (
 	"github.com/livetree/livetree/internal/store/batch"
-	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/tree"
 )
 
-// BuildSettings works out a batch that changes settings, of which a nil value
-// deletes one, together with the rows of a step, which may be nil and are taken
+// BuildSettings works out a batch that changes settings of a tree as Build does, of which a
+// nil value deletes one, together with the rows of a step, which may be nil and are taken
 // over. Of the change only the position and the time count.
-func (s *Store) BuildSettings(id layout.ID, c tree.Change, changed Settings, step *batch.IndexRows) (*batch.Batch, error) {
-	return s.batches.Settings(s.Live(id).reader, c, changed, step)
+func (s *Store) BuildSettings(on Tree, c tree.Change, changed Settings, step *batch.IndexRows) (*batch.Batch, error) {
+	return s.batches.Settings(on.reader, c, changed, step)
 }
 
 // Settings returns all settings of the database.

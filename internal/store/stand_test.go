@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"strconv"
 	"strings"
@@ -24,6 +25,7 @@ type stand struct {
 	indexes  *layout.Indexes // that writes keep
 	author   tree.Author     // of commits
 	frontier batch.Frontier
+	records  bool // commits go by records
 }
 
 func newStand(t testing.TB, opts Options) *stand {
@@ -117,7 +119,7 @@ func (s *Store) Drop(name string) error {
 func (s *stand) build(w tree.Write) *batch.Batch {
 	s.Helper()
 	c := tree.Change{Write: w, Position: s.position + 1, Millis: s.opts.Now().UnixMilli(), Author: s.author}
-	b, err := s.Build(s.id, c, s.indexes, nil, &s.frontier)
+	b, err := s.Build(s.Live(s.id), c, s.indexes, nil, &s.frontier)
 	if err != nil {
 		s.Fatalf("Build(%s): %v", w.At, err)
 	}
@@ -133,6 +135,29 @@ func (s *stand) commit(w tree.Write) {
 	}
 	s.position++
 	<-done
+}
+
+// byRecords has every stand commit as a node of a cluster does that follows another.
+var byRecords = flag.Bool("records", false, "commit what is built as records, from the bytes of its effect")
+
+// Commit is that of the store, or goes by records.
+func (s *stand) Commit(b *batch.Batch, t Ticket) error {
+	if !*byRecords && !s.records {
+		return s.Store.Commit(b, t)
+	}
+	effect := b.Effect()
+	b.Close()
+	e, err := BatchOf(s.Store, b.ID, effect)
+	if err != nil {
+		return err
+	}
+	shard := byte(b.ID) // one at a time commits to it
+	last, err := AppliedOf(s.Store, shard)
+	if err != nil {
+		return err
+	}
+	last.Number++
+	return CommitRecord(s.Store, []RecordPart{{e.Batch, t}}, last)
 }
 
 // leave commits rows of what connections have left to be written.

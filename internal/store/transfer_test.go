@@ -89,7 +89,7 @@ func fillForTransfer(t testing.TB, s *stand) {
 		other.put(fmt.Sprintf("b/%d", i), fmt.Sprintf(`{".value":%d,".priority":%d}`, i, 40-i))
 	}
 	s.commit(priorityWrite(t, "a/k007", 3)) // leaves an index to be built
-	b, err := s.BuildSettings(s.id, tree.Change{Position: s.position + 1, Millis: s.opts.Now().UnixMilli()}, Settings{"rules": []byte("{}"), "secrets": []byte("one\ntwo")}, nil)
+	b, err := s.BuildSettings(s.Live(s.id), tree.Change{Position: s.position + 1, Millis: s.opts.Now().UnixMilli()}, Settings{"rules": []byte("{}"), "secrets": []byte("one\ntwo")}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,6 +127,10 @@ func (q *queue) add(c tree.Change, e *Effect) {
 // isFull reports whether more waits than may.
 func (q *queue) isFull() bool { return q.waiting.Load() > int64(q.set.limits.MaxPendingBytes) }
 
+// Lost stands for the effect of a change of which nobody here knows all: those who watch read
+// again.
+var Lost = tooMuch
+
 // tooMuch stands for an effect that was not worked out because too much waits.
 var tooMuch = &Effect{}
 

@@ -35,7 +35,7 @@ func (o *original) found(name string, value int64) *source {
 func (o *original) put(d *source, value int64) {
 	o.Helper()
 	c := tree.Change{Write: tree.Put(tree.Path{}, tree.LeafNode(tree.IntegerLeaf(value))), Position: d.position + 1, Millis: o.millis}
-	b, err := o.Build(d.id, c, d.settings.Indexes, nil, nil)
+	b, err := o.Build(o.Live(d.id), c, d.settings.Indexes, nil, nil)
 	o.check(err)
 	c.Assignments = b.Assignments()
 	o.commit(d, b, layout.Record{Change: c})

@@ -125,7 +125,7 @@ func (r *Replayer) apply(d *replica, record layout.Record) error {
 	if err := r.store.Admit(record.Write); err != nil {
 		return err // on a full disk Pebble would wait for ever
 	}
-	b, err := r.store.Build(d.id, record.Change, d.settings.Indexes, nil, &d.frontier)
+	b, err := r.store.Build(r.store.Live(d.id), record.Change, d.settings.Indexes, nil, &d.frontier)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (r *Replayer) set(d *replica, record layout.Record) error {
 			return err
 		}
 	}
-	b, err := r.store.BuildSettings(d.id, record.Change, record.Values, nil)
+	b, err := r.store.BuildSettings(r.store.Live(d.id), record.Change, record.Values, nil)
 	if err != nil {
 		return err
 	}

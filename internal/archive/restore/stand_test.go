@@ -175,7 +175,7 @@ func (o *original) write(d *source) {
 		author = tree.Author{By: tree.ByNobody}
 	}
 	c := tree.Change{Write: w, Position: d.position + 1, Millis: o.millis, Author: author}
-	b, err := o.Build(d.id, c, d.settings.Indexes, nil, nil)
+	b, err := o.Build(o.Live(d.id), c, d.settings.Indexes, nil, nil)
 	o.check(err)
 	c.Assignments = b.Assignments()
 	o.commit(d, b, layout.Record{Change: c})
@@ -293,7 +293,7 @@ func (o *original) indexStep(d *source) {
 func (o *original) set(d *source, values store.Settings, rows *store.IndexRows) {
 	o.Helper()
 	c := tree.Change{Position: d.position + 1, Millis: o.millis, Settings: true}
-	b, err := o.BuildSettings(d.id, c, values, rows)
+	b, err := o.BuildSettings(o.Live(d.id), c, values, rows)
 	o.check(err)
 	d.settings, err = d.settings.With(values)
 	o.check(err)

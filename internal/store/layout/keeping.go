@@ -73,6 +73,11 @@ func UnbuiltKey(id ID, position uint64, parent []byte) []byte {
 // UnbuiltEnd returns the end of the list, exclusive.
 func UnbuiltEnd(id ID) []byte { return append(AppendSpace(nil, SpaceIndex, id), unbuiltMark+1) }
 
+// IsUnbuiltKey reports whether a key is in that list, of whatever database.
+func IsUnbuiltKey(key []byte) bool {
+	return len(key) > RootBytes && key[0] == SpaceIndex && key[RootBytes] == unbuiltMark
+}
+
 // CutUnbuiltKey takes the key of a node in the list apart.
 func CutUnbuiltKey(id ID, key []byte) (position uint64, p tree.Path, err error) {
 	rest, ok := bytes.CutPrefix(key, append(AppendSpace(nil, SpaceIndex, id), unbuiltMark))

@@ -294,6 +294,25 @@ func (g *gap) cutAt(key []byte) bool {
 	return true
 }
 
+// BorrowGaps makes readers of rows that are not committed yet jump over the gaps that others
+// know of a database. They are cut by CutGaps alone, and no more are found: the gaps of those
+// rows are nobody else's.
+func (s *Shared) BorrowGaps(from *Shared, id layout.ID) {
+	h, lender := s.gaps.of(id), from.gaps.of(id)
+	var known []*gap
+	lender.mu.Lock()
+	for _, g := range lender.gaps {
+		if len(g.extents) > 0 {
+			known = append(known, &gap{extents: g.extents, anchor: g.anchor})
+		}
+	}
+	lender.mu.Unlock()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.gaps = known
+	h.publish()
+}
+
 // forget drops what is known of a database, and of those in its shard.
 func (g *gaps) forget(id layout.ID) {
 	h := g.of(id)

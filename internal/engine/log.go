@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/store"
+)
+
+// A Log is what several nodes agree by on the order of commits. With one, a database judges
+// its writes in groups, and nothing of a group is stored before the Log has it: see group.go.
+// Without one the store decides alone.
+//
+// At any time one node is the home of a database: the one that judges its writes. That is a
+// hint. A group that was judged by a node which is the home no more is never committed.
+type Log interface {
+	// Home returns whether this node is the home of a database. The tenure is greater each
+	// time that another node becomes the home, or this one again; it is not 0.
+	Home(id store.ID) (tenure uint64, ok bool)
+	// Append hands a group over. Its Tell is called once, and soon. One group of a database is
+	// under way at a time.
+	Append(g *Group)
+	// Barrier returns nil when the store has all commits of a database that were made, by
+	// whatever node, before the call.
+	Barrier(ctx context.Context, id store.ID) error
+	// Forward has the home of a database make a write.
+	Forward(ctx context.Context, id store.ID, req Request) (Commit, error)
+}
+
+// A Fate is what became of a group.
+type Fate int
+
+// The fates of a group.
+const (
+	// Applied says that store.CommitRecord has committed the group here.
+	Applied Fate = 1 + iota
+	// Refused says that the group is not in the log, and never will be.
+	Refused
+	// NotKnown says that it may be, now or later.
+	NotKnown
+)
+
+// A Group is what a database has judged together.
+type Group struct {
+	ID store.ID
+	// Base is the position of the database before the group, and Tenure that in which it was
+	// judged: in another one it is Refused.
+	Base, Tenure uint64
+	// Parts are the commits in order, and between them answers that wait for those before
+	// them. The batches are the group's until Tell: for other nodes there are copies by
+	// store.Batch.Effect. If the fate is not Applied, no ticket is used.
+	Parts []store.RecordPart
+	// Drop says that the one commit is the drop of the database, which has no effect that
+	// others could read.
+	Drop bool
+
+	of   *grouping
+	next base // what follows from it
+	fate chan Fate
+}
+
+// Tell says what became of the group. If it was applied, nothing else may be committed to the
+// database between that and this call.
+func (g *Group) Tell(f Fate) {
+	if f == Applied {
+		g.of.mu.Lock()
+		g.of.base = g.next
+		g.of.mu.Unlock()
+	}
+	g.fate <- f
+}
+
+// errAway says that this node is not the home of the database. Where the request can be
+// forwarded, it is.
+var errAway = fault.New(fault.Unavailable, "another node writes to the database, try again")
+
+// errUsedUp says that a step of an index has to be worked out anew.
+var errUsedUp = fault.New(fault.Unavailable, "nothing was written: the data changed meanwhile")
+
+var errNotKnown = fault.New(fault.Unknown, "the write is not confirmed: the nodes do not agree at present")

@@ -1,0 +1,140 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/livetree/livetree/internal/store/batch"
+	"github.com/livetree/livetree/internal/store/damage"
+	"github.com/livetree/livetree/internal/store/layout"
+)
+
+// This file commits what others have agreed on. A record holds commits of several databases
+// of a shard, which are in the order of the shard's log. Each store applies it whole or not at
+// all, and in the same batch notes its number: so after a crash it is known which record comes
+// next.
+
+// ErrRecord says that a record is not the one that comes next.
+var ErrRecord = errors.New("not the next record of its shard")
+
+// A RecordPart is one commit of a record, or an answer that waits for the record: then there is
+// no batch.
+type RecordPart struct {
+	Batch  *batch.Batch
+	Ticket Ticket // nil if nobody is to be told
+}
+
+// BatchOf reads the batch of a commit from its effect, the bytes that Batch.Effect has made of
+// it in this store or in another: see batch.Effect. The bytes are kept.
+func BatchOf(s *Store, id layout.ID, effect []byte) (*batch.Effect, error) {
+	return s.batches.Of(id, effect)
+}
+
+// CommitRecord applies a record as Commit does a batch: all of its commits, and up to where the
+// shard is applied, in one. The records of a shard are committed by one goroutine, in order.
+// All batches are closed in any case; after an error nothing was applied, and no ticket is
+// used.
+func CommitRecord(s *Store, parts []RecordPart, applied Applied) error {
+	rows := s.db.NewBatch()
+	defer func() {
+		_ = rows.Close()
+		for _, part := range parts {
+			if part.Batch != nil {
+				part.Batch.Close()
+			}
+		}
+	}()
+	last, err := AppliedOf(s, applied.Shard)
+	if err == nil && applied.Number != last.Number+1 {
+		err = fmt.Errorf("%w: %d after %d of shard %d", ErrRecord, applied.Number, last.Number, applied.Shard)
+	}
+	if err == nil {
+		err = rows.Set(layout.AppliedKey(applied.Shard), applied.AppendTo(nil), nil)
+	}
+	if err != nil {
+		return err
+	}
+	p := &s.pipeline
+	p.slots <- struct{}{}
+	p.gate.RLock()
+	defer p.gate.RUnlock()
+	millis, format, err := gatherRecord(s, rows, parts)
+	if err == nil {
+		err = s.apply(rows, millis, format)
+	}
+	if err != nil {
+		<-p.slots
+		return err
+	}
+	p.addRecord(parts)
+	commits := uint64(0)
+	for _, part := range parts {
+		if b := part.Batch; b != nil {
+			s.log.Add(b.ID, b.Logged)
+			commits++
+		}
+	}
+	if commits > 1 {
+		s.counters.commits.Add(commits - 1) // the syncer counts one
+	}
+	return nil
+}
+
+// gatherRecord puts the batches of a record into one, and tells all who look at commits before
+// they are applied. It returns the latest time, and the format that the rows need. The gate is
+// held.
+func gatherRecord(s *Store, rows *pebble.Batch, parts []RecordPart) (millis int64, format uint32, err error) {
+	group := s.pipeline.group.Load()
+	for _, part := range parts {
+		b := part.Batch
+		if b == nil {
+			continue
+		}
+		if err := rows.Apply(b.Rows, nil); err != nil {
+			return 0, 0, err
+		}
+		for _, a := range b.Assignments() {
+			s.memos.stamps.touch(b.ID, a.Path, group)
+		}
+		s.shared.CutGaps(b.ID, b.Rows)
+		s.holds.Add(b)
+		millis, format = max(millis, b.Logged.Millis), max(format, b.Format())
+	}
+	return millis, format, nil
+}
+
+// addRecord is add for the tickets of a record, which is one batch.
+func (p *pipeline) addRecord(parts []RecordPart) {
+	p.mu.Lock()
+	for _, part := range parts {
+		if part.Ticket != nil {
+			p.pending = append(p.pending, part.Ticket)
+		}
+	}
+	p.batches++
+	p.mu.Unlock()
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// AppliedOf returns up to where the store has the records of a shard. There is none with the
+// number 0.
+func AppliedOf(s *Store, shard byte) (Applied, error) {
+	row, closer, err := s.db.Get(layout.AppliedKey(shard))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return Applied{Shard: shard}, nil
+	}
+	if err != nil {
+		return Applied{}, damage.Mark(err)
+	}
+	defer func() { _ = closer.Close() }()
+	a, err := layout.DecodeApplied(shard, row)
+	if err != nil {
+		err = damage.AtRow(layout.AppliedKey(shard), err)
+	}
+	return a, err
+}
