@@ -53,6 +53,7 @@ func (h *history) check() {
 		if r.ok && !seen[r.key] {
 			if seen[r.key] = true; r.position < newest[place] {
 				h.t.Errorf("seed %d: %v came first after %d", h.seed, r.key, newest[place])
+				h.tell(r.key)
 			}
 			newest[place] = r.position
 		}
@@ -60,21 +61,26 @@ func (h *history) check() {
 	for k := range h.want {
 		if _, gone := h.gone[k.hook]; !gone && !seen[k] && !h.isMore(k) && !h.inGap(k) && !h.givenUp(k) {
 			h.t.Errorf("seed %d: %v was not delivered", h.seed, k)
-			h.t.Logf("few %t tight %t brief %t reset %t made %v %+v", h.few, h.tight, h.brief, h.reset, h.want[k].made, h.limits)
-			for _, r := range h.got {
-				if r.hook == k.hook && r.path == k.path {
-					h.t.Logf("%d life %d at %v ok %t", r.position, r.life, r.at, r.ok)
-				}
-			}
-			for _, g := range h.gaps {
-				h.t.Logf("gap %s %d %d %t", g.hook, g.says.First, g.says.Last, g.ok)
-			}
+			h.tell(k)
 		}
 	}
 	if len(h.more) > 0 && !h.few {
 		h.t.Errorf("seed %d: there was more at %v", h.seed, h.more)
 	}
 	h.checkGaps()
+}
+
+// tell logs what came in for the location of a delivery.
+func (h *history) tell(k key) {
+	h.t.Logf("few %t tight %t brief %t reset %t made %v %+v", h.few, h.tight, h.brief, h.reset, h.want[k].made, h.limits)
+	for _, r := range h.got {
+		if r.hook == k.hook && r.path == k.path {
+			h.t.Logf("%d life %d at %v ok %t replayed %t", r.position, r.life, r.at, r.ok, h.replayed[r.says.ID])
+		}
+	}
+	for _, g := range h.gaps {
+		h.t.Logf("gap %s %d %d %t", g.hook, g.says.First, g.says.Last, g.ok)
+	}
 }
 
 // checkGaps makes sure that no gap is invented.
