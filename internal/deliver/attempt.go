@@ -18,7 +18,7 @@ import (
 func (q *queue) start(wait *time.Duration) (refused bool) {
 	h := q.hook.Load()
 	q.heed(h)
-	if !h.Sends() || h == q.gone {
+	if !h.Sends() || h == q.gone || !q.mayStart() {
 		return false
 	}
 	if q.isFailing() {
@@ -150,6 +150,7 @@ func (q *queue) finish(r result) {
 	}
 	p.tries++
 	p.here++
+	isLost := false
 	if !r.missing {
 		q.note(p, r)
 	}
@@ -174,11 +175,14 @@ func (q *queue) finish(r result) {
 		q.counts.failed.Add(1)
 		q.lose(p, r)
 		q.remove(p)
+		isLost = p.kind == ofNotice
 	default:
 		q.fail(p, r)
 		q.counts.retried.Add(1)
 	}
-	q.save()
+	if asked := q.save(); isLost {
+		q.holdBack(asked)
+	}
 }
 
 var errRevised = errors.New("the hook is another now")

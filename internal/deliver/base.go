@@ -30,6 +30,8 @@ type base struct {
 	ended  bool // no queue begins any more
 	hooks  map[uint32]*queue
 	saving map[uint32]*store.HookRow // what is to be stored
+	asked  uint64                    // how often something was to be stored
+	stored uint64                    // up to which of these it is
 }
 
 func newBase(ctx context.Context, r *Runner, d *engine.Database) *base {
@@ -92,9 +94,30 @@ func (b *base) reconcile(set *hook.Set) {
 	}
 }
 
-// keep has rows of a hook stored soon.
-func (b *base) keep(row store.HookRow) {
+// isStored reports whether what was asked for is stored.
+func (b *base) isStored(asked uint64) bool {
 	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.stored >= asked
+}
+
+// noteStored notes that all is stored that was asked for, and tells those who wait for it.
+func (b *base) noteStored(asked uint64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.stored = asked
+	for _, q := range b.hooks {
+		if q.isHeld.Load() {
+			q.wake()
+		}
+	}
+}
+
+// keep has rows of a hook stored soon. It returns what isStored is to be asked.
+func (b *base) keep(row store.HookRow) (asked uint64) {
+	b.mu.Lock()
+	b.asked++
+	asked = b.asked
 	if old := b.saving[row.Hook]; old != nil {
 		row.Trim = append(old.Trim, row.Trim...)
 		row.Last = max(row.Last, old.Last)
@@ -107,6 +130,7 @@ func (b *base) keep(row store.HookRow) {
 	case b.unsaved <- struct{}{}:
 	default:
 	}
+	return asked
 }
 
 // save stores how far the hooks are, now and then, until the base is stopped. One commit does for all of them.
@@ -135,7 +159,7 @@ const maxStuck = 30 * time.Second
 // flush stores what is to be stored. What cannot be stored now is tried again later.
 func (b *base) flush(ctx context.Context) {
 	b.mu.Lock()
-	saving := b.saving
+	saving, asked := b.saving, b.asked
 	b.saving = make(map[uint32]*store.HookRow)
 	b.mu.Unlock()
 	if len(saving) == 0 {
@@ -151,6 +175,7 @@ func (b *base) flush(ctx context.Context) {
 			b.stuck = 0
 			b.runner.opts.Logger.Info("how far hooks are is stored again", "database", b.name)
 		}
+		b.noteStored(asked)
 		return
 	}
 	b.mu.Lock()

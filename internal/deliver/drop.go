@@ -34,7 +34,7 @@ func (q *queue) drop() {
 	q.addGap(q.elapsed())
 	q.counts.skipped.Add(uint64(lost.notices))
 	q.warn("a hook is too far behind: the oldest of what it has to deliver was dropped", "first", lost.first, "last", lost.last, "commits", lost.notices)
-	q.keep(store.HookRow{Last: lost.last})
+	q.holdBack(q.keep(store.HookRow{Last: lost.last}))
 	q.wake()
 	if r.excess() > 0 {
 		r.signal() // it was not enough, or another has more now

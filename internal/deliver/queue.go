@@ -26,6 +26,7 @@ type queue struct {
 	calls  chan func() // run by its goroutine
 	counts counts
 	recent recent
+	isHeld atomic.Bool // it waits until something is stored
 
 	progress
 	held    map[uint64]*heldNotice // notices that are done or have pending deliveries
@@ -35,6 +36,7 @@ type queue struct {
 	waits   bool // for a slot
 	trim    []uint64
 	dropped uint64 // notices up to here were dropped
+	hold    uint64 // nothing is sent before this is stored
 	health
 	losses
 }
@@ -195,13 +197,28 @@ func (q *queue) remove(p *pending) {
 	q.tally.add(-h.bytes)
 }
 
-// save has it stored how far the hook is, and deletes what need not be kept.
-func (q *queue) save() {
+// holdBack has nothing be sent before it is stored that something was given up, as save has asked for: after a crash
+// it would be delivered after all, and behind what came after it.
+func (q *queue) holdBack(asked uint64) {
+	q.hold = asked
+	q.isHeld.Store(true)
+}
+
+// mayStart reports whether nothing is to be stored first.
+func (q *queue) mayStart() bool {
+	if q.isHeld.Load() && q.base.isStored(q.hold) {
+		q.isHeld.Store(false)
+	}
+	return !q.isHeld.Load()
+}
+
+// save has it stored how far the hook is, and deletes what need not be kept. It returns what base.isStored is to be asked.
+func (q *queue) save() (asked uint64) {
 	maxKept := q.base.runner.maxKept()
 	for len(q.done) > 0 && (len(q.done) > q.limits().Recent || q.kept.Load() > maxKept) {
 		q.trimDone()
 	}
-	q.keep(store.HookRow{})
+	return q.keep(store.HookRow{})
 }
 
 // trimDone deletes the oldest notice that is done.
@@ -214,10 +231,10 @@ func (q *queue) trimDone() {
 }
 
 // keep has a row of the hook stored soon, with how far it is.
-func (q *queue) keep(row store.HookRow) {
+func (q *queue) keep(row store.HookRow) (asked uint64) {
 	is := progressRow{progress: q.progress}
 	is.last, is.bytes = q.tally.sum()
 	row.Hook, row.Progress, row.Trim = q.hook.Load().Number, is.encode(q.elapsed()), q.trim
 	q.trim = nil
-	q.base.keep(row)
+	return q.base.keep(row)
 }
