@@ -77,6 +77,7 @@ fmt: ## every Go file is formatted
 vet: ## go vet
 	$(call say,go vet)
 	@$(GO) vet ./...
+	@$(GO) vet -tags no_cluster ./internal/cluster/... ./cmd/...
 
 .PHONY: staticcheck
 staticcheck: ## staticcheck

@@ -14,6 +14,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,6 +58,8 @@ type Options struct {
 	Applier Applier
 	// Level is the newest level of records that this server writes.
 	Level uint16
+	// AppendTime is how long a record of groups may be under way until its outcome counts as not known.
+	AppendTime time.Duration
 	// Rand gives the first number of this process's records. It must be another for each process.
 	Rand func() uint64
 	// Now is used to tell a shard that is taken to and fro from one that changes its home once a day.
@@ -85,6 +88,7 @@ func New(o Options) *Node {
 	if o.Rand == nil {
 		o.Rand = rand.Uint64
 	}
+	o.AppendTime = cmp.Or(o.AppendTime, DefaultAppendTime)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -8,12 +8,11 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/cluster/record"
-	"github.com/livetree/livetree/internal/cluster/shard"
 )
 
 const (
-	// appendTime is how long a record of groups may take until its outcome is not known.
-	appendTime = 10 * time.Second
+	// DefaultAppendTime is Options.AppendTime where that is 0.
+	DefaultAppendTime = 10 * time.Second
 	// groupBytes is how long the groups of a record may be: the rest is for its head.
 	groupBytes = record.MaxBytes - 64
 )
@@ -34,7 +33,8 @@ type waitingGroup struct {
 }
 
 // AppendGroup appends the commits of one database, judged in a tenure, in a record of their own or with groups of other databases. It
-// returns nil once they are applied here. The errors are those of Append. One group of a database may be under way at a time.
+// returns nil once they are applied here. The errors are those of Append. If ctx ends, it returns only once the group is in no record, or after
+// Options.AppendTime. One group of a database may be under way at a time.
 func (n *Node) AppendGroup(ctx context.Context, s int, tenure uint64, g record.Group) error {
 	if g.Bytes() > groupBytes {
 		return fmt.Errorf("%w: a group of %d bytes, at most %d are taken", ErrNever, g.Bytes(), groupBytes)
@@ -56,7 +56,8 @@ func (n *Node) AppendGroup(ctx context.Context, s int, tenure uint64, g record.G
 	if gathering.remove(w) {
 		return fmt.Errorf("%w: %w", ErrNever, context.Cause(ctx))
 	}
-	return fmt.Errorf("%w: %w", shard.ErrUnknown, context.Cause(ctx))
+	// It is under way. The next group of this database must not be judged before its outcome is told.
+	return <-w.outcome
 }
 
 // remove takes back a group that is in no record yet, and says whether it was.
@@ -98,7 +99,7 @@ func (n *Node) gather(s int) {
 		for _, w := range taken {
 			r.Groups = append(r.Groups, w.group)
 		}
-		ctx, cancel := context.WithTimeout(n.life, appendTime)
+		ctx, cancel := context.WithTimeout(n.life, n.o.AppendTime)
 		_, err := n.Append(ctx, s, taken[0].tenure, r)
 		cancel()
 		for _, w := range taken {

@@ -179,6 +179,8 @@ func (p *process) write(s int, token string) (int, error) {
 		return 0, cluster.ErrNever
 	}
 	count := len(p.data.read(s).tokens)
+	// Judging takes a while, in which a record of before may be applied.
+	_ = pause.For(ctx, time.Duration(len(token)*(count%5))*5*time.Millisecond)
 	group := record.Group{Database: 1, Base: uint64(count), Commits: []record.Commit{{Effect: []byte(token)}}}
 	return count + 1, p.node.AppendGroup(ctx, s, tenure, group)
 }

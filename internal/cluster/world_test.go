@@ -128,6 +128,7 @@ func (w *world) start(i int) {
 	}
 	p.node = cluster.New(cluster.Options{
 		ID: id(i), Log: log, Applier: p.data, Level: 1, Rand: func() uint64 { return numbers }, Now: time.Now,
+		AppendTime: time.Duration(1+w.rand.IntN(1500)) * time.Millisecond,
 	})
 	go func() {
 		defer close(p.ended)
