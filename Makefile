@@ -77,6 +77,7 @@ fmt: ## every Go file is formatted
 vet: ## go vet
 	$(call say,go vet)
 	@$(GO) vet ./...
+	@$(GO) vet -tags no_cluster ./internal/cluster/... ./cmd/...
 
 .PHONY: staticcheck
 staticcheck: ## staticcheck
@@ -180,6 +181,8 @@ nightly: ## some hours: all tests under the race detector, kills, power cuts, fa
 	$(GO) test -race -shuffle=on -timeout 30m ./...
 	$(MAKE) growth
 	$(GO) test -count=1 -timeout 12h -v ./trust -long $(KEEP)
+	$(GO) test -count=1 -timeout 2h ./internal/cluster -seeds 100000
+	$(GO) test -count=1 -timeout 2h ./internal/cluster/etcdlog -long -rounds 20 -kills 200
 	$(call long,5000,50,20,10m,10m)
 	@FIGURES='$(abspath $(FIGURES))' GO='$(GO)' scripts/fuzz.sh $(NIGHTLY_FUZZ_SECONDS) each
 

@@ -14,7 +14,8 @@ import (
 // It sets the head of the record. One record of a shard is under way at a time; others wait.
 //
 // It returns ErrNever if the record is not in the log and never will be: then this node has applied what came instead, and the caller judges again,
-// or asks the home. It returns shard.ErrUnknown if ctx ended before that was known.
+// or asks the home. It returns shard.ErrUnknown if ctx ended before that was known. Then the record may be applied at any later time, also between
+// the judging and the append of another one. So the tenure is over, and this node takes the shard again: after its home record the old one is applied, or never will be.
 func (n *Node) Append(ctx context.Context, s int, tenure uint64, r record.Record) (shard.Head, error) {
 	return n.append(ctx, s, func(now replicaState) (record.Record, bool) {
 		r.Tenure = tenure
@@ -62,6 +63,7 @@ func (n *Node) append(ctx context.Context, s int, build func(replicaState) (reco
 		}
 		return shard.Head{}, ErrNever
 	case errors.Is(err, shard.ErrUnknown):
+		r.change(func(now *replicaState) { now.mine = false })
 		return shard.Head{}, err
 	case err != nil:
 		return shard.Head{}, fmt.Errorf("%w: %w", ErrNever, err)

@@ -3,7 +3,7 @@
 // Each node has all data. Each shard of the databases has one node that judges writes, its home, which appends
 // what they do to the log of the shard; every node applies the records of the log in their order, and so
 // they stay equal. A [Node] is that of one process: it applies ([Applier]), says whether it is home
-// ([Node.Home]), appends for the shards of which it is ([Node.Append]), takes over shards whose home is gone, and tells readers when it has
+// ([Node.Home]), appends for the shards of which it is ([Node.AppendGroup]), takes over shards whose home is gone, and tells readers when it has
 // applied everything that was acknowledged anywhere ([Node.Barrier]).
 //
 // That a node is home is a hint, and nothing rests on it: whoever appends changes the head, so what
@@ -14,6 +14,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,6 +58,8 @@ type Options struct {
 	Applier Applier
 	// Level is the newest level of records that this server writes.
 	Level uint16
+	// AppendTime is how long a record of groups may be under way until its outcome counts as not known.
+	AppendTime time.Duration
 	// Rand gives the first number of this process's records. It must be another for each process.
 	Rand func() uint64
 	// Now is used to tell a shard that is taken to and fro from one that changes its home once a day.
@@ -72,6 +75,12 @@ type Node struct {
 	numbers atomic.Uint64 // the newest
 	asker   asker
 	up      ups
+
+	gatherers [shard.Count]gatherer
+	gathering sync.WaitGroup
+	// life ends with Run: what is under way then is not of any caller.
+	life context.Context
+	end  context.CancelFunc
 }
 
 // New returns a node. Run makes it work.
@@ -79,11 +88,13 @@ func New(o Options) *Node {
 	if o.Rand == nil {
 		o.Rand = rand.Uint64
 	}
+	o.AppendTime = cmp.Or(o.AppendTime, DefaultAppendTime)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	n := &Node{o: o, first: o.Rand()}
 	n.numbers.Store(n.first)
+	n.life, n.end = context.WithCancel(context.Background())
 	n.up.changed = make(chan struct{})
 	for s := range n.shards {
 		n.shards[s] = newReplica(s, o.Applier)
@@ -92,7 +103,7 @@ func New(o Options) *Node {
 }
 
 // Run applies what the log has and takes over shards, until ctx ends, and returns why. It returns ErrBroken if
-// the log has been trimmed beyond what this node has applied.
+// the log has been trimmed beyond what this node has applied. It is called once; nothing is to be appended after it.
 func (n *Node) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var all sync.WaitGroup
@@ -104,7 +115,9 @@ func (n *Node) Run(ctx context.Context) error {
 		err = fmt.Errorf("%w: %w", ErrBroken, err)
 	}
 	cancel(err)
+	n.end()
 	all.Wait()
+	n.gathering.Wait()
 	n.asker.wait()
 	return err
 }

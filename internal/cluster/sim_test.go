@@ -179,9 +179,10 @@ func (p *process) write(s int, token string) (int, error) {
 		return 0, cluster.ErrNever
 	}
 	count := len(p.data.read(s).tokens)
-	r := record.Record{Kind: record.Control, Effect: fmt.Appendf(nil, "%d %s", count, token)}
-	_, err := p.node.Append(ctx, s, tenure, r)
-	return count + 1, err
+	// Judging takes a while, in which a record of before may be applied.
+	_ = pause.For(ctx, time.Duration(len(token)*(count%5))*5*time.Millisecond)
+	group := record.Group{Database: 1, Base: uint64(count), Commits: []record.Commit{{Effect: []byte(token)}}}
+	return count + 1, p.node.AppendGroup(ctx, s, tenure, group)
 }
 
 func TestSimulation(t *testing.T) {
@@ -232,6 +233,7 @@ func TestPlantedErrorsAreFound(t *testing.T) {
 		"barrier reused":           {wrap: func(l shard.Log) shard.Log { return &reused{Log: l} }},
 		"no barrier":               {skipsBarrier: true},
 		"trim beyond a flush":      {trimEarly: true},
+		"two batches for a record": {twoBatches: true},
 	}
 	for _, flaw := range shardtest.Flaws {
 		planted[flaw.Name] = flaws{wrap: flaw.Wrap}

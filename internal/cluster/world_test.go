@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -46,7 +44,7 @@ func (l *lists) read(s int) list {
 	return l.now[s]
 }
 
-// Apply implements [cluster.Applier]. A record says how long the list was on which it was judged.
+// Apply implements [cluster.Applier]. A group says how long the list was on which it was judged.
 func (l *lists) Apply(s int, r record.Record, after shard.Head) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,22 +53,28 @@ func (l *lists) Apply(s int, r record.Record, after shard.Head) error {
 		return fmt.Errorf("record %d is applied after %d", after.Number, now.head.Number)
 	}
 	now.head = after
-	if r.Kind != record.Control {
-		return nil
+	for _, g := range r.Groups {
+		if g.Base != uint64(len(now.tokens)) {
+			l.void++
+			continue
+		}
+		for _, c := range g.Commits {
+			now.tokens = append(now.tokens[:len(now.tokens):len(now.tokens)], string(c.Effect))
+		}
 	}
-	base, token, _ := strings.Cut(string(r.Effect), " ")
-	if base != strconv.Itoa(len(now.tokens)) {
-		l.void++
-		return nil
-	}
-	now.tokens = append(now.tokens[:len(now.tokens):len(now.tokens)], token)
 	return nil
 }
 
-func (l *lists) flush() {
+// flush keeps the data through a crash; the heads not, if both are written one after the other.
+func (l *lists) flush(apart bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.flushed = l.now
+	for s, now := range l.now {
+		if apart {
+			now.head = l.flushed[s].head
+		}
+		l.flushed[s] = now
+	}
 }
 
 // flaws are errors to plant into a world.
@@ -79,6 +83,7 @@ type flaws struct {
 	wrap         func(shard.Log) shard.Log
 	trimEarly    bool // what one node has applied is trimmed, whatever was flushed
 	skipsBarrier bool // readers read without a barrier
+	twoBatches   bool // a record and the head after it are not written together
 }
 
 // A world is a cluster of nodes with clients, moved by one seed.
@@ -123,6 +128,7 @@ func (w *world) start(i int) {
 	}
 	p.node = cluster.New(cluster.Options{
 		ID: id(i), Log: log, Applier: p.data, Level: 1, Rand: func() uint64 { return numbers }, Now: time.Now,
+		AppendTime: time.Duration(1+w.rand.IntN(1500)) * time.Millisecond,
 	})
 	go func() {
 		defer close(p.ended)
@@ -170,7 +176,7 @@ func (w *world) disturb() {
 	case 3:
 		w.trim(i)
 	case 4, 5:
-		w.nodes[i].data.flush()
+		w.nodes[i].data.flush(w.flaws.twoBatches)
 	}
 	for i := range size {
 		w.look(i)
