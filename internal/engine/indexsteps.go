@@ -156,7 +156,8 @@ func (x *indexer) maintain() {
 			return
 		}
 		// In turn: neither kind waits until the other is built.
-		if index, priority := x.advanceIndex(), x.advancePriority(); index != nil && priority != nil {
+		index, priority := x.advanceIndex(), x.advancePriority()
+		if index != nil && priority != nil && !errors.Is(errors.Join(index, priority), errUsedUp) {
 			x.pause(retryStep)
 		}
 	}
