@@ -197,7 +197,7 @@ func (x *indexer) advanceIndex() error {
 
 // commitStep hands a step in that was worked out on a view of a position. If others
 // write meanwhile, it leaves them the machine for as long as the step took.
-func (x *indexer) commitStep(began time.Time, position uint64, step func(*state.Settings) (revision, error)) error {
+func (x *indexer) commitStep(began time.Time, position uint64, step indexStep) error {
 	_, err := x.db.Write(context.Background(), Request{revise: step, Who: auth.Identity{By: tree.ByServer}})
 	if x.db.published.Load().Position > position+1 {
 		x.pause(min(x.db.source.Clock.Now().Sub(began), maxRest))
