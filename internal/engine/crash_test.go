@@ -46,8 +46,9 @@ func TestPowerLoss(t *testing.T) {
 	if enginetest.Race {
 		limit /= 3
 	}
-	t.Run("default", func(t *testing.T) { cutPower(t, enginetest.OpenDatabase, cuts-cuts/2, limit/2) })
-	t.Run("tiny", func(t *testing.T) { cutPower(t, enginetest.OpenTiny, cuts/2, limit/2) })
+	t.Run("default", func(t *testing.T) { cutPower(t, enginetest.OpenDatabase, cuts/3, limit/3) })
+	t.Run("tiny", func(t *testing.T) { cutPower(t, enginetest.OpenTiny, cuts/3, limit/3) })
+	t.Run("groups", func(t *testing.T) { cutPower(t, enginetest.OpenGroups, cuts/3, limit/3) })
 }
 
 // cutPower runs machines until the power was cut so often, or for so long.

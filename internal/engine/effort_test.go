@@ -143,6 +143,7 @@ func TestHeavyRulesOnBusyData(t *testing.T) {
 // TestHeavyWritersAreRemembered: the next writes of a user whose rules were too heavy for
 // a turn do not try that again, until some of them were light.
 func TestHeavyWritersAreRemembered(t *testing.T) {
+	enginetest.SkipIfRefused(t) // it counts
 	f := open(t, store.Options{})
 	f.Rule(`{"rules":{"posts":{"$p":{".write":"!data.exists() || !data.child('n').exists() || true"}}}}`)
 	heavy, light := patchOfPosts(t, 250), patchOfPosts(t, 1)

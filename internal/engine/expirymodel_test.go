@@ -109,10 +109,7 @@ func (h *expiryHistory) open() {
 		for was := h.noted.Load(); millis < was && !h.noted.CompareAndSwap(was, millis); was = h.noted.Load() {
 		}
 	}}}
-	openDatabase := enginetest.OpenDatabase
-	if h.rng.IntN(2) == 0 {
-		openDatabase = enginetest.OpenTiny
-	}
+	openDatabase := []enginetest.OpenFunc{enginetest.OpenDatabase, enginetest.OpenTiny, enginetest.OpenGroups}[h.rng.IntN(3)]
 	if h.db, err = openDatabase(h.store, id, opts); err != nil {
 		h.t.Fatal(err)
 	}

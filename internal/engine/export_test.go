@@ -17,7 +17,7 @@ import (
 
 // SetIndexes is SetRules for indexes alone, without a document around them.
 func (d *Database) SetIndexes(ctx context.Context, rules []state.IndexRule) error {
-	return d.revise(ctx, func(s *state.Settings) (revision, error) {
+	return d.reviseBy(ctx, func(s *state.Settings) (revision, error) {
 		return revision{rows: store.Settings{state.SettingIndexes: s.List.With(rules).Encode()}}, nil
 	})
 }
@@ -122,7 +122,7 @@ func (d *Database) Remembers() bool {
 
 // Recent returns how many changes are remembered, and the size of their paths.
 func (d *Database) Recent() (changes, bytes int) {
-	_ = d.revise(context.Background(), func(*state.Settings) (revision, error) { // in the writer
+	_ = d.reviseBy(context.Background(), func(*state.Settings) (revision, error) { // in the writer
 		r := &d.writer.memory.recent
 		changes = len(r.touched)
 		for _, t := range r.touched {
@@ -145,7 +145,7 @@ func (d *Database) Marked(req Request) bool { return d.writer.marks.Load().has(&
 // returns how many steps the rules took, and whether that was too much.
 func (d *Database) JudgeAtTurn(req Request) (steps int, heavy bool) {
 	errJudged := errors.New("judged")
-	err := d.revise(context.Background(), func(s *state.Settings) (revision, error) {
+	err := d.reviseBy(context.Background(), func(s *state.Settings) (revision, error) {
 		j, err := d.writer.judge(d.source.Store.Live(d.source.ID), s, req, state.Effort{Steps: turnSteps, Bytes: d.source.HeavyBytes})
 		steps, heavy = j.steps, errors.Is(err, state.ErrHeavy)
 		return revision{}, errJudged
@@ -169,7 +169,7 @@ func (d *Database) Turn(req Request, prepared bool) (decided, built time.Duratio
 		}
 	}
 	errDone := errors.New("done")
-	done := d.revise(context.Background(), func(*state.Settings) (revision, error) {
+	done := d.reviseBy(context.Background(), func(*state.Settings) (revision, error) {
 		began := time.Now()
 		task.commit, err = d.writer.decide(task)
 		decided = time.Since(began)
@@ -215,3 +215,14 @@ func MarkAll(d *Database) {
 		d.writer.marks.Load()[i].Store(markedWrites)
 	}
 }
+
+// reviseBy changes settings by a function.
+func (d *Database) reviseBy(ctx context.Context, change reviseFunc) error {
+	_, err := d.revise(ctx, change)
+	return err
+}
+
+// A reviseFunc is a change of settings that is no data.
+type reviseFunc func(*state.Settings) (revision, error)
+
+func (c reviseFunc) revise(_ *writer, s *state.Settings) (revision, error) { return c(s) }

@@ -264,7 +264,7 @@ func (g *grouping) takeBack(err error) (again []*task) {
 	}
 	for _, t := range g.tasks {
 		g.w.db.watches.Abandon(t.effect)
-		isStep := t.revision.step != nil
+		_, isStep := t.request.revise.(indexStep)
 		t.next, t.revision, t.departure, t.effect, t.due, t.told = nil, revision{}, nil, nil, dueNews{}, nil
 		t.commit, t.err = Commit{}, nil
 		switch {
@@ -273,7 +273,7 @@ func (g *grouping) takeBack(err error) (again []*task) {
 		case isStep: // its rows are used up
 			t.fail(errUsedUp)
 		case t.prepared != nil:
-			t.fail(errStale)
+			t.fail(errRefused)
 		default:
 			t.state.Store(taskQueued)
 			again = append(again, t)

@@ -107,37 +107,20 @@ func Hooks(d *Database) *hook.Set { return d.published.Load().Settings.Hooks }
 // AddHook adds a webhook, and returns it with its number. A fault.Conflict error says that its name is taken.
 func AddHook(ctx context.Context, d *Database, h hook.Hook) (*hook.Hook, error) {
 	h.Created = d.source.Clock.Millis()
-	return reviseHooks(ctx, d, func(s *hook.Set) (*hook.Set, *hook.Hook, error) { return s.With(h) })
+	return changeHook(ctx, d, (*addHook)(&h))
 }
 
 // ReviseHook changes the webhook with a name at its turn in the order of commits. Its name, pattern and events stay.
 func ReviseHook(ctx context.Context, d *Database, name string, change func(*hook.Hook) error) (*hook.Hook, error) {
-	return reviseHooks(ctx, d, func(s *hook.Set) (*hook.Set, *hook.Hook, error) { return s.Revised(name, change) })
+	return changeHook(ctx, d, reviseHook{name, change})
 }
 
 // RemoveHook removes the webhook with a name, with all that it has not delivered.
 func RemoveHook(ctx context.Context, d *Database, name string) (*hook.Hook, error) {
-	return reviseHooks(ctx, d, func(s *hook.Set) (*hook.Set, *hook.Hook, error) { return s.Without(name) })
+	return changeHook(ctx, d, removeHook(name))
 }
 
-func reviseHooks(ctx context.Context, d *Database, change func(*hook.Set) (*hook.Set, *hook.Hook, error)) (*hook.Hook, error) {
-	// It is read only when the turn is over: a caller that has gone does not wait for it.
-	var changed *hook.Hook
-	err := d.revise(ctx, func(s *state.Settings) (revision, error) {
-		next, h, err := change(s.Hooks)
-		if err != nil {
-			return revision{}, err
-		}
-		list, secrets, err := next.Encode()
-		r := revision{rows: store.Settings{state.SettingHooks: list, state.SettingHookSecrets: secrets}}
-		if !next.Has(h.Number) {
-			r.hooks = []store.HookRow{{Hook: h.Number, Gone: true}}
-		}
-		changed = h
-		return r, err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return changed, nil
+func changeHook(ctx context.Context, d *Database, change reviser) (*hook.Hook, error) {
+	revised, err := d.revise(ctx, change)
+	return revised.Hook, err
 }

@@ -156,7 +156,8 @@ func (x *indexer) maintain() {
 			return
 		}
 		// In turn: neither kind waits until the other is built.
-		if index, priority := x.advanceIndex(), x.advancePriority(); index != nil && priority != nil {
+		index, priority := x.advanceIndex(), x.advancePriority()
+		if index != nil && priority != nil && !errors.Is(errors.Join(index, priority), errUsedUp) {
 			x.pause(retryStep)
 		}
 	}
@@ -196,7 +197,7 @@ func (x *indexer) advanceIndex() error {
 
 // commitStep hands a step in that was worked out on a view of a position. If others
 // write meanwhile, it leaves them the machine for as long as the step took.
-func (x *indexer) commitStep(began time.Time, position uint64, step func(*state.Settings) (revision, error)) error {
+func (x *indexer) commitStep(began time.Time, position uint64, step indexStep) error {
 	_, err := x.db.Write(context.Background(), Request{revise: step, Who: auth.Identity{By: tree.ByServer}})
 	if x.db.published.Load().Position > position+1 {
 		x.pause(min(x.db.source.Clock.Now().Sub(began), maxRest))

@@ -67,7 +67,7 @@ type leftCounter struct {
 }
 
 func newKilledHistory(rng *rand.Rand) *killedHistory {
-	return &killedHistory{rng: rng, openDatabase: []enginetest.OpenFunc{enginetest.OpenDatabase, enginetest.OpenTiny}[rng.IntN(2)]}
+	return &killedHistory{rng: rng, openDatabase: []enginetest.OpenFunc{enginetest.OpenDatabase, enginetest.OpenTiny, enginetest.OpenGroups}[rng.IntN(3)]}
 }
 
 // note keeps what clients know at the kill.

@@ -32,7 +32,7 @@ func TestLeavingModel(t *testing.T) {
 	for round := range rounds {
 		rng := rand.New(rand.NewPCG(seed, uint64(round)))
 		disk := vfs.NewCrashableMem()
-		openDatabase := []enginetest.OpenFunc{enginetest.OpenDatabase, enginetest.OpenTiny}[rng.IntN(2)]
+		openDatabase := []enginetest.OpenFunc{enginetest.OpenDatabase, enginetest.OpenTiny, enginetest.OpenGroups}[rng.IntN(3)]
 		f := openCut(t, disk, openDatabase)
 		var models []*modelLeaver
 		for i := range 3 {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/store"
@@ -76,5 +77,8 @@ var errAway = fault.New(fault.Unavailable, "another node writes to the database,
 
 // errUsedUp says that a step of an index has to be worked out anew.
 var errUsedUp = fault.New(fault.Unavailable, "nothing was written: the data changed meanwhile")
+
+// errRefused says that a write is to be prepared again, because its group was refused.
+var errRefused = fmt.Errorf("its group was refused: %w", errStale)
 
 var errNotKnown = fault.New(fault.Unknown, "the write is not confirmed: the nodes do not agree at present")

@@ -38,9 +38,10 @@ func TestModel(t *testing.T) {
 	if testing.Short() {
 		total = 2 * time.Second
 	}
-	// The one half with the limits of every database, the other with tiny ones.
-	t.Run("default", func(t *testing.T) { runHistories(t, enginetest.OpenDatabase, total/2) })
-	t.Run("tiny", func(t *testing.T) { runHistories(t, enginetest.OpenTiny, total/2) })
+	// With the limits of every database, with tiny ones, and in groups of which some are refused.
+	t.Run("default", func(t *testing.T) { runHistories(t, enginetest.OpenDatabase, total*2/5) })
+	t.Run("tiny", func(t *testing.T) { runHistories(t, enginetest.OpenTiny, total*2/5) })
+	t.Run("groups", func(t *testing.T) { runHistories(t, enginetest.OpenGroups, total/5) })
 }
 
 // runHistories runs random histories for a while, on every core.

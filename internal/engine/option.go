@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/livetree/livetree/internal/state"
-	"github.com/livetree/livetree/internal/store"
 )
 
 // Option returns what an option of the database is set to, empty if it is not. An
@@ -19,7 +18,5 @@ func (d *Database) SetOption(ctx context.Context, name, text string) error {
 	if text == "" {
 		value = nil
 	}
-	return d.revise(ctx, func(*state.Settings) (revision, error) {
-		return revision{rows: store.Settings{state.OptionPrefix + name: value}}, nil
-	})
+	return d.set(ctx, state.OptionPrefix+name, value)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/livetree/livetree/internal/state"
-	"github.com/livetree/livetree/internal/store"
 )
 
 // Rules returns the rules document as it was written.
@@ -46,16 +45,6 @@ func Deploy(ctx context.Context, d *Database, new Deployment) (position uint64, 
 	if err != nil {
 		return 0, err
 	}
-	commit, err := d.Write(ctx, Request{Who: operator, revise: func(s *state.Settings) (revision, error) {
-		if new.IfMatch != "" && new.IfMatch != RulesETag(d, documentOf(s)) {
-			return revision{}, errMismatch
-		}
-		version := state.RulesVersion{Millis: d.source.Clock.Millis(), By: new.By, Text: new.Document}
-		return revision{rows: store.Settings{
-			state.SettingRules:   []byte(new.Document),
-			state.SettingIndexes: s.List.With(wanted).Encode(),
-			state.SettingHistory: s.HistoryWith(version),
-		}}, nil
-	}})
+	commit, err := d.Write(ctx, Request{Who: operator, revise: &deploy{new, wanted}})
 	return commit.Position, err
 }

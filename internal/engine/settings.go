@@ -7,17 +7,8 @@ import (
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/state"
-	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 )
-
-// A revision is a change of settings, perhaps with the rows of an index.
-type revision struct {
-	rows store.Settings
-	step *store.IndexRows
-	// hooks are rows of hooks that are deleted.
-	hooks []store.HookRow
-}
 
 // Identify returns who a credential belongs to. The empty credential is nobody.
 func (d *Database) Identify(ctx context.Context, credential string) (auth.Identity, error) {
@@ -81,16 +72,9 @@ func (d *Database) SetSecrets(ctx context.Context, secrets ...string) error {
 }
 
 func (d *Database) set(ctx context.Context, name string, value []byte) error {
-	return d.revise(ctx, func(*state.Settings) (revision, error) {
-		return revision{rows: store.Settings{name: value}}, nil
-	})
+	_, err := d.revise(ctx, setRows{name: value})
+	return err
 }
 
 // operator is who changes settings.
 var operator = auth.Identity{By: tree.ByOperator}
-
-// revise changes settings at its turn in the order of commits.
-func (d *Database) revise(ctx context.Context, change func(*state.Settings) (revision, error)) error {
-	_, err := d.Write(ctx, Request{revise: change, Who: operator})
-	return err
-}

@@ -29,8 +29,8 @@ type Request struct {
 	// Who asks.
 	Who auth.Identity
 
-	// revise, if set, makes this a change of settings. It is called at its turn.
-	revise func(*state.Settings) (revision, error)
+	// revise, if set, makes this a change of settings.
+	revise reviser
 	// drop, if set, makes this the last commit of the database.
 	drop bool
 	// save, if set, is what becomes of the rows of hooks, and all that this does.
@@ -60,6 +60,8 @@ type Commit struct {
 	tree.Change
 	// Key is the generated key of a push.
 	Key string
+	// Revised is what a change of settings has found out; nil for all else.
+	Revised *Revised
 	// Trace shows the rules that were tried, for an identity that debugs. It is
 	// there beside a refusal, too.
 	Trace string
@@ -92,7 +94,7 @@ func (w *writer) write(ctx context.Context, req Request) (Commit, error) {
 	task := w.newTask(req)
 	defer task.free()
 	task.gone, task.heavy = ctx.Done(), w.marks.Load().has(&task.request)
-	for range w.limits.MaxRounds + 1 {
+	for rounds := 0; rounds <= w.limits.MaxRounds; rounds++ {
 		if ctx.Err() != nil { // what was not begun need not be
 			return Commit{}, fault.Wrap(fault.Unavailable, context.Cause(ctx), "nothing was written: the client has gone")
 		}
@@ -117,6 +119,9 @@ func (w *writer) write(ctx context.Context, req Request) (Commit, error) {
 		}
 		if task.heavy = true; errors.Is(task.err, state.ErrHeavy) {
 			w.markHeavy(&task.request)
+		}
+		if errors.Is(task.err, errRefused) {
+			rounds-- // the data need not have changed
 		}
 	}
 	return w.writeLate(ctx, task)
@@ -262,10 +267,10 @@ func (w *writer) decide(task *task) (Commit, error) {
 	}
 	if task.request.revise != nil {
 		var err error
-		if task.revision, err = task.request.revise(w.settings); err != nil {
+		if task.revision, err = task.request.revise.revise(w, w.settings); err != nil {
 			return Commit{}, err
 		}
-		commit.Millis, commit.Settings = w.db.source.Clock.Millis(), true
+		commit.Millis, commit.Settings, commit.Revised = w.db.source.Clock.Millis(), true, task.revision.told
 	} else if task.request.hasWrite() {
 		var err error
 		if commit, err = w.decideWrite(task); err != nil {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
+	"testing"
 
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
@@ -28,6 +29,19 @@ func OpenDatabase(s *store.Store, id store.ID, opts engine.Options) (*engine.Dat
 		return nil, errors.New("no log is called " + *logWay)
 	}
 	return OpenBy(chances)(s, id, opts)
+}
+
+// OpenGroups is OpenTiny with a Log that is late at times, and refuses some groups.
+func OpenGroups(s *store.Store, id store.ID, opts engine.Options) (*engine.Database, error) {
+	opts.Limits = TinyLimits()
+	return OpenBy(Chances{Late: 4, Refuse: 5})(s, id, opts)
+}
+
+// SkipIfRefused skips a test which rests on it that each write is judged once.
+func SkipIfRefused(t testing.TB) {
+	if *logWay == "refuse" {
+		t.Skip("the log of this run refuses groups, which are judged again")
+	}
 }
 
 // OpenBy returns an OpenFunc of databases with a Log of their own each.
