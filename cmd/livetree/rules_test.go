@@ -51,7 +51,7 @@ func TestRulesWrongUsage(t *testing.T) {
 		{"test " + document, "rules test takes FILE CASES, but was given"},
 		{"test " + document + " nowhere.txt", "nowhere.txt: no such file"},
 		{"get now", "rules get takes no arguments"},
-		{"get", "--url must say where the server is"},
+		{"get", "no server runs on"},
 		{"get --url localhost:9000", "--url must be like"},
 		{"get --url https://localhost:9000/?auth=horse", "LIVETREE_AUTH"},
 		{"get --url https://horse@localhost:9000", "LIVETREE_AUTH"},

@@ -140,7 +140,8 @@ func (w *writer) isHeavy(task *task) bool {
 // rules or paths made it heavy, is judged at its turn after all if they do not take very
 // long.
 func (w *writer) writeLate(ctx context.Context, task *task) (Commit, error) {
-	if task.request.Bytes() <= w.limits.HeavyBytes {
+	task.err = errRefused
+	for task.request.Bytes() <= w.limits.HeavyBytes && errors.Is(task.err, errRefused) { // until its deadline
 		task.prepared.close()
 		task.prepared, task.late = nil, true
 		if err := w.perform(ctx, task); err != nil {
