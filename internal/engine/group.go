@@ -44,6 +44,7 @@ type grouping struct {
 	departures []*departure
 	tenure     uint64 // in which the writer was sure of base
 	seen       uint64 // what followed then
+	forgot     uint64 // where the writer was when it had to go back
 
 	// mu is held while a group is judged, and while somebody else's commits are put into the
 	// store. It guards the rest.
@@ -183,7 +184,12 @@ func (g *grouping) goBack() {
 	w := g.w
 	w.position, w.begun, w.settings, w.dropped = g.base.position, g.base.begun, g.base.settings, g.base.dropped
 	w.memory.recent, w.memory.frontier = recent{position: w.position}, store.Frontier{}
+	g.forgot = w.position
 }
+
+// hasForgotten reports whether it is not known what was touched since a position because the writer
+// had to go back.
+func (g *grouping) hasForgotten(since uint64) bool { return g != nil && since < g.forgot }
 
 // judge judges writes until the group is large enough, and returns the others. It reports false if
 // somebody else has written since the group was settled.

@@ -298,7 +298,13 @@ func (w *writer) decideWrite(task *task) (Commit, error) {
 		return w.decideExpiry(task)
 	}
 	if p := task.prepared; p != nil {
-		if !p.settings.PreparesLike(w.settings) || !w.memory.recent.unchanged(p.position, &p.reads) {
+		switch {
+		case !p.settings.PreparesLike(w.settings):
+			return Commit{}, errStale
+		case w.memory.recent.unchanged(p.position, &p.reads):
+		case w.group.hasForgotten(p.position):
+			return Commit{}, errRefused
+		default:
 			return Commit{}, errStale
 		}
 		return w.renewed(task)
