@@ -86,12 +86,12 @@ func (h *history) tell(k key) {
 // checkGaps makes sure that no gap is invented.
 func (h *history) checkGaps() {
 	for _, g := range h.gaps {
-		owed := false
+		owed := h.few // then a notice may say no more than that there may be something
 		for k := range h.want {
 			owed = owed || k.hook == g.hook && k.position >= g.says.First && k.position <= g.says.Last
 		}
 		if !owed || !h.tight || g.says.First > g.says.Last {
-			h.t.Errorf("seed %d: there was a gap from %d to %d of %s, with a spool of %d", h.seed, g.says.First, g.says.Last, g.hook, h.limits.Spool)
+			h.t.Errorf("seed %d: there was a gap from %d to %d of %s, owed %t, few %t, with a spool of %d", h.seed, g.says.First, g.says.Last, g.hook, owed, h.few, h.limits.Spool)
 		}
 	}
 }
