@@ -50,6 +50,10 @@ func TestExpiryModel(t *testing.T) {
 	if testing.Short() {
 		runs = min(runs, 2)
 	}
+	steps := 150
+	if enginetest.Race {
+		steps = 50
+	}
 	for n := range runs {
 		seed := *expirySeed
 		if seed == 0 {
@@ -57,7 +61,7 @@ func TestExpiryModel(t *testing.T) {
 		} else if n > 0 {
 			break
 		}
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { newExpiryHistory(t, seed).run(150) })
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { newExpiryHistory(t, seed).run(steps) })
 	}
 }
 
