@@ -4,6 +4,7 @@ package trust_test
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -25,6 +26,16 @@ const (
 	archiveLag, busyLag = 2 * time.Second, 20 * time.Second
 )
 
+var s3Endpoint = flag.String("s3.endpoint", "", "the URL of an S3 service, with a bucket called bucket, that machines are archived to; its credential is in the environment")
+
+// archiveFlags returns the URL of a new archive, and the flags with which servers and commands find it.
+func archiveFlags(t *testing.T) (archive string, flags []string) {
+	if *s3Endpoint == "" {
+		return "file://" + t.TempDir(), nil
+	}
+	return fmt.Sprintf("s3://bucket/%x", rand.Uint64()), []string{"--archive-endpoint", *s3Endpoint}
+}
+
 // TestMachineIsLost kills the server and deletes its data, and restores it from the archive.
 // Each client has counted upwards: what is restored is a count that was there, and none that
 // was acknowledged more than two seconds before is missing.
@@ -33,7 +44,8 @@ func TestMachineIsLost(t *testing.T) {
 	r := newRand(seed(t), 0)
 	acknowledged, missing := 0, 0
 	for i := range rounds(2, 50, 200) {
-		loss := &machineLoss{archive: t.TempDir(), dir: filepath.Join(t.TempDir(), "data")}
+		loss := &machineLoss{dir: filepath.Join(t.TempDir(), "data")}
+		loss.archive, loss.flags = archiveFlags(t)
 		t.Run(fmt.Sprint(i), func(t *testing.T) { loss.run(t, r) })
 		acknowledged += loss.acknowledged
 		missing += loss.missing
@@ -47,6 +59,7 @@ func TestMachineIsLost(t *testing.T) {
 // A machineLoss is a machine that is lost.
 type machineLoss struct {
 	archive, dir string
+	flags        []string
 
 	mu           sync.Mutex
 	acks         [counters][]time.Time // when each count was acknowledged
@@ -58,7 +71,7 @@ type machineLoss struct {
 // run has clients count for a while, over kills of the server, until the machine is lost.
 func (l *machineLoss) run(t *testing.T, r *rand.Rand) {
 	t.Helper()
-	p := startProcessOn(t, l.dir, "--dev", "--archive", "file://"+l.archive)
+	p := startProcessOn(t, l.dir, append([]string{"--dev", "--archive", l.archive}, l.flags...)...)
 	for range 1 + r.IntN(3) {
 		if p.command == nil {
 			if err := p.start(); err != nil {
@@ -75,7 +88,7 @@ func (l *machineLoss) run(t *testing.T, r *rand.Rand) {
 		t.Fatal(err)
 	}
 	restored := filepath.Join(t.TempDir(), "restored")
-	if out, err := exec.Command(file, "restore", "file://"+l.archive, restored).CombinedOutput(); err != nil {
+	if out, err := exec.Command(file, append([]string{"restore", l.archive, restored}, l.flags...)...).CombinedOutput(); err != nil {
 		t.Fatalf("restore: %v\n%s", err, out)
 	}
 	l.look(t, startProcessOn(t, restored, "--dev"))

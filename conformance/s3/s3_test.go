@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"flag"
 	"net"
 	"os"
 	"os/exec"
@@ -49,11 +50,26 @@ func gateway(t *testing.T) string {
 	return ""
 }
 
-// TestGateway runs the tests of internal/archive/place/s3 that take an endpoint.
+var losses = flag.Bool("losses", false, "lose 50 machines instead of two")
+
+// TestGateway runs the tests of the archive that take an endpoint: what it asks of a service, and
+// machines that are lost.
 func TestGateway(t *testing.T) {
-	command := exec.Command("go", "test", "-count=1", "-timeout", "5m", "-v", "-run", "^TestService$",
-		"./internal/archive/place/s3", "-s3.endpoint", gateway(t))
+	endpoint := gateway(t)
+	runTest(t, "-run", "^TestService$", "./internal/archive/place/s3", "-s3.endpoint", endpoint)
+	lost := []string{"-run", "^TestMachineIsLost$", "./trust", "-s3.endpoint", endpoint}
+	if *losses {
+		lost = append(lost, "-long")
+	}
+	runTest(t, lost...)
+}
+
+// runTest runs a test of the main module.
+func runTest(t *testing.T, args ...string) {
+	t.Helper()
+	command := exec.Command("go", append([]string{"test", "-count=1", "-timeout", "30m", "-v"}, args...)...)
 	command.Dir = filepath.Join("..", "..")
+	command.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=id", "AWS_SECRET_ACCESS_KEY=very-secret")
 	out, err := command.CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil {
