@@ -66,7 +66,7 @@ func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	for name, value := range values.Fields {
 		args = append(args, slog.String(name, fmt.Sprint(value)))
 	}
-	c.log.Log(context.Background(), levelOf(e.Level), e.Message, args...)
+	c.log.Log(context.Background(), levelOf(e.Level), e.Message, args...) //nolint:sloglint // it is etcd's
 	return nil
 }
 

@@ -3,6 +3,7 @@ package shardtest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/livetree/livetree/internal/cluster/record"
@@ -80,10 +81,10 @@ func (l *memberLog) Append(ctx context.Context, s int, base, next shard.Head, en
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	err := f.do(ctx, c)
-	switch err {
-	case nil:
+	switch {
+	case err == nil:
 		return p.next.Revision, nil
-	case shard.ErrStale, shard.ErrAgain:
+	case errors.Is(err, shard.ErrStale), errors.Is(err, shard.ErrAgain):
 		return 0, err
 	}
 	return 0, fmt.Errorf("%w: %w", shard.ErrUnknown, err)

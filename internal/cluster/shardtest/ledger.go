@@ -139,7 +139,7 @@ func (l *ledger) read(ctx context.Context, log shard.Log) (map[string]uint64, er
 		}
 	}
 	if now, err := headsOf(ctx, log); err != nil || now[l.shard] == heads[l.shard] && reader.head != heads[l.shard] {
-		return nil, fmt.Errorf("the records make the head %+v, the log says %+v, %v", reader.head, heads[l.shard], err)
+		return nil, fmt.Errorf("the records make the head %+v, the log says %+v, %v", reader.head, heads[l.shard], fmt.Sprint(err))
 	}
 	return reader.found, nil
 }

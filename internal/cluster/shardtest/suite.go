@@ -55,10 +55,10 @@ func testHeads(ctx context.Context, c Cluster, s int, r *rand.Rand) error {
 			return fmt.Errorf("after %d records the head at member %d is %d", i, i%c.Size(), heads[s].Number)
 		}
 		if ok, err := l.writeAfter(ctx, log, i, heads[s], some(r)); !ok || err != nil {
-			return fmt.Errorf("record %d after the head %+v is refused: %v", i+1, heads[s], err)
+			return fmt.Errorf("record %d after the head %+v is refused: %v", i+1, heads[s], fmt.Sprint(err))
 		}
 		if ok, err := l.writeAfter(ctx, log, i, known[r.IntN(len(known))], some(r)); ok || err != nil {
-			return fmt.Errorf("a record after an old head is taken: %v", err)
+			return fmt.Errorf("a record after an old head is taken: %v", fmt.Sprint(err))
 		}
 	}
 	_, log := c.Log(0)
@@ -70,7 +70,7 @@ func testBounds(ctx context.Context, c Cluster, s int, _ *rand.Rand) error {
 	l := &ledger{shard: s}
 	_, log := c.Log(0)
 	if ok, err := l.write(ctx, log, 0, record.MaxBytes-100); !ok || err != nil {
-		return fmt.Errorf("a long record is refused: %v", err)
+		return fmt.Errorf("a long record is refused: %v", fmt.Sprint(err))
 	}
 	heads, err := headsOf(ctx, log)
 	if err != nil {
@@ -79,7 +79,7 @@ func testBounds(ctx context.Context, c Cluster, s int, _ *rand.Rand) error {
 	long := make([]byte, record.MaxBytes+1)
 	_, err = log.Append(ctx, s, heads[s], heads[s].After(1, long), long)
 	if err == nil || errors.Is(err, shard.ErrUnknown) || errors.Is(err, shard.ErrAgain) || errors.Is(err, shard.ErrStale) {
-		return fmt.Errorf("a record that is too long: %v, want an error that says so", err)
+		return fmt.Errorf("a record that is too long: %v, want an error that says so", fmt.Sprint(err))
 	}
 	return l.check(ctx, log)
 }
@@ -125,7 +125,7 @@ func testPages(ctx context.Context, c Cluster, s int, r *rand.Rand) error {
 	_, log := c.Log(0)
 	for range records {
 		if ok, err := l.write(ctx, log, 0, some(r)); !ok || err != nil {
-			return fmt.Errorf("a lone writer is refused: %v", err)
+			return fmt.Errorf("a lone writer is refused: %v", fmt.Sprint(err))
 		}
 	}
 	if err := l.check(ctx, log); err != nil {
@@ -174,7 +174,7 @@ func wantPage(ctx context.Context, log shard.Log, s int, from, first uint64, n i
 			return nil
 		}
 		if ended := pause.For(ctx, time.Millisecond); ended != nil {
-			return fmt.Errorf("the page from %d has %d entries, last %v, %v; want %d from %d", from, len(page.Entries), page.Last, err, n, first)
+			return fmt.Errorf("the page from %d has %d entries, last %v, %v; want %d from %d", from, len(page.Entries), page.Last, fmt.Sprint(err), n, first)
 		}
 	}
 }
@@ -187,7 +187,7 @@ func wantTrimmed(ctx context.Context, log shard.Log, s int, number uint64) error
 			return nil
 		}
 		if ended := pause.For(ctx, time.Millisecond); ended != nil {
-			return fmt.Errorf("a page from below a trim has %d entries, %v, want ErrTrimmed", len(page.Entries), err)
+			return fmt.Errorf("a page from below a trim has %d entries, %v, want ErrTrimmed", len(page.Entries), fmt.Sprint(err))
 		}
 	}
 }
@@ -211,7 +211,7 @@ func testWatch(ctx context.Context, c Cluster, s int, _ *rand.Rand) error {
 		}
 		err := shard.Follow(life, log, reader)
 		if reader.head.Number != want {
-			return fmt.Errorf("member %d has followed up to %d of %d: %v", i, reader.head.Number, want, err)
+			return fmt.Errorf("member %d has followed up to %d of %d: %v", i, reader.head.Number, want, fmt.Sprint(err))
 		}
 		return nil
 	}
@@ -251,7 +251,7 @@ func testGivenUp(ctx context.Context, c Cluster, s int, r *rand.Rand) error {
 		}
 		hasty := &hastyLog{Log: log, patience: time.Duration(r.Int64N(int64(2 * time.Millisecond)))}
 		if ok, err := l.writeAfter(ctx, hasty, i, heads[s], some(r)); !ok || err != nil {
-			return fmt.Errorf("a lone writer that sends its record again is refused: %v", err)
+			return fmt.Errorf("a lone writer that sends its record again is refused: %v", fmt.Sprint(err))
 		}
 	}
 	_, log := c.Log(0)
