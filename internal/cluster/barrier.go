@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -26,6 +27,9 @@ func (n *Node) Barrier(ctx context.Context, s int) error {
 			}
 			return r.reach(ctx, heads[s].Number)
 		}
+		if errors.Is(err, errEnded) {
+			return err
+		}
 		if ended := pause.For(ctx, barrierPause); ended != nil {
 			return fmt.Errorf("%w: %w", ended, err)
 		}
@@ -49,8 +53,12 @@ type asker struct {
 	mu      sync.Mutex
 	next    *question
 	running bool
+	ended   bool // no question is asked any more
 	runs    sync.WaitGroup
 }
+
+// errEnded says that Run is over.
+var errEnded = errors.New("the node has ended")
 
 // A question is asked for all who wait for it.
 type question struct {
@@ -62,6 +70,10 @@ type question struct {
 // ask returns heads that were read after the call.
 func (a *asker) ask(ctx context.Context, log shard.Log) (shard.Heads, error) {
 	a.mu.Lock()
+	if a.ended {
+		a.mu.Unlock()
+		return shard.Heads{}, errEnded
+	}
 	if a.next == nil {
 		a.next = &question{answered: make(chan struct{})}
 	}
@@ -95,5 +107,10 @@ func (a *asker) run(log shard.Log) {
 	}
 }
 
-// wait waits until the last question is answered.
-func (a *asker) wait() { a.runs.Wait() }
+// close waits until the last question is answered.
+func (a *asker) close() {
+	a.mu.Lock()
+	a.ended = true
+	a.mu.Unlock()
+	a.runs.Wait()
+}

@@ -117,8 +117,11 @@ func (n *Node) Run(ctx context.Context) error {
 	cancel(err)
 	n.end()
 	all.Wait()
+	for s := range n.gatherers {
+		n.gatherers[s].close()
+	}
 	n.gathering.Wait()
-	n.asker.wait()
+	n.asker.close()
 	return err
 }
 

@@ -23,6 +23,7 @@ type gatherer struct {
 	mu      sync.Mutex
 	waiting []*waitingGroup // one for each caller
 	running bool
+	ended   bool // nothing is taken any more
 }
 
 // A waitingGroup waits for its record.
@@ -42,6 +43,10 @@ func (n *Node) AppendGroup(ctx context.Context, s int, tenure uint64, g record.G
 	w := &waitingGroup{tenure: tenure, group: g, outcome: make(chan error, 1)}
 	gathering := &n.gatherers[s]
 	gathering.mu.Lock()
+	if gathering.ended {
+		gathering.mu.Unlock()
+		return fmt.Errorf("%w: %w", ErrNever, errEnded)
+	}
 	gathering.waiting = append(gathering.waiting, w)
 	if !gathering.running {
 		gathering.running = true
@@ -58,6 +63,13 @@ func (n *Node) AppendGroup(ctx context.Context, s int, tenure uint64, g record.G
 	}
 	// It is under way. The next group of this database must not be judged before its outcome is told.
 	return <-w.outcome
+}
+
+// close has no group be taken any more.
+func (g *gatherer) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ended = true
 }
 
 // remove takes back a group that is in no record yet, and says whether it was.
