@@ -13,6 +13,7 @@ import (
 	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/cli"
 	"github.com/livetree/livetree/internal/client"
+	"github.com/livetree/livetree/internal/local"
 	"github.com/livetree/livetree/internal/owneronly"
 )
 
@@ -32,7 +33,7 @@ of this machine. For each problem it says what to do. Exit code 1 if it finds on
 	r := remoteFlags(c.Flags())
 	r.jsonFlag(c.Flags())
 	c.RunE = r.runs(a, func(c *cobra.Command, _ []string) error {
-		if r.URL == "" && !isFile(filepath.Join(r.Data, "url")) {
+		if _, err := local.Find(r.Data); r.URL == "" && errors.Is(err, local.ErrNone) {
 			r.URL = "https://localhost:9000"
 		}
 		r.Attempts = 1

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/livetree/livetree/internal/client"
+	"github.com/livetree/livetree/internal/local"
 )
 
 // operatorLong is what the commands that use the admin listener have in common.
@@ -36,7 +37,7 @@ func operatorFlags(a *app, flags *pflag.FlagSet) *operator {
 
 // dataFlag declares the flag for the data directory of a server.
 func dataFlag(flags *pflag.FlagSet, data *string) {
-	flags.StringVar(data, "data", "./livetree-data", "the data `directory` of the server")
+	flags.StringVar(data, "data", local.DefaultData, "the data `directory` of the server")
 }
 
 // do makes a request and reads the answer into a value, which may be nil. With

@@ -157,8 +157,8 @@ func (e *Expiry) delete(ctx context.Context, keys [][]byte, crowded func() bool)
 	close(turns)
 	workers.Wait()
 	e.db.source.Metrics.Expired.Add(uint64(count.Load()))
-	if e := failed.Load(); e != nil {
-		err = *e
+	if failure := failed.Load(); failure != nil {
+		err = *failure
 	}
 	return taken, int(count.Load()), err
 }

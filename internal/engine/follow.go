@@ -107,6 +107,3 @@ func (t *follower) Visible() {
 	t.database.indexer.start()
 	tellDue(t.database, t.due)
 }
-
-// Lead has a database work on its indexes, if this node has become its home.
-func Lead(d *Database) { d.indexer.start() }
