@@ -64,6 +64,7 @@ func (n *Node) append(ctx context.Context, s int, build func(replicaState) (reco
 		return shard.Head{}, ErrNever
 	case errors.Is(err, shard.ErrUnknown):
 		r.change(func(now *replicaState) { now.mine = false })
+		n.o.Became(s, false)
 		return shard.Head{}, err
 	case err != nil:
 		return shard.Head{}, fmt.Errorf("%w: %w", ErrNever, err)

@@ -36,9 +36,12 @@ var (
 	// ErrBroken says that a node cannot apply the log of a shard any further: it must start again from a
 	// copy of another node's data, and not serve the shard until then.
 	ErrBroken = errors.New("this node's data and the log of the cluster do not belong together")
-	errHole   = errors.New("a record of the log is missing")
-	errFork   = errors.New("the records before are others here")
-	errAhead  = errors.New("the log ends before what this node has applied")
+	// ErrEarly says, from an Applier, that a record rests on one of shard 0 that was not applied yet. That one
+	// was appended before, so this node has it: it is applied first.
+	ErrEarly = errors.New("a record of the first shard comes before this one")
+	errHole  = errors.New("a record of the log is missing")
+	errFork  = errors.New("the records before are others here")
+	errAhead = errors.New("the log ends before what this node has applied")
 )
 
 // An Applier holds the data that records change. Only one call for a shard is under way at a time.
@@ -60,6 +63,9 @@ type Options struct {
 	Level uint16
 	// AppendTime is how long a record of groups may be under way until its outcome counts as not known.
 	AppendTime time.Duration
+	// Became is told that this process is the home of a shard from now on, or is it no more. It must not wait for
+	// anything; nil for nobody.
+	Became func(shard int, home bool)
 	// Rand gives the first number of this process's records. It must be another for each process.
 	Rand func() uint64
 	// Now is used to tell a shard that is taken to and fro from one that changes its home once a day.
@@ -89,6 +95,9 @@ func New(o Options) *Node {
 		o.Rand = rand.Uint64
 	}
 	o.AppendTime = cmp.Or(o.AppendTime, DefaultAppendTime)
+	if o.Became == nil {
+		o.Became = func(int, bool) {}
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -129,7 +138,7 @@ func (n *Node) Run(ctx context.Context) error {
 // it has applied a home record of its own: what an earlier process of this node was asked for is over then.
 func (n *Node) Home(s int) (tenure uint64, ok bool) {
 	now := n.shards[s].state()
-	return now.applied.Tenure, now.mine && now.broken == nil
+	return now.applied.Tenure, now.mine && now.broken == nil && n.life.Err() == nil
 }
 
 // own says whether a record, or a commit, comes from this process.
@@ -139,6 +148,24 @@ func (n *Node) own(o record.Origin) bool {
 
 // HomeOf returns the node that is home of a shard, as far as this one knows; 0 if it does not know any.
 func (n *Node) HomeOf(s int) record.NodeID { return n.shards[s].state().home }
+
+// Reach waits until this node has applied a record of a shard.
+func (n *Node) Reach(ctx context.Context, s int, number uint64) error {
+	return n.shards[s].reach(ctx, number)
+}
+
+// Watch returns the head of a shard as this node has applied it, the node that is its home, and a channel that is closed when
+// either is another.
+func (n *Node) Watch(s int) (shard.Head, record.NodeID, <-chan struct{}) {
+	now, changed := n.shards[s].watch()
+	return now.applied, now.home, changed
+}
+
+// Life ends with Run: nothing is applied or appended any more.
+func (n *Node) Life() context.Context { return n.life }
+
+// ID is the number of this node.
+func (n *Node) ID() record.NodeID { return n.o.ID }
 
 // Applied returns the head of a shard as this node has applied it, or why it does not go on.
 func (n *Node) Applied(s int) (shard.Head, error) {

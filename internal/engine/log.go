@@ -84,6 +84,9 @@ func Await(ctx context.Context, d *Database) error {
 	return nil
 }
 
+// IDOf returns the number of a database.
+func IDOf(d *Database) store.ID { return d.source.ID }
+
 // IsHome reports whether this node judges the writes of the database.
 func IsHome(d *Database) bool { return d.writer.group.isHome() }
 
