@@ -68,6 +68,7 @@ var livetree = layout{
 		"internal/cluster/shard",
 		"internal/cluster",
 		"internal/cluster/etcdlog",
+		"internal/cluster/peer",
 		"internal/archive/place",
 		"internal/archive",
 		"internal/archive/place/s3",

@@ -1,0 +1,174 @@
+package peer
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/livetree/livetree/internal/pause"
+)
+
+// doors counts connections that have not shown yet that they come from a node.
+type doors struct {
+	mu     sync.Mutex
+	all    int
+	ofHost map[string]int
+	peers  int // connections of nodes
+}
+
+// enter takes a place for a stranger.
+func (d *doors) enter(host string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.all >= maxStrangers || d.ofHost[host] >= maxStrangersOfHost {
+		return false
+	}
+	if d.ofHost == nil {
+		d.ofHost = map[string]int{}
+	}
+	d.all++
+	d.ofHost[host]++
+	return true
+}
+
+func (d *doors) leave(host string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.all--
+	if d.ofHost[host]--; d.ofHost[host] == 0 {
+		delete(d.ofHost, host)
+	}
+}
+
+// admit takes, or gives back, the place of a node.
+func (d *doors) admit(n int) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n > 0 && d.peers >= maxPeerConns {
+		return false
+	}
+	d.peers += n
+	return true
+}
+
+var errCrowded = errors.New("there are too many connections")
+
+// accept takes connections until the front is closed.
+func (f *Front) accept() {
+	for {
+		c, err := f.listener.Accept()
+		switch {
+		case f.life.Err() != nil:
+			if err == nil {
+				_ = c.Close()
+			}
+			return
+		case err != nil:
+			// There are no files left, or the like: that passes.
+			f.o.Logger.Error("a connection of another node was not accepted", "error", err)
+			_ = pause.For(f.life, 100*time.Millisecond)
+			continue
+		}
+		host, _, _ := net.SplitHostPort(c.RemoteAddr().String())
+		if !f.doors.enter(host) {
+			f.refuse(c, errCrowded)
+			continue
+		}
+		f.all.Go(func() { f.welcome(c, host) })
+	}
+}
+
+func (f *Front) refuse(c net.Conn, why error) {
+	_ = c.Close()
+	if f.life.Err() == nil {
+		f.refusals.warn(f.o.Now(), c.RemoteAddr(), why)
+	}
+}
+
+// welcome reads the first message of a connection and leads it to where it belongs.
+func (f *Front) welcome(c net.Conn, host string) {
+	left := sync.OnceFunc(func() { f.doors.leave(host) })
+	defer left()
+	stop := context.AfterFunc(f.life, func() { _ = c.Close() })
+	defer stop()
+	_ = c.SetDeadline(time.Now().Add(f.o.hello)) //nolint:forbidigo // a deadline of the kernel's
+	hello, ours, err := readHello(f.life, c)
+	if err != nil {
+		f.refuse(c, err)
+		return
+	}
+	if !ours {
+		_ = c.SetDeadline(time.Time{})
+		left()
+		if err := f.pass(c, hello); err != nil {
+			f.refuse(c, err)
+		}
+		return
+	}
+	a := &arrivals{Conn: c}
+	t := tls.Server(&replay{Conn: a, first: hello}, f.serverTLS())
+	if err := t.HandshakeContext(f.life); err != nil {
+		f.refuse(c, fmt.Errorf("its key is not that of this cluster: %w", err))
+		return
+	}
+	left()
+	if !f.doors.admit(1) {
+		f.refuse(c, errCrowded)
+		return
+	}
+	defer f.doors.admit(-1)
+	if err := f.serve(t, a); err != nil {
+		f.o.Logger.Debug("the connection of a node has ended", "remote", c.RemoteAddr(), "error", err)
+	}
+}
+
+// replay gives the bytes again that were read to look at them.
+type replay struct {
+	net.Conn
+	first []byte
+}
+
+func (r *replay) Read(b []byte) (int, error) {
+	if len(r.first) == 0 {
+		return r.Conn.Read(b)
+	}
+	n := copy(b, r.first)
+	r.first = r.first[n:]
+	return n, nil
+}
+
+var errNoHello = errors.New("it does not speak TLS")
+
+// readHello reads the first message of a TLS connection and answers nothing. It returns all that it has read, and
+// whether the other end asks for the protocol of this package.
+func readHello(ctx context.Context, c net.Conn) (hello []byte, ours bool, err error) {
+	var read bytes.Buffer
+	seen := false
+	look := &tls.Config{GetConfigForClient: func(info *tls.ClientHelloInfo) (*tls.Config, error) {
+		seen, ours = true, slices.Contains(info.SupportedProtos, Protocol)
+		return nil, errNoHello // ends the handshake here
+	}}
+	silent := onlyRead{Conn: c, r: io.TeeReader(io.LimitReader(c, helloBytes), &read)}
+	err = tls.Server(silent, look).HandshakeContext(ctx)
+	if !seen {
+		return nil, false, fmt.Errorf("%w: %w", errNoHello, err)
+	}
+	return read.Bytes(), ours, nil
+}
+
+// onlyRead is a connection to which nothing is written.
+type onlyRead struct {
+	net.Conn
+	r io.Reader
+}
+
+func (o onlyRead) Read(b []byte) (int, error)  { return o.r.Read(b) }
+func (o onlyRead) Write(b []byte) (int, error) { return len(b), nil }
+func (o onlyRead) Close() error                { return nil }
