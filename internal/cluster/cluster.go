@@ -115,6 +115,7 @@ func New(o Options) *Node {
 // the log has been trimmed beyond what this node has applied. It is called once; nothing is to be appended after it.
 func (n *Node) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
+	defer context.AfterFunc(ctx, n.end)()
 	var all sync.WaitGroup
 	for _, r := range n.shards {
 		all.Go(func() { n.keep(ctx, r) })
@@ -161,7 +162,7 @@ func (n *Node) Watch(s int) (shard.Head, record.NodeID, <-chan struct{}) {
 	return now.applied, now.home, changed
 }
 
-// Life ends with Run: nothing is applied or appended any more.
+// Life ends with Run, and a little before it returns: nothing is applied or appended any more.
 func (n *Node) Life() context.Context { return n.life }
 
 // ID is the number of this node.
