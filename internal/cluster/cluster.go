@@ -9,8 +9,12 @@
 // That a node is home is a hint, and nothing rests on it: whoever appends changes the head, so what
 // was judged on an older one is refused. Two nodes that both hold themselves for the home cost time, not data.
 //
+// A group that is larger than a record is sent in parts before its turn, and a small record assembles them; whoever applies that
+// reads the parts from the log of its own node. Neither callers nor appliers know of it.
+//
 // What grows: a node has one goroutine for each shard and one that follows the log. A question for the heads is
-// shared by all readers that wait. A record is held in memory while it is under way, one for each shard.
+// shared by all readers that wait. A record is held in memory while it is under way, one for each shard. Of a group in parts, a node
+// that sends it has four parts beside the group, and one that applies it has the group and a page of parts.
 package cluster
 
 import (
@@ -36,9 +40,11 @@ var (
 	// ErrBroken says that a node cannot apply the log of a shard any further: it must start again from a
 	// copy of another node's data, and not serve the shard until then.
 	ErrBroken = errors.New("this node's data and the log of the cluster do not belong together")
-	errHole   = errors.New("a record of the log is missing")
-	errFork   = errors.New("the records before are others here")
-	errAhead  = errors.New("the log ends before what this node has applied")
+	// ErrTooLarge says that a group is larger than any that may be sent. It never was in the log, and judging it again is of no use.
+	ErrTooLarge = errors.New("the write is too large for the cluster")
+	errHole     = errors.New("a record of the log is missing")
+	errFork     = errors.New("the records before are others here")
+	errAhead    = errors.New("the log ends before what this node has applied")
 )
 
 // An Applier holds the data that records change. Only one call for a shard is under way at a time.
@@ -60,6 +66,8 @@ type Options struct {
 	Level uint16
 	// AppendTime is how long a record of groups may be under way until its outcome counts as not known.
 	AppendTime time.Duration
+	// PartBytes is how long a part of a group is, and how long a record may be. 0 is record.MaxBytes; less is for tests.
+	PartBytes int
 	// Rand gives the first number of this process's records. It must be another for each process.
 	Rand func() uint64
 	// Now is used to tell a shard that is taken to and fro from one that changes its home once a day.
@@ -78,6 +86,9 @@ type Node struct {
 
 	gatherers [shard.Count]gatherer
 	gathering sync.WaitGroup
+	// slots are held by those who put a part, by taking what is in them.
+	slots chan struct{}
+	sent  sentGroups
 	// life ends with Run: what is under way then is not of any caller.
 	life context.Context
 	end  context.CancelFunc
@@ -89,6 +100,7 @@ func New(o Options) *Node {
 		o.Rand = rand.Uint64
 	}
 	o.AppendTime = cmp.Or(o.AppendTime, DefaultAppendTime)
+	o.PartBytes = cmp.Or(o.PartBytes, record.MaxBytes)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -96,6 +108,10 @@ func New(o Options) *Node {
 	n.numbers.Store(n.first)
 	n.life, n.end = context.WithCancel(context.Background())
 	n.up.changed = make(chan struct{})
+	n.slots = make(chan struct{}, partsUnderWay)
+	for range partsUnderWay {
+		n.slots <- struct{}{}
+	}
 	for s := range n.shards {
 		n.shards[s] = newReplica(s, o.Applier)
 	}
@@ -106,6 +122,8 @@ func New(o Options) *Node {
 // the log has been trimmed beyond what this node has applied. It is called once; nothing is to be appended after it.
 func (n *Node) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
+	// A record whose parts cannot be read is waited for no longer than that.
+	defer context.AfterFunc(ctx, n.end)()
 	var all sync.WaitGroup
 	for _, r := range n.shards {
 		all.Go(func() { n.keep(ctx, r) })

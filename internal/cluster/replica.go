@@ -115,7 +115,11 @@ func (n *Node) apply(r *replica, e shard.Entry) error {
 	}
 	after := now.applied.After(next.Tenure, e.Record)
 	after.Revision = e.Revision
-	if err := n.o.Applier.Apply(r.shard, next, after); err != nil {
+	applied, err := n.assembled(next)
+	if err != nil {
+		return fmt.Errorf("record %d of shard %d: %w", e.Number, r.shard, err)
+	}
+	if err := n.o.Applier.Apply(r.shard, applied, after); err != nil {
 		return fmt.Errorf("record %d of shard %d: %w", e.Number, r.shard, err)
 	}
 	home, mine := homeAfter(next), n.own(next.Origin) && (now.mine || next.Kind == record.Home)

@@ -16,25 +16,41 @@ import (
 
 // Append implements [shard.Log].
 func (m *member) Append(ctx context.Context, s int, base, next shard.Head, encoded []byte) (int64, error) {
+	return m.append(ctx, s, base, next, encoded, nil)
+}
+
+// append appends a record, that of a transfer if there is one.
+func (m *member) append(ctx context.Context, s int, base, next shard.Head, encoded []byte, t *shard.Transfer) (int64, error) {
 	if len(encoded) > record.MaxBytes {
 		return 0, fmt.Errorf("a record of %d bytes: at most %d are taken", len(encoded), record.MaxBytes)
 	}
 	ctx, done := m.bounded(ctx)
 	defer done()
 	key := headKey(s)
-	answer, err := m.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(key), "=", base.Revision)).
-		Then(clientv3.OpPut(logKey(s, next.Number), string(encoded)), clientv3.OpPut(key, string(next.Append(nil)))).
-		Commit()
+	compares := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", base.Revision)}
+	puts := []clientv3.Op{clientv3.OpPut(logKey(s, next.Number), string(encoded)), clientv3.OpPut(key, string(next.Append(nil)))}
+	if t != nil {
+		compares = append(compares, isOpen(*t)...)
+		puts = append(puts, clientv3.OpPut(transferKey(t.ID), assembledBy(s, next.Number)))
+	}
+	answer, err := m.client.Txn(ctx).If(compares...).Then(puts...).Else(clientv3.OpGet(key)).Commit()
 	switch {
 	case refused(err):
 		return 0, fmt.Errorf("%w: %w", shard.ErrAgain, err)
 	case err != nil:
 		return 0, fmt.Errorf("%w: %w", shard.ErrUnknown, err)
-	case !answer.Succeeded:
-		return 0, shard.ErrStale
+	case answer.Succeeded:
+		return answer.Header.Revision, nil
 	}
-	return answer.Header.Revision, nil
+	// The head is as it was when the transaction was refused. If it is base, it was the transfer.
+	var now int64
+	for _, kv := range answer.Responses[0].GetResponseRange().Kvs {
+		now = kv.ModRevision
+	}
+	if t != nil && now == base.Revision {
+		return 0, shard.ErrGone
+	}
+	return 0, shard.ErrStale
 }
 
 // refused says that etcd has not taken a proposal, and never will.
@@ -104,11 +120,15 @@ func (m *member) Trim(ctx context.Context, below shard.Numbers) error {
 			deletes = append(deletes, clientv3.OpDelete(logKey(s, 0), clientv3.WithRange(logKey(s, number))))
 		}
 	}
-	answer, err := m.client.Txn(ctx).Then(deletes...).Commit()
-	if err != nil {
+	// The parts come after the records, so that a record that is in the log has its parts.
+	if _, err := m.client.Txn(ctx).Then(deletes...).Commit(); err != nil {
 		return fmt.Errorf("trim of the log: %w", err)
 	}
-	if _, err := m.client.Compact(ctx, answer.Header.Revision); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+	revision, err := m.trimParts(ctx, below, heads)
+	if err != nil {
+		return fmt.Errorf("trim of parts: %w", err)
+	}
+	if _, err := m.client.Compact(ctx, revision); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
 		return fmt.Errorf("compaction of the log: %w", err)
 	}
 	return nil
