@@ -17,6 +17,8 @@ const (
 	// partsUnderWay is how many parts a node puts at a time, of all groups together: more would hold up the
 	// records of others, and the heartbeats of the log.
 	partsUnderWay = 4
+	// partTimes is how much longer a part may be under way than a record.
+	partTimes = 3
 	// partsPause is how long a node waits after parts could not be read.
 	partsPause = 20 * time.Millisecond
 	// abandonTime is how long a node tries to delete parts that it does not need. If it cannot, they are
@@ -108,9 +110,10 @@ func (n *Node) begin(ctx context.Context) (t shard.Transfer, err error) {
 	return t, err
 }
 
-// bounded is a context for one part: it ends with that of the caller, with the node, or after Options.AppendTime.
+// bounded is a context for one part: it ends with that of the caller, with the node, or after a while that is longer than that of a record:
+// nobody waits for a part but its own write.
 func (n *Node) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(ctx, n.o.AppendTime)
+	ctx, cancel := context.WithTimeout(ctx, partTimes*n.o.AppendTime)
 	stop := context.AfterFunc(n.life, cancel)
 	return ctx, func() { stop(); cancel() }
 }

@@ -24,7 +24,7 @@ func (m *member) append(ctx context.Context, s int, base, next shard.Head, encod
 	if len(encoded) > record.MaxBytes {
 		return 0, fmt.Errorf("a record of %d bytes: at most %d are taken", len(encoded), record.MaxBytes)
 	}
-	ctx, done := m.bounded(ctx)
+	ctx, done := m.bounded(ctx, len(encoded))
 	defer done()
 	key := headKey(s)
 	compares := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", base.Revision)}
@@ -34,12 +34,10 @@ func (m *member) append(ctx context.Context, s int, base, next shard.Head, encod
 		puts = append(puts, clientv3.OpPut(transferKey(t.ID), assembledBy(s, next.Number)))
 	}
 	answer, err := m.client.Txn(ctx).If(compares...).Then(puts...).Else(clientv3.OpGet(key)).Commit()
-	switch {
-	case refused(err):
-		return 0, fmt.Errorf("%w: %w", shard.ErrAgain, err)
-	case err != nil:
-		return 0, fmt.Errorf("%w: %w", shard.ErrUnknown, err)
-	case answer.Succeeded:
+	if err != nil {
+		return 0, outcome(err)
+	}
+	if answer.Succeeded {
 		return answer.Header.Revision, nil
 	}
 	// The head is as it was when the transaction was refused. If it is base, it was the transfer.
@@ -53,14 +51,18 @@ func (m *member) append(ctx context.Context, s int, base, next shard.Head, encod
 	return 0, shard.ErrStale
 }
 
-// refused says that etcd has not taken a proposal, and never will.
-func refused(err error) bool {
-	return errors.Is(err, rpctypes.ErrTooManyRequests) || errors.Is(err, rpctypes.ErrNoSpace)
+// outcome says what a proposal has come to that has failed. etcd says that there is no space, too, for the first that is
+// beyond its quota, which takes effect all the same: so that is not known.
+func outcome(err error) error {
+	if errors.Is(err, rpctypes.ErrTooManyRequests) {
+		return fmt.Errorf("%w: %w", shard.ErrAgain, err)
+	}
+	return fmt.Errorf("%w: %w", shard.ErrUnknown, err)
 }
 
 // Heads implements [shard.Log] by a read that etcd confirms with a majority.
 func (m *member) Heads(ctx context.Context) (heads shard.Heads, err error) {
-	ctx, done := m.bounded(ctx)
+	ctx, done := m.bounded(ctx, 0)
 	defer done()
 	answer, err := m.client.Get(ctx, headPrefix, clientv3.WithPrefix())
 	if err != nil {

@@ -69,15 +69,17 @@ func (m *member) Abandon(ctx context.Context, t shard.Transfer, touched int64) e
 
 // change makes a change of a transfer if the compares hold, and returns its revision.
 func (m *member) change(ctx context.Context, compares []clientv3.Cmp, ops ...clientv3.Op) (int64, error) {
-	ctx, done := m.bounded(ctx)
+	bytes := 0
+	for _, op := range ops {
+		bytes += len(op.ValueBytes())
+	}
+	ctx, done := m.bounded(ctx, bytes)
 	defer done()
 	answer, err := m.client.Txn(ctx).If(compares...).Then(ops...).Commit()
-	switch {
-	case refused(err):
-		return 0, fmt.Errorf("%w: %w", shard.ErrAgain, err)
-	case err != nil:
-		return 0, fmt.Errorf("%w: %w", shard.ErrUnknown, err)
-	case !answer.Succeeded:
+	if err != nil {
+		return 0, outcome(err)
+	}
+	if !answer.Succeeded {
 		return 0, shard.ErrGone
 	}
 	return answer.Header.Revision, nil
