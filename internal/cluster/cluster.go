@@ -9,8 +9,12 @@
 // That a node is home is a hint, and nothing rests on it: whoever appends changes the head, so what
 // was judged on an older one is refused. Two nodes that both hold themselves for the home cost time, not data.
 //
+// A group that is larger than a record is sent in parts before its turn, and a small record assembles them; whoever applies that
+// reads the parts from the log of its own node. Neither callers nor appliers know of it.
+//
 // What grows: a node has one goroutine for each shard and one that follows the log. A question for the heads is
-// shared by all readers that wait. A record is held in memory while it is under way, one for each shard.
+// shared by all readers that wait. A record is held in memory while it is under way, one for each shard. Of a group in parts, a node
+// that sends it has four parts beside the group, and one that applies it has the group and a page of parts.
 package cluster
 
 import (
@@ -39,9 +43,11 @@ var (
 	// ErrEarly says, from an Applier, that a record rests on one of shard 0 that was not applied yet. That one
 	// was appended before, so this node has it: it is applied first.
 	ErrEarly = errors.New("a record of the first shard comes before this one")
-	errHole  = errors.New("a record of the log is missing")
-	errFork  = errors.New("the records before are others here")
-	errAhead = errors.New("the log ends before what this node has applied")
+	// ErrTooLarge says that a group is larger than any that may be sent. It never was in the log, and judging it again is of no use.
+	ErrTooLarge = errors.New("the write is too large for the cluster")
+	errHole     = errors.New("a record of the log is missing")
+	errFork     = errors.New("the records before are others here")
+	errAhead    = errors.New("the log ends before what this node has applied")
 )
 
 // An Applier holds the data that records change. Only one call for a shard is under way at a time.
@@ -66,6 +72,8 @@ type Options struct {
 	// Became is told that this process is the home of a shard from now on, or is it no more. It must not wait for
 	// anything; nil for nobody.
 	Became func(shard int, home bool)
+	// PartBytes is how long a part of a group is, and how long a record may be. 0 is record.MaxBytes; less is for tests.
+	PartBytes int
 	// Rand gives the first number of this process's records. It must be another for each process.
 	Rand func() uint64
 	// Now is used to tell a shard that is taken to and fro from one that changes its home once a day.
@@ -84,6 +92,9 @@ type Node struct {
 
 	gatherers [shard.Count]gatherer
 	gathering sync.WaitGroup
+	// slots are held by those who put a part, by taking what is in them.
+	slots chan struct{}
+	sent  sentGroups
 	// life ends with Run: what is under way then is not of any caller.
 	life context.Context
 	end  context.CancelFunc
@@ -98,6 +109,7 @@ func New(o Options) *Node {
 	if o.Became == nil {
 		o.Became = func(int, bool) {}
 	}
+	o.PartBytes = cmp.Or(o.PartBytes, record.MaxBytes)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -105,6 +117,10 @@ func New(o Options) *Node {
 	n.numbers.Store(n.first)
 	n.life, n.end = context.WithCancel(context.Background())
 	n.up.changed = make(chan struct{})
+	n.slots = make(chan struct{}, partsUnderWay)
+	for range partsUnderWay {
+		n.slots <- struct{}{}
+	}
 	for s := range n.shards {
 		n.shards[s] = newReplica(s, o.Applier)
 	}
@@ -115,6 +131,7 @@ func New(o Options) *Node {
 // the log has been trimmed beyond what this node has applied. It is called once; nothing is to be appended after it.
 func (n *Node) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
+	// A record whose parts cannot be read is waited for no longer than that.
 	defer context.AfterFunc(ctx, n.end)()
 	var all sync.WaitGroup
 	for _, r := range n.shards {

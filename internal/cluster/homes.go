@@ -103,7 +103,7 @@ func (n *Node) take(ctx context.Context, r *replica) error {
 	if err := n.Barrier(ctx, r.shard); err != nil {
 		return err
 	}
-	head, err := n.append(ctx, r.shard, func(now replicaState) (record.Record, bool) {
+	head, err := n.append(ctx, n.o.Log, r.shard, func(now replicaState) (record.Record, bool) {
 		return record.Record{Kind: record.Home, Home: n.o.ID, Tenure: now.applied.Tenure + 1}, n.due(r)
 	})
 	if err != nil {

@@ -117,10 +117,14 @@ func (n *Node) apply(r *replica, e shard.Entry) error {
 	}
 	after := now.applied.After(next.Tenure, e.Record)
 	after.Revision = e.Revision
-	err = n.o.Applier.Apply(r.shard, next, after)
+	applied, err := n.assembled(next)
+	if err != nil {
+		return fmt.Errorf("record %d of shard %d: %w", e.Number, r.shard, err)
+	}
+	err = n.o.Applier.Apply(r.shard, applied, after)
 	if errors.Is(err, ErrEarly) && r.shard != 0 {
 		if err = n.applyFirst(); err == nil {
-			err = n.o.Applier.Apply(r.shard, next, after)
+			err = n.o.Applier.Apply(r.shard, applied, after)
 		}
 	}
 	if err != nil {

@@ -130,10 +130,14 @@ func (m *member) followLeader() {
 	}
 }
 
-// bounded returns a context that ends after two election times, or when the leader changes: a proposal on
-// its way to a leader that died is lost in silence, and etcd says so only after seconds.
-func (m *member) bounded(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithTimeout(ctx, 2*m.election)
+// slowest is how many bytes etcd must take in a second, at least. What takes longer is sent again.
+const slowest = 128 << 10
+
+// bounded returns a context for a call with some bytes. It ends when the leader changes: a proposal on its way to a leader that died is lost in silence, and
+// etcd says so only after seconds. It also ends after two election times and as long as etcd may take for the bytes. Without the
+// latter a cluster that is too slow for a moment would be sent the same bytes again and again, and get ever slower.
+func (m *member) bounded(ctx context.Context, bytes int) (context.Context, func()) {
+	ctx, cancel := context.WithTimeout(ctx, 2*m.election+time.Duration(bytes)*time.Second/slowest)
 	stop := context.AfterFunc(*m.lead.Load(), cancel)
 	return ctx, func() { stop(); cancel() }
 }

@@ -37,6 +37,8 @@ var Cases = []Case{
 	{"watch", testWatch},
 	{"given up", testGivenUp},
 	{"restarts", testRestarts},
+	{"transfers", testTransfers},
+	{"abandoned", testAbandoned},
 }
 
 // testHeads holds that every member sees at once what any other was told, and that a writer with an
