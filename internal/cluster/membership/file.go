@@ -25,6 +25,15 @@ type file struct {
 	Forming []string `json:"forming,omitempty"`
 }
 
+// etcdDir is where etcd keeps its files in a data directory.
+func etcdDir(data string) string { return filepath.Join(data, "etcd") }
+
+// hasLog says whether etcd has begun its log there: then this node is the member that it was.
+func hasLog(data string) bool {
+	names, err := os.ReadDir(filepath.Join(etcdDir(data), "member", "wal"))
+	return err == nil && len(names) > 0
+}
+
 // readFile returns what cluster.json of a directory says, or nothing if there is none.
 func readFile(data string) (f file, err error) {
 	name := filepath.Join(data, FileName)

@@ -32,7 +32,7 @@ func (m *Membership) found(ctx context.Context) (wait string, err error) {
 			if node == m.o.Front.Addr() {
 				continue
 			}
-			if wait = m.askPromise(ctx, node); wait != "" {
+			if wait = m.ask.promise(ctx, node); wait != "" {
 				break
 			}
 		}
@@ -48,7 +48,7 @@ func (m *Membership) found(ctx context.Context) (wait string, err error) {
 	if err := m.writeFile(f); err != nil {
 		return "", err
 	}
-	if err := os.RemoveAll(m.etcdDir()); err != nil {
+	if err := os.RemoveAll(etcdDir(m.o.Data)); err != nil {
 		return "", err
 	}
 	if err := m.start(ctx, []string{m.o.Front.Addr()}, true); err != nil {
@@ -83,7 +83,7 @@ func (m *Membership) beginFounding(ctx context.Context) (wait string) {
 	if to == "" {
 		return ""
 	}
-	h, err := m.askOne(ctx, to)
+	h, err := m.ask.hello(ctx, to)
 	if err != nil || h.Phase != asks || h.Cluster != "" {
 		return "for " + to + ", which founds the cluster"
 	}
@@ -93,10 +93,11 @@ func (m *Membership) beginFounding(ctx context.Context) (wait string) {
 	return "for the others to promise that they found no cluster"
 }
 
-func (m *Membership) askPromise(ctx context.Context, node string) (wait string) {
+// promise asks a node to found nothing, and returns why it does not promise that.
+func (a asker) promise(ctx context.Context, node string) (wait string) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	if _, err := m.o.Front.Call(ctx, node, promiseCall, nil); err != nil {
+	if _, err := a.front.Call(ctx, node, promiseCall, nil); err != nil {
 		return fmt.Sprintf("for %s to promise that it founds no cluster: %v", node, err)
 	}
 	return ""

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"github.com/livetree/livetree/internal/cluster/peer"
 )
 
 // What nodes ask each other.
@@ -60,11 +62,14 @@ func (m *Membership) answer() {
 	f.Handle(joinCall, m.takeGuest)
 }
 
-// askOne asks a node who it is.
-func (m *Membership) askOne(ctx context.Context, node string) (h hello, err error) {
+// asker asks other nodes.
+type asker struct{ front *peer.Front }
+
+// hello asks a node who it is.
+func (a asker) hello(ctx context.Context, node string) (h hello, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	body, err := m.o.Front.Call(ctx, node, helloCall, nil)
+	body, err := a.front.Call(ctx, node, helloCall, nil)
 	if err == nil {
 		err = json.Unmarshal(body, &h)
 	}
@@ -77,17 +82,17 @@ func (m *Membership) askOne(ctx context.Context, node string) (h hello, err erro
 	return h, nil
 }
 
-// ask asks all nodes of the list who they are, and returns their answers, and those that gave none.
-func (m *Membership) ask(ctx context.Context) (answers map[string]hello, silent []string) {
+// hellos asks all nodes of a list but this one who they are, and returns their answers, and those that gave none.
+func (a asker) hellos(ctx context.Context, list []string) (answers map[string]hello, silent []string) {
 	answers = map[string]hello{}
 	var mu sync.Mutex
 	var all sync.WaitGroup
-	for _, node := range m.o.List {
-		if node == m.o.Front.Addr() {
+	for _, node := range list {
+		if node == a.front.Addr() {
 			continue
 		}
 		all.Go(func() {
-			h, err := m.askOne(ctx, node)
+			h, err := a.hello(ctx, node)
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {

@@ -49,12 +49,12 @@ func (m *Membership) join(ctx context.Context, v verdict) (wait string, err erro
 	}
 	m.learner = place.ID
 	if err := m.start(ctx, place.Members, false); err != nil {
-		if m.hasLog() || errors.Is(err, etcdlog.ErrLeftOut) {
+		if hasLog(m.o.Data) || errors.Is(err, etcdlog.ErrLeftOut) {
 			return "", err
 		}
 		// A member that was asked has not learned of this one yet, or the members have changed meanwhile.
 		m.o.Logger.Debug("etcd does not start yet", "error", err)
-		return "for all members to learn of it", os.RemoveAll(m.etcdDir())
+		return "for all members to learn of it", os.RemoveAll(etcdDir(m.o.Data))
 	}
 	m.o.Logger.Info("this node has joined a cluster", "cluster", m.file.Cluster, "member", fmt.Sprintf("%x", place.ID))
 	return "", nil
@@ -133,7 +133,7 @@ func (m *Membership) meet(ctx context.Context, node string, r joinRequest) error
 	m.guests[node] = m.o.Now()
 	m.mu.Unlock()
 	m.keep()
-	h, err := m.askOne(ctx, node)
+	h, err := m.ask.hello(ctx, node)
 	switch {
 	case err != nil:
 		return fmt.Errorf("it is not reached from %s: %w", m.o.Front.Addr(), err)

@@ -28,7 +28,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -82,6 +81,7 @@ const (
 // A Membership is this node's place in its cluster.
 type Membership struct {
 	o       Options
+	ask     asker
 	process string // another for each process
 
 	copies copies
@@ -123,7 +123,7 @@ func Enter(ctx context.Context, o Options) (*Membership, error) {
 		return nil, fmt.Errorf("a cluster's list has %d addresses, want 1 to %d", len(o.List), maxList)
 	}
 	m := &Membership{
-		o: o, process: random(), hasStore: o.HasStore, joins: make(chan struct{}, 1), gone: make(chan struct{}),
+		o: o, ask: asker{o.Front}, process: random(), hasStore: o.HasStore, joins: make(chan struct{}, 1), gone: make(chan struct{}),
 		serving: map[string]bool{}, guests: map[string]time.Time{}, changed: make(chan struct{}),
 	}
 	m.life, m.end = context.WithCancel(context.Background())
@@ -169,20 +169,12 @@ func (m *Membership) prepare() (err error) {
 	}
 	if m.file.Founding {
 		// No other node can have joined: the cluster is forgotten.
-		if err := os.RemoveAll(m.etcdDir()); err != nil {
+		if err := os.RemoveAll(etcdDir(m.o.Data)); err != nil {
 			return err
 		}
 		m.file = file{}
 	}
 	return nil
-}
-
-func (m *Membership) etcdDir() string { return filepath.Join(m.o.Data, "etcd") }
-
-// hasLog says whether etcd has begun its log: then this node is the member that it was.
-func (m *Membership) hasLog() bool {
-	names, err := os.ReadDir(filepath.Join(m.etcdDir(), "member", "wal"))
-	return err == nil && len(names) > 0
 }
 
 // enter goes on step by step until this node is a member.
@@ -211,7 +203,7 @@ func (m *Membership) enter(ctx context.Context) error {
 
 // step does what can be done now. It returns what this node waits for, or nothing if it is a member.
 func (m *Membership) step(ctx context.Context) (wait string, err error) {
-	if m.Log() == nil && m.file.Cluster != "" && m.hasLog() {
+	if m.Log() == nil && m.file.Cluster != "" && hasLog(m.o.Data) {
 		if err := m.start(ctx, []string{m.o.Front.Addr()}, false); err != nil {
 			return "", err
 		}
@@ -219,7 +211,7 @@ func (m *Membership) step(ctx context.Context) (wait string, err error) {
 	if m.Log() != nil {
 		return m.fetchMissing(ctx)
 	}
-	answers, silent := m.ask(ctx)
+	answers, silent := m.ask.hellos(ctx, m.o.List)
 	v, err := decide(m.hello(), m.o.List, answers, silent)
 	if err != nil {
 		_ = pause.For(ctx, refusalTime) // the others are to hear what this node has
@@ -238,7 +230,7 @@ func (m *Membership) step(ctx context.Context) (wait string, err error) {
 func (m *Membership) start(ctx context.Context, members []string, founds bool) error {
 	f := m.o.Front
 	member, err := etcdlog.Start(etcdlog.Options{
-		Dir: m.etcdDir(), Peer: f.Addr(), Listen: "127.0.0.1:0", Cluster: m.file.Cluster, Members: members, Founds: founds,
+		Dir: etcdDir(m.o.Data), Peer: f.Addr(), Listen: "127.0.0.1:0", Cluster: m.file.Cluster, Members: members, Founds: founds,
 		Election: m.o.Election, Quota: m.o.Quota, TLS: f.Files(), Fatal: m.o.Fatal, Log: m.o.Logger,
 	})
 	if err != nil {

@@ -188,7 +188,7 @@ func (m *Membership) poll(ctx context.Context) {
 				continue
 			}
 			all.Go(func() {
-				h, err := m.askOne(ctx, node)
+				h, err := m.ask.hello(ctx, node)
 				mu.Lock()
 				defer mu.Unlock()
 				ready[node] = err == nil && h.Ready && h.Cluster == m.Cluster()
