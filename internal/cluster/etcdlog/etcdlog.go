@@ -19,8 +19,12 @@ import (
 	"github.com/livetree/livetree/internal/cluster/shard"
 )
 
-// ErrLeftOut says that this binary was built without the cluster.
-var ErrLeftOut = errors.New("this binary was built without the cluster (tag no_cluster)")
+var (
+	// ErrLeftOut says that this binary was built without the cluster.
+	ErrLeftOut = errors.New("this binary was built without the cluster (tag no_cluster)")
+	// ErrRemoved says that the cluster has removed this member, which never comes back: a new one may join.
+	ErrRemoved = errors.New("the cluster has removed this member")
+)
 
 // Options say how a member runs.
 type Options struct {
@@ -65,7 +69,7 @@ type Member interface {
 	Stop()
 	// Addr is where etcd listens for its peers.
 	Addr() string
-	// Failed is told why etcd has ended by itself.
+	// Failed is told why etcd has ended by itself: ErrRemoved, or an error of its listener.
 	Failed() <-chan error
 
 	// ID is that of this member; no other ever has the same.

@@ -42,6 +42,7 @@ type member struct {
 	// lead ends when another member leads.
 	lead          atomic.Pointer[context.Context]
 	stop, stopped chan struct{}
+	failed        chan error
 	once          sync.Once
 }
 
@@ -63,7 +64,7 @@ func Start(o Options) (Member, error) {
 	}
 	m := &member{
 		etcd: e, client: v3client.New(e.Server), election: o.Election,
-		stop: make(chan struct{}), stopped: make(chan struct{}),
+		stop: make(chan struct{}), stopped: make(chan struct{}), failed: make(chan error, 1),
 	}
 	m.lead.Store(new(context.Background()))
 	go m.followLeader()
@@ -123,10 +124,16 @@ func (m *member) followLeader() {
 		select {
 		case <-changed:
 			cancel()
+			continue
 		case <-m.stop:
-			cancel()
-			return
+		case <-m.etcd.Server.StopNotify():
+			// A removal is the only reason for which a server stops that was not asked to.
+			m.failed <- ErrRemoved
+		case err := <-m.etcd.Err():
+			m.failed <- err
 		}
+		cancel()
+		return
 	}
 }
 
@@ -153,7 +160,7 @@ func (m *member) Stop() {
 
 func (m *member) Addr() string { return m.etcd.Peers[0].Addr().String() }
 
-func (m *member) Failed() <-chan error { return m.etcd.Err() }
+func (m *member) Failed() <-chan error { return m.failed }
 
 func (m *member) ID() uint64 { return uint64(m.etcd.Server.MemberID()) }
 

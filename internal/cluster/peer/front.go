@@ -97,7 +97,7 @@ func (f *Front) Close() error {
 	return err
 }
 
-// Handle has calls of a kind answered. Those that come before are refused as not seen.
+// Handle has calls of a kind answered. Those that come before, or after a handler of nil, are refused as not seen.
 func (f *Front) Handle(kind string, h Handler) {
 	f.kinds.Lock()
 	defer f.kinds.Unlock()
