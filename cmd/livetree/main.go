@@ -87,6 +87,7 @@ var commands = []func(*app) *cobra.Command{
 	newDBCommand,
 	newSecretCommand,
 	newHookCommand,
+	newClusterCommand,
 	newTokenCommand,
 	newServiceAccountCommand,
 	newBackupCommand,

@@ -162,6 +162,7 @@ func (a *adminSide) serve(ctx context.Context, parts adminParts) error {
 		return err
 	}
 	a.handler = admin.New(admin.Options{
+		Cluster:    parts.clusterOf(),
 		Credential: credential,
 		Sessions:   sessions,
 		Front:      parts.front,

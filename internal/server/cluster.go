@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/cluster/assembly"
 	"github.com/livetree/livetree/internal/cluster/membership"
@@ -211,3 +212,11 @@ const (
 	DefaultClusterLog      = assembly.DefaultLogBytes
 	DefaultClusterElection = assembly.DefaultElection
 )
+
+// clusterOf returns what the admin listener tells of the cluster; nil for a single server.
+func (c *Config) clusterOf() admin.Cluster {
+	if c.node == nil {
+		return nil
+	}
+	return c.node
+}

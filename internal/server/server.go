@@ -317,6 +317,9 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	// The authority asks back, so the ports have to be open.
 	listening := func() {
 		operator.listening(serving.addr())
+		if c.node != nil {
+			c.node.SetAddr(serving.addr().String())
+		}
 		keeper.Go(func() { acme.run(keeping) })
 		keeper.Go(func() { operator.run(keeping) })
 	}

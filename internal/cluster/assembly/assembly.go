@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/livetree/livetree/internal/catalog"
@@ -68,6 +69,10 @@ type Assembly struct {
 	membership *membership.Membership
 	data       *databases.Databases
 	node       *cluster.Node
+	store      *store.Store
+
+	addr  atomic.Value // a string: where clients are served
+	ready atomic.Bool
 
 	cancel context.CancelFunc
 	loops  sync.WaitGroup
@@ -85,6 +90,7 @@ func Enter(ctx context.Context, o Options) (*Assembly, error) {
 		return nil, fmt.Errorf("listen for the other nodes: %w", err)
 	}
 	a := &Assembly{o: o, front: front, cancel: func() {}, failed: make(chan error, 2)}
+	a.addr.Store("")
 	_, statErr := os.Stat(filepath.Join(o.Data, layout.PebbleDir))
 	a.membership, err = membership.Enter(ctx, membership.Options{
 		Data: o.Data, HasStore: statErr == nil, Front: front, List: o.List, Election: o.Election, Quota: quotaOf(o.LogBytes),
@@ -145,8 +151,10 @@ func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog
 		Became: a.data.Became, Logger: a.o.Logger,
 	})
 	a.data.Bind(a.node, c)
+	a.store = s
 	for kind, serve := range map[string]func(context.Context, []byte) ([]byte, error){
 		databases.Forward: a.data.ServeForward, databases.Create: a.data.ServeCreate, databases.Drop: a.data.ServeDrop,
+		statusCall: a.serveStatus,
 	} {
 		a.front.Handle(kind, func(ctx context.Context, _ string, body []byte) ([]byte, error) { return serve(ctx, body) })
 	}
@@ -155,7 +163,11 @@ func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog
 	a.loops.Go(func() { a.fail(running, a.node.Run(running)) })
 	a.loops.Go(func() { a.fail(running, a.membership.Run(running, a.node.SetUp)) })
 	a.membership.Serve(source{s, a.o.Extra})
-	return a.membership.Ready(ctx, a.caughtUp)
+	if err := a.membership.Ready(ctx, a.caughtUp); err != nil {
+		return err
+	}
+	a.ready.Store(true)
+	return nil
 }
 
 // fail notes what has ended a part of the node by itself.
@@ -186,13 +198,17 @@ func (a *Assembly) HandOver(ctx context.Context) {
 	if a.node == nil {
 		return
 	}
+	a.ready.Store(false)
 	a.membership.SetReady(false)
+	if others := a.others(); len(others) > 0 {
+		a.giveTo(ctx, others)
+	}
+}
+
+// giveTo gives the shards of which this node is the home, and the lead of the log, to other nodes.
+func (a *Assembly) giveTo(ctx context.Context, others []record.NodeID) {
 	ctx, cancel := context.WithTimeout(ctx, handOverTime)
 	defer cancel()
-	others := a.others()
-	if len(others) == 0 {
-		return
-	}
 	var all sync.WaitGroup
 	for s := range shard.Count {
 		if _, home := a.node.Home(s); home {

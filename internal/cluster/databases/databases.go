@@ -215,14 +215,11 @@ func (d *Databases) known(ctx context.Context, id store.ID) (*engine.Database, e
 // Became is for [cluster.Options.Became].
 func (d *Databases) Became(s int, home bool) {
 	d.o.Led(s, home)
-	if !home {
-		return
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for id, db := range d.open {
 		if store.ShardOf(id) == s {
-			go engine.Lead(db)
+			go engine.Moved(db)
 		}
 	}
 }
