@@ -128,6 +128,7 @@ func (n *Node) apply(r *replica, e shard.Entry) error {
 		r.noteLost(n.o.Now())
 	}
 	r.change(func(now *replicaState) { now.applied, now.home, now.mine = after, home, mine })
+	n.noteApplied(r.shard, e.Number, int64(len(e.Record))+int64(next.Transfer.Bytes))
 	return nil
 }
 
