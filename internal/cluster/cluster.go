@@ -79,6 +79,7 @@ type Options struct {
 	// Now is used to tell a shard that is taken to and fro from one that changes its home once a day.
 	Now    func() time.Time
 	Logger *slog.Logger
+	Upkeep
 }
 
 // A Node is what one process does for the cluster.
@@ -93,8 +94,9 @@ type Node struct {
 	gatherers [shard.Count]gatherer
 	gathering sync.WaitGroup
 	// slots are held by those who put a part, by taking what is in them.
-	slots chan struct{}
-	sent  sentGroups
+	slots  chan struct{}
+	sent   sentGroups
+	upkeep upkeep
 	// life ends with Run: what is under way then is not of any caller.
 	life context.Context
 	end  context.CancelFunc
@@ -110,13 +112,18 @@ func New(o Options) *Node {
 		o.Became = func(int, bool) {}
 	}
 	o.PartBytes = cmp.Or(o.PartBytes, record.MaxBytes)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	o.Upkeep = o.filled()
 	n := &Node{o: o, first: o.Rand()}
 	n.numbers.Store(n.first)
 	n.life, n.end = context.WithCancel(context.Background())
-	n.up.changed = make(chan struct{})
+	n.up.changed, n.up.seen, n.up.start = make(chan struct{}), map[record.NodeID]time.Time{}, o.Now()
+	n.upkeep.flushDue, n.upkeep.trimDue = make(chan struct{}, 1), make(chan struct{}, 1)
 	n.slots = make(chan struct{}, partsUnderWay)
 	for range partsUnderWay {
 		n.slots <- struct{}{}
@@ -136,6 +143,10 @@ func (n *Node) Run(ctx context.Context) error {
 	var all sync.WaitGroup
 	for _, r := range n.shards {
 		all.Go(func() { n.keep(ctx, r) })
+	}
+	if n.o.Flush != nil {
+		all.Go(func() { every(ctx, n.o.FlushEvery, n.upkeep.flushDue, func() { n.flush(ctx) }) })
+		all.Go(func() { every(ctx, n.o.TrimEvery, n.upkeep.trimDue, func() { n.trim(ctx) }) })
 	}
 	err := shard.Follow(ctx, n.o.Log, n)
 	if errors.Is(err, shard.ErrTrimmed) {

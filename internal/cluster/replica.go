@@ -140,6 +140,7 @@ func (n *Node) apply(r *replica, e shard.Entry) error {
 	if mine != was {
 		n.o.Became(r.shard, mine)
 	}
+	n.noteApplied(r.shard, e.Number, int64(len(e.Record))+int64(next.Transfer.Bytes))
 	return nil
 }
 

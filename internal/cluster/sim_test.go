@@ -255,6 +255,7 @@ func TestPlantedErrorsAreFound(t *testing.T) {
 		"barrier reused":           {wrap: func(l shard.Log) shard.Log { return &reused{Log: l} }},
 		"no barrier":               {skipsBarrier: true},
 		"trim beyond a flush":      {trimEarly: true},
+		"flush told too early":     {toldEarly: true},
 		"two batches for a record": {twoBatches: true},
 		"part trimmed too early":   {fake: shardtest.Options{PartsEarly: true}},
 		"a bit of a part turned":   {wrap: func(l shard.Log) shard.Log { return turned{l} }},

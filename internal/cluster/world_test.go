@@ -90,6 +90,7 @@ func (l *lists) kept() [shard.Count]list {
 type flaws struct {
 	fake         shardtest.Options
 	wrap         func(shard.Log) shard.Log
+	toldEarly    bool // a node says that it has flushed what it has not
 	trimEarly    bool // what one node has applied is trimmed, whatever was flushed
 	skipsBarrier bool // readers read without a barrier
 	twoBatches   bool // a record and the head after it are not written together
@@ -123,8 +124,16 @@ func id(i int) record.NodeID { return record.NodeID(i + 1) }
 // start starts a node with the data that its last process has flushed.
 func (w *world) start(i int) { w.startFrom(i, i) }
 
-// startFrom starts a node with a copy of what another has flushed.
+// startFrom starts a node with a copy of what another has flushed. Before that, the log is told that the node has nothing: so nothing is trimmed until
+// it has told what came with the copy.
 func (w *world) startFrom(i, from int) {
+	if i != from {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		if shard.Publish(ctx, w.fake.Log(from), id(i), shard.Numbers{}) != nil {
+			from = i
+		}
+		cancel()
+	}
 	p := &process{data: &lists{}, ended: make(chan struct{})}
 	if last := w.nodes[from]; last != nil {
 		flushed := last.data.kept()
@@ -141,7 +150,13 @@ func (w *world) startFrom(i, from int) {
 	}
 	p.node = cluster.New(cluster.Options{
 		ID: id(i), Log: log, Applier: p.data, Level: 1, Rand: func() uint64 { return numbers }, Now: time.Now,
-		PartBytes:  partBytes,
+		PartBytes: partBytes,
+		Upkeep: cluster.Upkeep{
+			Flush:      func() (shard.Numbers, error) { return w.flush(p), nil },
+			FlushEvery: time.Duration(1+w.rand.IntN(3000)) * time.Millisecond, FlushBytes: 2000,
+			Members:   func() []record.NodeID { return []record.NodeID{id(0), id(1), id(2)} },
+			TrimEvery: time.Duration(1+w.rand.IntN(1000)) * time.Millisecond, KeepBytes: 100,
+		},
 		AppendTime: time.Duration(1+w.rand.IntN(1500)) * time.Millisecond,
 	})
 	go func() {
@@ -153,6 +168,20 @@ func (w *world) startFrom(i, from int) {
 	w.mu.Lock()
 	w.nodes[i] = p
 	w.mu.Unlock()
+}
+
+// flush has a process flush its data, and returns what it has flushed.
+func (w *world) flush(p *process) (numbers shard.Numbers) {
+	if !w.flaws.toldEarly {
+		p.data.flush(w.flaws.twoBatches)
+	}
+	for s, kept := range p.data.kept() {
+		numbers[s] = kept.head.Number
+		if w.flaws.toldEarly {
+			numbers[s] = p.data.read(s).head.Number
+		}
+	}
+	return numbers
 }
 
 func (w *world) fail(err error) {
@@ -234,7 +263,7 @@ func (w *world) trim(i int) {
 		below[s] = w.nodes[i].data.read(s).head.Number
 		for _, p := range w.nodes {
 			if !w.flaws.trimEarly {
-				below[s] = min(below[s], p.data.flushed[s].head.Number)
+				below[s] = min(below[s], p.data.kept()[s].head.Number)
 			}
 		}
 	}

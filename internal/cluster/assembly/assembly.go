@@ -28,6 +28,7 @@ import (
 	"github.com/livetree/livetree/internal/cluster/record"
 	"github.com/livetree/livetree/internal/cluster/shard"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/store/layout"
 )
@@ -149,6 +150,7 @@ func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog
 	a.node = cluster.New(cluster.Options{
 		ID: record.NodeID(a.membership.Log().ID()), Log: a.membership.Log(), Applier: a.data, Level: level, Now: a.o.Now,
 		Became: a.data.Became, Logger: a.o.Logger,
+		Upkeep: cluster.Upkeep{Flush: a.data.Flush, Members: a.memberIDs, LogBytes: a.o.LogBytes},
 	})
 	a.data.Bind(a.node, c)
 	a.store = s
@@ -162,6 +164,7 @@ func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog
 	a.cancel = cancel
 	a.loops.Go(func() { a.fail(running, a.node.Run(running)) })
 	a.loops.Go(func() { a.fail(running, a.membership.Run(running, a.node.SetUp)) })
+	a.loops.Go(func() { a.balance(running) })
 	a.membership.Serve(source{s, a.o.Extra})
 	if err := a.membership.Ready(ctx, a.caughtUp); err != nil {
 		return err
@@ -223,6 +226,43 @@ func (a *Assembly) giveTo(ctx context.Context, others []record.NodeID) {
 	if log := a.membership.Log(); log.Leader() == log.ID() {
 		if err := log.MoveLeader(ctx, uint64(others[0])); err != nil {
 			a.o.Logger.Debug("the lead of the log was not moved", "error", err)
+		}
+	}
+}
+
+// memberIDs are the numbers of all nodes.
+func (a *Assembly) memberIDs() (ids []record.NodeID) {
+	for _, m := range a.membership.Members() {
+		ids = append(ids, m.ID)
+	}
+	return ids
+}
+
+const (
+	// balanceEvery is how often a node looks whether others are to lead what it does.
+	balanceEvery = 10 * time.Second
+	// balanceAfter is how long a node must have been well before it leads again.
+	balanceAfter = 30 * time.Second
+)
+
+// balance gives shards to the nodes that come first in their order, when those have been well for a while.
+func (a *Assembly) balance(ctx context.Context) {
+	for pause.For(ctx, balanceEvery) == nil {
+		well := []record.NodeID{a.node.ID()}
+		for _, m := range a.membership.Members() {
+			if m.ID != a.node.ID() && m.Voter && m.Up && m.Ready && a.o.Now().Sub(m.Since) > balanceAfter {
+				well = append(well, m.ID)
+			}
+		}
+		for s := range shard.Count {
+			_, home := a.node.Home(s)
+			if first := cluster.Order(s, well)[0]; home && first != a.node.ID() && a.ready.Load() {
+				giving, cancel := context.WithTimeout(ctx, handOverTime)
+				if err := a.node.Give(giving, s, first); err != nil {
+					a.o.Logger.Debug("a shard was not given to the node that comes first", "shard", s, "error", err)
+				}
+				cancel()
+			}
 		}
 	}
 }

@@ -237,3 +237,15 @@ func (d *Databases) newsOf(o record.Origin, e *store.Effect) forwardedNews {
 	}
 	return n
 }
+
+// Flush has all records that were applied before the call survive a crash, and returns their numbers.
+func (d *Databases) Flush() (numbers shard.Numbers, err error) {
+	for s := range numbers {
+		applied, err := store.AppliedOf(d.o.Store, byte(s))
+		if err != nil {
+			return shard.Numbers{}, err
+		}
+		numbers[s] = applied.Number
+	}
+	return numbers, store.Flush(d.o.Store)
+}

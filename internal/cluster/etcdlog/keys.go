@@ -16,6 +16,7 @@ const (
 	logPrefix      = "log/"
 	partPrefix     = "part/"
 	transferPrefix = "transfer/"
+	nodePrefix     = "node/"
 )
 
 // headKey is where the head of a shard is.
@@ -70,4 +71,9 @@ func parseTransfer(key, value []byte) (id record.TransferID, open bool, s int, n
 		s, number = int(value[0]), binary.BigEndian.Uint64(value[1:])
 	}
 	return id, open, s, number, nil
+}
+
+// nodeKey is where it says what a node has flushed.
+func nodeKey(id record.NodeID) string {
+	return string(binary.BigEndian.AppendUint64([]byte(nodePrefix), uint64(id)))
 }

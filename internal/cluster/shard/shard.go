@@ -142,4 +142,5 @@ type Log interface {
 	// records have assembled.
 	Trim(ctx context.Context, below Numbers) error
 	Transfers
+	Flushes
 }

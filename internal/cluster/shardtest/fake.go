@@ -56,6 +56,7 @@ type Fake struct {
 	members  []*member
 	// transfers are all that ever were.
 	transfers []*transfer
+	flushed   []shard.Flushed
 	calls     []*call
 	late      []*proposal // those whose callers are gone
 }
@@ -95,6 +96,7 @@ const (
 	watching
 	trimming
 	sending
+	flushing
 )
 
 // New returns an empty log. Run must be running for its calls to return.

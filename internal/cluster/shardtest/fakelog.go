@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/livetree/livetree/internal/cluster/record"
 	"github.com/livetree/livetree/internal/cluster/shard"
@@ -223,4 +224,38 @@ func (l *memberLog) Trim(ctx context.Context, below shard.Numbers) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	return f.do(ctx, c)
+}
+
+// SetFlushed implements [shard.Flushes].
+func (l *memberLog) SetFlushed(ctx context.Context, row shard.Flushed) error {
+	f := l.fake
+	_, err := l.propose(ctx, flushing, 0, func() error {
+		i := slices.IndexFunc(f.flushed, func(known shard.Flushed) bool { return known.Node == row.Node })
+		if i < 0 {
+			i = len(f.flushed)
+			f.flushed = append(f.flushed, shard.Flushed{Node: row.Node})
+		}
+		if f.flushed[i].Revision != row.Revision {
+			return shard.ErrStale
+		}
+		f.revision++
+		f.flushed[i] = shard.Flushed{Node: row.Node, Numbers: row.Numbers, Revision: f.revision}
+		return nil
+	})
+	return err
+}
+
+// Flushed implements [shard.Flushes].
+func (l *memberLog) Flushed(ctx context.Context) (rows []shard.Flushed, err error) {
+	f, c := l.fake, l.call(heading, 2)
+	c.step = func() bool {
+		rows = slices.DeleteFunc(slices.Clone(f.flushed), func(row shard.Flushed) bool { return row.Revision == 0 })
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	if err := f.do(ctx, c); err != nil {
+		return nil, err
+	}
+	return rows, nil
 }

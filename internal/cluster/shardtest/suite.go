@@ -39,6 +39,7 @@ var Cases = []Case{
 	{"restarts", testRestarts},
 	{"transfers", testTransfers},
 	{"abandoned", testAbandoned},
+	{"flushed", testFlushed},
 }
 
 // testHeads holds that every member sees at once what any other was told, and that a writer with an
