@@ -184,26 +184,37 @@ func (c *Config) reads() rest.Consistency {
 	return rest.Consistency(c.Cluster.Reads)
 }
 
-// untilFailed returns a context that also ends when the node cannot go on, and what returns why.
-func untilFailed(ctx context.Context, c Config) (context.Context, func() error) {
+// untilFailed returns a context that also ends when the node cannot go on, or its data is damaged, and what returns why.
+func untilFailed(ctx context.Context, c Config, data *store.Store) (context.Context, func() error) {
 	if c.node == nil {
 		return ctx, func() error { return nil }
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
-		select {
-		case err := <-c.node.Failed():
-			cancel(err)
-		case <-ctx.Done():
+		look := time.NewTicker(damageLook)
+		defer look.Stop()
+		for {
+			select {
+			case err := <-c.node.Failed():
+				c.others.Store(int64(c.node.OthersWell(ctx)))
+				cancel(err)
+			case <-look.C:
+				if err := data.Damage(); err != nil {
+					c.others.Store(int64(c.node.OthersWell(ctx)))
+					cancel(fmt.Errorf("%w: %w", errDamage, err))
+				}
+			case <-ctx.Done():
+				return
+			}
 		}
 	}()
-	parent := ctx
 	return ctx, func() error {
+		err := context.Cause(ctx)
 		cancel(nil)
-		if err := context.Cause(parent); !errors.Is(err, context.Canceled) {
-			return fmt.Errorf("the node cannot go on: %w", err)
+		if err == nil || errors.Is(err, context.Canceled) {
+			return nil
 		}
-		return nil
+		return fmt.Errorf("the node cannot go on: %w", err)
 	}
 }
 

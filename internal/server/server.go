@@ -20,6 +20,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/livetree/livetree/internal/admin"
@@ -131,6 +132,7 @@ type Config struct {
 	Disturb func(*store.Options)
 
 	node      *assembly.Assembly // nil for a single server
+	others    *atomic.Int64      // how many other nodes were well when this one could not go on
 	memory    *budget.Memory     // that all fronts share
 	clients   *outbox.Clients
 	sdks      *wire.Front
@@ -196,6 +198,17 @@ func Run(ctx context.Context, c Config) error {
 	c.shareMemory(memory)
 	limitMemory(c, memory)
 	keepPrivate(c)
+	for {
+		err := runOnce(ctx, c, memory)
+		if !errors.Is(err, errRepair) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// runOnce is Run until a node of a cluster has to begin again with a copy of its data.
+func runOnce(ctx context.Context, c Config, memory int64) error {
+	c.others = new(atomic.Int64)
 	operator, err := openAdmin(&c)
 	if err != nil {
 		return err
@@ -213,7 +226,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	s, err := store.Open(c.Data, options)
 	if err != nil {
-		return errors.Join(err, operator.close())
+		return errors.Join(c.repaired(ctx, err), operator.close())
 	}
 	tellMemory(c, memory)
 	tellFiles(c.Logger, c.OpenFiles, c.MaxConnections, connections)
@@ -222,7 +235,7 @@ func Run(ctx context.Context, c Config) error {
 	if errors.Is(err, errHandlersRunning) {
 		return err // the store is in use; the next start replays its log
 	}
-	return errors.Join(err, s.Close())
+	return c.repaired(ctx, errors.Join(err, s.Close()))
 }
 
 // keepPrivate takes from others what they may do in the data directory: secrets are
@@ -268,7 +281,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	if err := joinCluster(ctx, c, s, databases); err != nil {
 		return err
 	}
-	ctx, whyEnded := untilFailed(ctx, c)
+	ctx, whyEnded := untilFailed(ctx, c, s)
 	defer triggers.expirer.Close()
 	patience, cancel := newPatience(c.Abort)
 	defer cancel()

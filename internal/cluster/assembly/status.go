@@ -204,6 +204,26 @@ func (a *Assembly) Condition() string {
 	return "ok"
 }
 
+// OthersWell returns how many other nodes of the list are ready, and have all of their data.
+func (a *Assembly) OthersWell(ctx context.Context) (well int) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	for _, addr := range a.o.List {
+		if addr == a.o.Addr {
+			continue
+		}
+		said, err := a.front.Call(ctx, addr, statusCall, nil)
+		var r status.Report
+		if err != nil || json.Unmarshal(said, &r) != nil || !r.Ready {
+			continue
+		}
+		if !slices.ContainsFunc(r.Shards, func(s status.Applied) bool { return s.Broken != "" }) {
+			well++
+		}
+	}
+	return well
+}
+
 // Remove removes a node from the cluster.
 func (a *Assembly) Remove(ctx context.Context, node string) error {
 	if node == a.o.Addr {
