@@ -199,7 +199,11 @@ func untilFailed(ctx context.Context, c Config, data *store.Store) (context.Cont
 				c.others.Store(int64(c.node.OthersWell(ctx)))
 				cancel(err)
 			case <-look.C:
-				if err := data.Damage(); err != nil {
+				err := data.Damage()
+				if err == nil {
+					err = c.node.Broken()
+				}
+				if err != nil {
 					c.others.Store(int64(c.node.OthersWell(ctx)))
 					cancel(fmt.Errorf("%w: %w", errDamage, err))
 				}

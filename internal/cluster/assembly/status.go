@@ -188,14 +188,21 @@ func (a *Assembly) findProblems(c *status.Cluster, members []membership.Member) 
 	}
 }
 
-// Condition returns one word for readiness: ok, or what is not well with this node.
-func (a *Assembly) Condition() string {
+// Broken returns why this node cannot go on with a shard, nil if it can with all.
+func (a *Assembly) Broken() error {
 	for s := range shard.Count {
 		if _, err := a.node.Applied(s); err != nil {
-			return "damaged"
+			return err
 		}
 	}
+	return nil
+}
+
+// Condition returns one word for readiness: ok, or what is not well with this node.
+func (a *Assembly) Condition() string {
 	switch {
+	case a.Broken() != nil:
+		return "damaged"
 	case !a.ready.Load():
 		return "joining"
 	case a.membership.Log().Leader() == 0:
