@@ -202,6 +202,9 @@ func (p adminParts) actions(dir string) admin.Actions {
 		Drop:       p.founder.drop,
 		SetSecrets: p.founder.replaceSecrets,
 		Backup: func(ctx context.Context, request admin.BackupRequest) (any, error) {
+			if err := p.catchUp(ctx); err != nil { // a backup has all that was acknowledged before, at whatever node
+				return nil, err
+			}
 			manifest, err := backup.Take(ctx, p.store, p.Data, request.Target,
 				backup.Options{Version: p.Version, Logger: p.Logger, AuthorityKey: request.AuthorityKey})
 			if err == nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/livetree/livetree/internal/cluster/membership"
 	"github.com/livetree/livetree/internal/cluster/peer"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/store"
@@ -227,6 +228,17 @@ const (
 	DefaultClusterLog      = assembly.DefaultLogBytes
 	DefaultClusterElection = assembly.DefaultElection
 )
+
+// catchUp returns when this server has all that was acknowledged before the call.
+func (c *Config) catchUp(ctx context.Context) error {
+	if c.node == nil {
+		return nil
+	}
+	if err := c.node.CaughtUp(ctx); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "the nodes do not agree at present, try again")
+	}
+	return nil
+}
 
 // clusterOf returns what the admin listener tells of the cluster; nil for a single server.
 func (c *Config) clusterOf() admin.Cluster {

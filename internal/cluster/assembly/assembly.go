@@ -166,7 +166,7 @@ func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog
 	a.loops.Go(func() { a.fail(running, a.membership.Run(running, a.node.SetUp)) })
 	a.loops.Go(func() { a.balance(running) })
 	a.membership.Serve(source{s, a.o.Extra})
-	if err := a.membership.Ready(ctx, a.caughtUp); err != nil {
+	if err := a.membership.Ready(ctx, a.CaughtUp); err != nil {
 		return err
 	}
 	a.ready.Store(true)
@@ -183,8 +183,8 @@ func (a *Assembly) fail(running context.Context, err error) {
 // Failed is told why the node cannot go on.
 func (a *Assembly) Failed() <-chan error { return a.failed }
 
-// caughtUp returns when this node has everything that was acknowledged before the call.
-func (a *Assembly) caughtUp(ctx context.Context) error {
+// CaughtUp returns when this node has everything that was acknowledged before the call.
+func (a *Assembly) CaughtUp(ctx context.Context) error {
 	for s := range shard.Count {
 		if err := a.node.Barrier(ctx, s); err != nil {
 			return err
