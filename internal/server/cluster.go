@@ -108,13 +108,25 @@ func enterCluster(ctx context.Context, c Config) (*assembly.Assembly, error) {
 	return assembly.Enter(ctx, assembly.Options{
 		Data: c.Data, List: c.Cluster.List, Addr: c.Cluster.Addr, Listen: c.Cluster.Listen, Key: key,
 		Election: c.Cluster.Election, LogBytes: c.Cluster.LogBytes,
-		Extra:   []string{"tls/" + authorityCert, "tls/" + authorityKey},
+		Extra:   func() []string { return authorityFiles(c.Data) },
 		Version: c.Version, Now: time.Now, Logger: c.Logger,
 		Fatal: func(text string) {
 			c.Logger.Error("the log of the cluster failed: stopping, so that nothing is acknowledged that is not stored; check the disk, then start again", "error", text, "exit", store.ExitIO)
 			os.Exit(store.ExitIO)
 		},
 	})
+}
+
+// authorityFiles are the files of the authority, if it can sign: one that cannot is of no use to other nodes, and they make
+// one of their own.
+func authorityFiles(data string) []string {
+	files := []string{"tls/" + authorityCert, "tls/" + authorityKey}
+	for _, name := range files {
+		if _, err := os.Stat(filepath.Join(data, name)); err != nil {
+			return nil
+		}
+	}
+	return files
 }
 
 // joinCluster has a node apply what the others have written.

@@ -53,8 +53,8 @@ type Options struct {
 	// Election is how long a silent leader is waited for, LogBytes how large the log may grow; 0 is the default.
 	Election time.Duration
 	LogBytes int64
-	// Extra are files of the data directory that all nodes have alike.
-	Extra []string
+	// Extra returns the files of the data directory that all nodes have alike.
+	Extra func() []string
 	// Fatal is told what etcd cannot go on with. It must end the process.
 	Fatal func(text string)
 	// Version is told to the other nodes.
@@ -301,7 +301,7 @@ func (a *Assembly) close() {
 // A source is what copies for other nodes are made from.
 type source struct {
 	store *store.Store
-	extra []string
+	extra func() []string
 }
 
 // Checkpoint implements [membership.Source].
@@ -314,4 +314,4 @@ func (s source) Checkpoint(dir string) error {
 }
 
 // Extra implements [membership.Source].
-func (s source) Extra() []string { return s.extra }
+func (s source) Extra() []string { return s.extra() }
