@@ -92,10 +92,7 @@ func (c Cluster) key() (peer.Key, error) {
 // enterCluster makes the server a node of its cluster, if it is to be one. It returns nil if not.
 func enterCluster(ctx context.Context, c Config) (*assembly.Assembly, error) {
 	if !c.Cluster.isOn() {
-		if _, err := os.Stat(filepath.Join(c.Data, membership.FileName)); err == nil {
-			return nil, fmt.Errorf("%s is the directory of a node of a cluster: start it with --cluster, --cluster-addr and --cluster-key", c.Data)
-		}
-		return nil, nil
+		return nil, becomeSingle(ctx, c)
 	}
 	key, err := c.Cluster.key()
 	if err != nil {
@@ -115,6 +112,23 @@ func enterCluster(ctx context.Context, c Config) (*assembly.Assembly, error) {
 			os.Exit(store.ExitIO)
 		},
 	})
+}
+
+// becomeSingle makes the directory of the last node of a cluster that of a single server. It does nothing for any other.
+func becomeSingle(ctx context.Context, c Config) error {
+	if _, err := os.Stat(filepath.Join(c.Data, membership.FileName)); err != nil {
+		return nil
+	}
+	c.Logger.Info("the data directory is that of a node of a cluster: looking whether it is the last one")
+	err := assembly.BecomeSingle(ctx, c.Data, time.Now, c.Logger)
+	if errors.Is(err, assembly.ErrNotAlone) {
+		return fmt.Errorf("%s is the directory of a node of a cluster: start it with --cluster, --cluster-addr and --cluster-key, or remove the other nodes first (%w)", c.Data, err)
+	}
+	if err != nil {
+		return fmt.Errorf("make %s that of a single server: %w", c.Data, err)
+	}
+	c.Logger.Info("the last node of a cluster is a single server from now on")
+	return nil
 }
 
 // authorityFiles are the files of the authority, if it can sign: one that cannot is of no use to other nodes, and they make

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/livetree/livetree/internal/cluster/shard"
 	"github.com/livetree/livetree/internal/cluster/status"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -177,7 +179,7 @@ func (a *Assembly) findProblems(c *status.Cluster, members []membership.Member) 
 		say("a majority of the nodes is not reached: nothing can be written until some are started")
 	}
 	if voters > 0 && voters%2 == 0 {
-		say("%d nodes vote: they survive no more losses than %d", voters, voters-1)
+		say("%d nodes vote: %d would survive as many losses; start one more, or remove one", voters, voters-1)
 	}
 	damaged := map[string]bool{}
 	for _, s := range c.Shards {
@@ -239,11 +241,30 @@ func (a *Assembly) Remove(ctx context.Context, node string) error {
 	if a.membership.IDOf(node) == 0 {
 		return fault.New(fault.NotFound, "%q is not a node of this cluster", node)
 	}
-	if err := a.membership.Remove(ctx, node); err != nil {
+	err := a.membership.Remove(ctx, node)
+	for tries := 0; isPassing(err) && tries < removeTries; tries++ {
+		if pause.For(ctx, removePause) != nil {
+			break
+		}
+		err = a.membership.Remove(ctx, node)
+	}
+	if err != nil {
 		return fault.Wrap(fault.Conflict, err, "%v", err)
 	}
 	return nil
 }
+
+// isPassing reports whether etcd will allow a change of nodes soon: for some seconds after one, or after a change of the leader, it does not.
+func isPassing(err error) bool {
+	return err != nil && slices.ContainsFunc([]string{"unhealthy cluster", "leader changed", "timed out", "no leader"},
+		func(text string) bool { return strings.Contains(err.Error(), text) })
+}
+
+// removeTries is how often it is tried to remove a node, with removePause in between.
+const (
+	removeTries = 8
+	removePause = time.Second
+)
 
 // Move gives the shards of which this node is the home to another one, or to several if none is named.
 func (a *Assembly) Move(ctx context.Context, to string) error {
