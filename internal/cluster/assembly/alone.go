@@ -18,6 +18,7 @@ import (
 	"github.com/livetree/livetree/internal/cluster/record"
 	"github.com/livetree/livetree/internal/cluster/shard"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 )
@@ -30,6 +31,8 @@ const (
 	etcdDir, leftDir = "etcd", "etcd.left"
 	// aloneTime is how long the last node of a cluster may take to become its leader.
 	aloneTime = 15 * time.Second
+	// alonePause is how often it is asked meanwhile.
+	alonePause = 100 * time.Millisecond
 )
 
 // BecomeSingle makes the data directory of the last node of a cluster that of a single server: it applies the log to its end, and sets
@@ -46,6 +49,9 @@ func BecomeSingle(ctx context.Context, data string, now func() time.Time, logger
 	ctx, cancel := context.WithTimeout(ctx, aloneTime)
 	defer cancel()
 	peers, err := member.Peers(ctx)
+	for isPassing(err) && pause.For(ctx, alonePause) == nil { // it is about to lead itself
+		peers, err = member.Peers(ctx)
+	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: its log does not answer alone: %w", ErrNotAlone, err)
