@@ -131,7 +131,7 @@ func (m *Membership) Run(ctx context.Context, setUp func([]record.NodeID)) error
 		select {
 		case <-upChanged:
 		case <-changed:
-		case <-m.gone:
+		case <-m.etcd.Done():
 			return m.failure()
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -118,7 +118,7 @@ func TestLargeCallHoldsUpNoOther(t *testing.T) {
 }
 
 func TestBoundsOfCalls(t *testing.T) {
-	a, b := pair(t, peer.Options{MaxBody: 2 << 20}, peer.Options{MaxBody: 1 << 20, MaxBodies: 2 << 20})
+	a, b := pair(t, peer.Options{MaxBody: 2 << 20}, peer.Options{MaxBody: 1 << 20, MaxBodies: 8 << 20})
 	entered, release := make(chan bool, 10), make(chan bool)
 	b.Handle("wait", func(_ context.Context, _ string, body []byte) ([]byte, error) {
 		entered <- true
@@ -145,8 +145,17 @@ func TestBoundsOfCalls(t *testing.T) {
 		<-entered
 	}
 	if _, err := a.Call(t.Context(), b.Addr(), "wait", make([]byte, 1<<20)); !errors.Is(err, peer.ErrNotSent) {
-		t.Errorf("a body beyond all that are taken: %v, want ErrNotSent", err)
+		t.Errorf("a body beyond what one connection gets: %v, want ErrNotSent", err)
 	}
+	c := listen(t, peer.Options{})
+	c.Keep([]string{b.Addr()})
+	waitUp(t, c, c.Addr(), b.Addr())
+	two.Go(func() {
+		if _, err := c.Call(t.Context(), b.Addr(), "wait", make([]byte, 1<<20)); err != nil {
+			t.Errorf("another node has no room: %v", err)
+		}
+	})
+	<-entered
 	close(release)
 	two.Wait()
 	nothingHeld(t, a, b)

@@ -18,8 +18,9 @@ type inbound struct {
 	life   context.Context // ends with the connection
 	all    sync.WaitGroup
 
-	mu    sync.Mutex
-	calls map[uint64]*incoming
+	mu     sync.Mutex
+	calls  map[uint64]*incoming
+	bodies int64 // the bytes of their bodies
 }
 
 // incoming is a call from its first part until its answer is sent.
@@ -68,10 +69,35 @@ func (in *inbound) giveBack() {
 	defer in.mu.Unlock()
 	for _, call := range in.calls {
 		if !call.dropped {
-			in.front.bodies.give(int64(call.total))
+			in.give(call)
 		}
 	}
 	in.calls = nil
+}
+
+// claim takes room for the body of a call: of what all connections have, and of what this one gets of it.
+func (in *inbound) claim(c *incoming) bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	o, n := in.front.o, int64(c.total)
+	if in.bodies+n > max(o.MaxBodies/bodiesShare, int64(o.MaxBody)) || !in.front.bodies.take(n) {
+		return false
+	}
+	in.bodies += n
+	return true
+}
+
+// give gives that back. It is called with the lock held.
+func (in *inbound) give(c *incoming) {
+	in.bodies -= int64(c.total)
+	in.front.bodies.give(int64(c.total))
+}
+
+// release gives it back when the body is not needed any more.
+func (in *inbound) release(c *incoming) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.give(c)
 }
 
 // take takes a frame of the peer. An error ends the connection.
@@ -117,7 +143,7 @@ func (in *inbound) begin(f frame) error {
 		why = fmt.Sprintf("it has %d bytes, more than the %d that this node takes", c.total, in.front.o.MaxBody)
 	case !in.front.knows(c.kind, in.stream):
 		why = fmt.Sprintf("this node does not answer %q now", c.kind)
-	case under >= 2*most || !in.front.bodies.take(int64(c.total)):
+	case under >= 2*most || !in.claim(c):
 		why = "this node has too much under way"
 	}
 	if c.dropped = why != ""; c.dropped {
@@ -170,7 +196,7 @@ func (in *inbound) cancelCall(id uint64) {
 	default:
 		delete(in.calls, id)
 		if !c.dropped {
-			in.front.bodies.give(int64(c.total))
+			in.give(c)
 		}
 	}
 }
@@ -182,7 +208,7 @@ func (in *inbound) handle(ctx context.Context, id uint64, c *incoming) {
 		room, most = &in.front.streams, "streams"
 	}
 	if !room.take(1) {
-		in.front.bodies.give(int64(c.total))
+		in.release(c)
 		_ = in.send(in.life, frame{kind: unseen, id: id, body: []byte("this node has too many " + most + " under way")})
 		return
 	}
@@ -194,7 +220,7 @@ func (in *inbound) handle(ctx context.Context, id uint64, c *incoming) {
 	} else {
 		result, err = in.front.run(ctx, c.kind, in.peer, c.bytes)
 	}
-	in.front.bodies.give(int64(c.total))
+	in.release(c)
 	switch {
 	case ctx.Err() != nil:
 		// Nobody waits for it.
