@@ -36,6 +36,9 @@ func TestCall(t *testing.T) {
 	a, b := pair(t, peer.Options{}, peer.Options{})
 	for _, f := range []*peer.Front{a, b} {
 		f.Handle("echo", echo)
+		f.Handle("further", func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+			return f.Call(ctx, f.Addr(), "what", nil)
+		})
 		f.Handle("no", func(context.Context, string, []byte) ([]byte, error) { return nil, errors.New("not today") })
 	}
 	for _, to := range []*peer.Front{a, b} {
@@ -49,6 +52,9 @@ func TestCall(t *testing.T) {
 		var refused *peer.Refused
 		if _, err := a.Call(t.Context(), to.Addr(), "no", nil); !errors.As(err, &refused) || refused.Text != "not today" {
 			t.Errorf("the handler's error comes as %v", err)
+		}
+		if _, err := a.Call(t.Context(), to.Addr(), "further", nil); !errors.As(err, &refused) || errors.Is(err, peer.ErrNotSent) {
+			t.Errorf("what a call of the handler's own came to is said of the call itself: %v", err)
 		}
 		if _, err := a.Call(t.Context(), to.Addr(), "what", nil); !errors.Is(err, peer.ErrNotSent) {
 			t.Errorf("a kind without a handler: %v, want ErrNotSent", err)
