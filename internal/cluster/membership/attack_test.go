@@ -20,7 +20,7 @@ import (
 // mad opens the front of a process that has the key and is no node.
 func (w *world) mad(addr, listen string) *peer.Front {
 	w.t.Helper()
-	f, err := peer.Listen(peer.Options{Addr: addr, Listen: listen, Key: w.key})
+	f, err := peer.Listen(peer.Options{Addr: addr, Listen: listen, Key: w.key, Dir: w.t.TempDir()})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -121,6 +121,9 @@ func Enter(ctx context.Context, o Options) (*Membership, error) {
 		o.Now = time.Now //nolint:forbidigo // what is used where no clock is given
 	}
 	o.List = sorted(o.List)
+	if o.Front.Files().Cert == "" {
+		return nil, errors.New("a front without a directory for certificates: etcd takes them only as files")
+	}
 	if len(o.List) == 0 || len(o.List) > maxList {
 		return nil, fmt.Errorf("a cluster's list has %d addresses, want 1 to %d", len(o.List), maxList)
 	}
