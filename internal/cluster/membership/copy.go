@@ -14,7 +14,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/livetree/livetree/internal/cluster/peer"
 	"github.com/livetree/livetree/internal/pause"
 )
 
@@ -98,7 +97,7 @@ func (m *Membership) Serve(source Source) {
 		}
 		dir, err := m.copies.enter(m.o.Data)
 		if err != nil {
-			return fmt.Errorf("%w: %w", peer.ErrNotSent, err)
+			return err
 		}
 		defer m.copies.leave(dir)
 		m.o.Logger.Info("a copy is sent", "node", from)

@@ -17,6 +17,8 @@ const FileName = "cluster.json"
 // file is what cluster.json holds.
 type file struct {
 	Cluster string `json:"cluster"`
+	// Node is the address of this node, by which the others know its member.
+	Node string `json:"node,omitempty"`
 	// Founder is the node that has founded the cluster, if it is this one.
 	Founder string `json:"founder,omitempty"`
 	// Founding is set until the cluster has a log. No other node joins before that.
@@ -55,6 +57,7 @@ func readFile(data string) (f file, err error) {
 
 // writeFile has the directory belong to a cluster, on disk, before it returns.
 func (m *Membership) writeFile(f file) error {
+	f.Node = m.o.Front.Addr()
 	text, err := json.Marshal(f)
 	if err == nil {
 		err = wholefile.Write(filepath.Join(m.o.Data, FileName), 0o600, append(text, '\n'))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/livetree/livetree/internal/pause"
 )
@@ -18,6 +19,8 @@ func (m *Membership) promise(to string) error {
 		return errors.New("this node founds a cluster itself, or belongs to one")
 	case m.hasStore:
 		return errors.New("this node has data of its own")
+	case !slices.Contains(m.o.List, to):
+		return errors.New("it is not in the list of this node")
 	case m.promised != "" && m.promised != to:
 		return fmt.Errorf("this node has promised %s not to found a cluster", m.promised)
 	}

@@ -73,7 +73,7 @@ func (a asker) hello(ctx context.Context, node string) (h hello, err error) {
 	if err == nil {
 		err = json.Unmarshal(body, &h)
 	}
-	if err == nil && (h.Node != node || len(h.List) > maxList || len(h.Forming) > maxList) {
+	if err == nil && (h.Node != node || len(h.Cluster) > maxID || len(h.List) > maxList || len(h.Forming) > maxList) {
 		err = errors.New("it answers what is no answer")
 	}
 	if err != nil {

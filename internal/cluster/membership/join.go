@@ -105,7 +105,7 @@ func (m *Membership) takeGuest(ctx context.Context, from string, body []byte) ([
 		case p.ID == r.ID:
 			a.ID = p.ID // it was given to this very process, which has not started etcd yet
 		default:
-			m.o.Logger.Warn("a member is replaced: its node has lost its data", "node", from, "member", fmt.Sprintf("%x", p.ID))
+			m.o.Logger.Warn("a member is replaced: its node has lost its log", "node", from, "member", fmt.Sprintf("%x", p.ID), "started", p.Started)
 			if err := m.Log().Remove(ctx, p.ID); err != nil {
 				return nil, fmt.Errorf("the member that it replaces is not removed: %w", err)
 			}

@@ -76,6 +76,7 @@ const (
 	refusalTime = 3 * time.Second
 	joinTime    = 10 * time.Second
 	maxList     = 32
+	maxID       = 64 // of a cluster
 )
 
 // A Membership is this node's place in its cluster.
@@ -86,7 +87,9 @@ type Membership struct {
 
 	copies copies
 	joins  chan struct{} // one at a time
-	gone   chan struct{} // closed when etcd has ended by itself
+	// etcd ends when etcd has ended by itself; its cause is why.
+	etcd   context.Context
+	failed context.CancelCauseFunc
 	all    sync.WaitGroup
 	life   context.Context
 	end    context.CancelFunc
@@ -99,7 +102,6 @@ type Membership struct {
 	ready    bool
 	member   etcdlog.Member // once etcd runs
 	learner  uint64         // the id that this node was given
-	err      error          // why etcd has ended
 	peers    []etcdlog.Peer
 	serving  map[string]bool      // nodes that have said that they are ready
 	guests   map[string]time.Time // nodes that ask to join, and since when
@@ -119,14 +121,18 @@ func Enter(ctx context.Context, o Options) (*Membership, error) {
 		o.Now = time.Now //nolint:forbidigo // what is used where no clock is given
 	}
 	o.List = sorted(o.List)
+	if o.Front.Files().Cert == "" {
+		return nil, errors.New("a front without a directory for certificates: etcd takes them only as files")
+	}
 	if len(o.List) == 0 || len(o.List) > maxList {
 		return nil, fmt.Errorf("a cluster's list has %d addresses, want 1 to %d", len(o.List), maxList)
 	}
 	m := &Membership{
-		o: o, ask: asker{o.Front}, process: random(), hasStore: o.HasStore, joins: make(chan struct{}, 1), gone: make(chan struct{}),
+		o: o, ask: asker{o.Front}, process: random(), hasStore: o.HasStore, joins: make(chan struct{}, 1),
 		serving: map[string]bool{}, guests: map[string]time.Time{}, changed: make(chan struct{}),
 	}
 	m.life, m.end = context.WithCancel(context.Background())
+	m.etcd, m.failed = context.WithCancelCause(context.Background())
 	err := m.prepare()
 	if err == nil {
 		m.answer()
@@ -173,6 +179,10 @@ func (m *Membership) prepare() (err error) {
 			return err
 		}
 		m.file = file{}
+	}
+	if addr := m.o.Front.Addr(); m.file.Node != "" && m.file.Node != addr && hasLog(m.o.Data) {
+		return fmt.Errorf("%w: the directory is that of the node %s, and --cluster-addr is %s: give it its address again, or remove %s from the cluster and start with an empty directory",
+			ErrRefused, m.file.Node, addr, m.file.Node)
 	}
 	return nil
 }
@@ -243,10 +253,7 @@ func (m *Membership) start(ctx context.Context, members []string, founds bool) e
 			if errors.Is(err, etcdlog.ErrRemoved) {
 				err = ErrRemoved
 			}
-			m.mu.Lock()
-			m.err = err
-			m.mu.Unlock()
-			close(m.gone)
+			m.failed(err)
 		case <-m.life.Done():
 		}
 	})
@@ -300,9 +307,5 @@ func (m *Membership) update(change func()) {
 	m.changed = make(chan struct{})
 }
 
-// failure is why etcd has ended.
-func (m *Membership) failure() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.err
-}
+// failure is why etcd has ended by itself.
+func (m *Membership) failure() error { return context.Cause(m.etcd) }

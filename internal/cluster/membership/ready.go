@@ -19,20 +19,18 @@ const (
 	learnersAtOnce = 2
 )
 
+// errClosed says that Close was called.
+var errClosed = errors.New("this node has left its cluster")
+
 // Ready makes this node one that serves: it waits until caughtUp returns, gets this node its vote if it has none, and
 // waits until all nodes of a cluster that is being founded without data vote. From then on the others count on it.
 func (m *Membership) Ready(ctx context.Context, caughtUp func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stop := context.AfterFunc(m.life, func() { cancel(errors.New("this node has left its cluster")) })
+	stop := context.AfterFunc(m.life, func() { cancel(errClosed) })
 	defer stop()
-	go func() {
-		select {
-		case <-m.gone:
-			cancel(m.failure())
-		case <-ctx.Done():
-		}
-	}()
+	stopFailed := context.AfterFunc(m.etcd, func() { cancel(m.failure()) })
+	defer stopFailed()
 	if err := caughtUp(ctx); err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
@@ -78,7 +76,8 @@ func (m *Membership) vote(ctx context.Context) (wait string) {
 	m.setPeers(peers)
 	var learners int
 	var missing []string
-	for _, node := range m.file.Forming {
+	forming := m.forming()
+	for _, node := range forming {
 		if !slices.ContainsFunc(peers, func(p etcdlog.Peer) bool { return p.Address == node }) {
 			missing = append(missing, node)
 		}
@@ -89,7 +88,7 @@ func (m *Membership) vote(ctx context.Context) (wait string) {
 			learners++
 		}
 		votes = votes || p.Voter && p.ID == m.Log().ID()
-		if slices.Contains(m.file.Forming, p.Address) && !p.Voter {
+		if slices.Contains(forming, p.Address) && !p.Voter {
 			all = false
 		}
 	}
@@ -106,6 +105,18 @@ func (m *Membership) vote(ctx context.Context) (wait string) {
 		return "for all nodes of the list to vote"
 	}
 	return ""
+}
+
+// forming are the nodes that found the cluster together. That is over once one of them is ready.
+func (m *Membership) forming() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, ready := range m.serving {
+		if ready {
+			return nil
+		}
+	}
+	return m.file.Forming
 }
 
 // Remove removes a node from the cluster, alive or dead. It refuses what would leave no majority of nodes that are up.

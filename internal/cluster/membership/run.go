@@ -131,7 +131,7 @@ func (m *Membership) Run(ctx context.Context, setUp func([]record.NodeID)) error
 		select {
 		case <-upChanged:
 		case <-changed:
-		case <-m.gone:
+		case <-m.etcd.Done():
 			return m.failure()
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -176,6 +176,12 @@ func (m *Membership) follow(ctx context.Context) {
 	}
 }
 
+func (m *Membership) isServing(node string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.serving[node]
+}
+
 // poll asks the nodes that are up whether they are ready.
 func (m *Membership) poll(ctx context.Context) {
 	for {
@@ -189,9 +195,13 @@ func (m *Membership) poll(ctx context.Context) {
 			}
 			all.Go(func() {
 				h, err := m.ask.hello(ctx, node)
+				is := h.Ready && h.Cluster == m.Cluster()
+				if err != nil {
+					is = m.isServing(node) // one that is slow to answer is what it was, while it is connected
+				}
 				mu.Lock()
 				defer mu.Unlock()
-				ready[node] = err == nil && h.Ready && h.Cluster == m.Cluster()
+				ready[node] = is
 			})
 		}
 		all.Wait()

@@ -5,6 +5,7 @@ package membership_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net"
@@ -20,6 +21,8 @@ import (
 	"github.com/livetree/livetree/internal/cluster/record"
 	"github.com/livetree/livetree/internal/pause"
 )
+
+var long = flag.Bool("long", false, "run the tests that take long")
 
 const (
 	election = 200 * time.Millisecond

@@ -15,47 +15,56 @@ import (
 	"github.com/livetree/livetree/internal/pause"
 )
 
-// doors counts connections that have not shown yet that they come from a node.
+// doors bound the connections of all hosts together, and of each. A host from which a node has come once finds them
+// open, however many others stand there: strangers cannot shut nodes out.
 type doors struct {
-	mu     sync.Mutex
+	mu        sync.Mutex
+	known     map[string]bool // at most maxKnown
+	strangers crowd           // that have not shown yet that they come from a node
+	peers     crowd
+	passed    crowd // on to etcd
+}
+
+// crowd counts the connections of one kind.
+type crowd struct {
 	all    int
 	ofHost map[string]int
-	peers  int // connections of nodes
 }
 
-// enter takes a place for a stranger.
-func (d *doors) enter(host string) bool {
+// enter takes a place in a crowd.
+func (d *doors) enter(c *crowd, host string, most, mostOfHost int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.all >= maxStrangers || d.ofHost[host] >= maxStrangersOfHost {
+	if c.all >= most && !d.known[host] || c.ofHost[host] >= mostOfHost {
 		return false
 	}
-	if d.ofHost == nil {
-		d.ofHost = map[string]int{}
+	if c.ofHost == nil {
+		c.ofHost = map[string]int{}
 	}
-	d.all++
-	d.ofHost[host]++
+	c.all++
+	c.ofHost[host]++
 	return true
 }
 
-func (d *doors) leave(host string) {
+func (d *doors) leave(c *crowd, host string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.all--
-	if d.ofHost[host]--; d.ofHost[host] == 0 {
-		delete(d.ofHost, host)
+	c.all--
+	if c.ofHost[host]--; c.ofHost[host] == 0 {
+		delete(c.ofHost, host)
 	}
 }
 
-// admit takes, or gives back, the place of a node.
-func (d *doors) admit(n int) bool {
+// know remembers a host from which a node has come.
+func (d *doors) know(host string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if n > 0 && d.peers >= maxPeerConns {
-		return false
+	if d.known == nil {
+		d.known = map[string]bool{}
 	}
-	d.peers += n
-	return true
+	if len(d.known) < maxKnown {
+		d.known[host] = true
+	}
 }
 
 var errCrowded = errors.New("there are too many connections")
@@ -77,7 +86,7 @@ func (f *Front) accept() {
 			continue
 		}
 		host, _, _ := net.SplitHostPort(c.RemoteAddr().String())
-		if !f.doors.enter(host) {
+		if !f.doors.enter(&f.doors.strangers, host, maxStrangers, maxStrangersOfHost) {
 			f.refuse(c, errCrowded)
 			continue
 		}
@@ -94,7 +103,7 @@ func (f *Front) refuse(c net.Conn, why error) {
 
 // welcome reads the first message of a connection and leads it to where it belongs.
 func (f *Front) welcome(c net.Conn, host string) {
-	left := sync.OnceFunc(func() { f.doors.leave(host) })
+	left := sync.OnceFunc(func() { f.doors.leave(&f.doors.strangers, host) })
 	defer left()
 	stop := context.AfterFunc(f.life, func() { _ = c.Close() })
 	defer stop()
@@ -107,6 +116,11 @@ func (f *Front) welcome(c net.Conn, host string) {
 	if !ours {
 		_ = c.SetDeadline(time.Time{})
 		left()
+		if !f.doors.enter(&f.doors.passed, host, maxPassed, maxPassedOfHost) {
+			f.refuse(c, errCrowded)
+			return
+		}
+		defer f.doors.leave(&f.doors.passed, host)
 		if err := f.pass(c, hello); err != nil {
 			f.refuse(c, err)
 		}
@@ -119,11 +133,12 @@ func (f *Front) welcome(c net.Conn, host string) {
 		return
 	}
 	left()
-	if !f.doors.admit(1) {
+	f.doors.know(host)
+	if !f.doors.enter(&f.doors.peers, host, maxPeerConns, maxPeerConnsOfHost) {
 		f.refuse(c, errCrowded)
 		return
 	}
-	defer f.doors.admit(-1)
+	defer f.doors.leave(&f.doors.peers, host)
 	if err := f.serve(t, a); err != nil {
 		f.o.Logger.Debug("the connection of a node has ended", "remote", c.RemoteAddr(), "error", err)
 	}

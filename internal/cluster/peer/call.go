@@ -2,7 +2,6 @@ package peer
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 )
@@ -62,11 +61,14 @@ func (f *Front) Call(ctx context.Context, to, kind string, body []byte) ([]byte,
 
 // callSelf is a call without a wire.
 func (f *Front) callSelf(ctx context.Context, kind string, body []byte) ([]byte, error) {
-	result, err := f.run(ctx, kind, f.o.Addr, body)
-	if err != nil && !errors.Is(err, ErrNotSent) {
-		err = &Refused{Text: string(short(err.Error()))}
+	result, seen, err := f.run(ctx, kind, f.o.Addr, body)
+	switch {
+	case !seen:
+		return nil, fmt.Errorf("%w: %w", ErrNotSent, err)
+	case err != nil:
+		return nil, &Refused{Text: string(short(err.Error()))}
 	}
-	return result, err
+	return result, nil
 }
 
 // call sends a call and waits for its answer.

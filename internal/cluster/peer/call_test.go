@@ -36,6 +36,9 @@ func TestCall(t *testing.T) {
 	a, b := pair(t, peer.Options{}, peer.Options{})
 	for _, f := range []*peer.Front{a, b} {
 		f.Handle("echo", echo)
+		f.Handle("further", func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
+			return f.Call(ctx, f.Addr(), "what", nil)
+		})
 		f.Handle("no", func(context.Context, string, []byte) ([]byte, error) { return nil, errors.New("not today") })
 	}
 	for _, to := range []*peer.Front{a, b} {
@@ -49,6 +52,9 @@ func TestCall(t *testing.T) {
 		var refused *peer.Refused
 		if _, err := a.Call(t.Context(), to.Addr(), "no", nil); !errors.As(err, &refused) || refused.Text != "not today" {
 			t.Errorf("the handler's error comes as %v", err)
+		}
+		if _, err := a.Call(t.Context(), to.Addr(), "further", nil); !errors.As(err, &refused) || errors.Is(err, peer.ErrNotSent) {
+			t.Errorf("what a call of the handler's own came to is said of the call itself: %v", err)
 		}
 		if _, err := a.Call(t.Context(), to.Addr(), "what", nil); !errors.Is(err, peer.ErrNotSent) {
 			t.Errorf("a kind without a handler: %v, want ErrNotSent", err)
@@ -118,7 +124,7 @@ func TestLargeCallHoldsUpNoOther(t *testing.T) {
 }
 
 func TestBoundsOfCalls(t *testing.T) {
-	a, b := pair(t, peer.Options{MaxBody: 2 << 20}, peer.Options{MaxBody: 1 << 20, MaxBodies: 2 << 20})
+	a, b := pair(t, peer.Options{MaxBody: 2 << 20}, peer.Options{MaxBody: 1 << 20, MaxBodies: 8 << 20})
 	entered, release := make(chan bool, 10), make(chan bool)
 	b.Handle("wait", func(_ context.Context, _ string, body []byte) ([]byte, error) {
 		entered <- true
@@ -145,8 +151,17 @@ func TestBoundsOfCalls(t *testing.T) {
 		<-entered
 	}
 	if _, err := a.Call(t.Context(), b.Addr(), "wait", make([]byte, 1<<20)); !errors.Is(err, peer.ErrNotSent) {
-		t.Errorf("a body beyond all that are taken: %v, want ErrNotSent", err)
+		t.Errorf("a body beyond what one connection gets: %v, want ErrNotSent", err)
 	}
+	c := listen(t, peer.Options{})
+	c.Keep([]string{b.Addr()})
+	waitUp(t, c, c.Addr(), b.Addr())
+	two.Go(func() {
+		if _, err := c.Call(t.Context(), b.Addr(), "wait", make([]byte, 1<<20)); err != nil {
+			t.Errorf("another node has no room: %v", err)
+		}
+	})
+	<-entered
 	close(release)
 	two.Wait()
 	nothingHeld(t, a, b)

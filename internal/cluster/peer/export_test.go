@@ -26,7 +26,7 @@ func (f *Front) Held() (bodies, answers, calls, streams int64) {
 func (f *Front) Strangers() int {
 	f.doors.mu.Lock()
 	defer f.doors.mu.Unlock()
-	return f.doors.all
+	return f.doors.strangers.all
 }
 
 // MaxStrangers is how many connections of one host may be in their handshake.

@@ -229,6 +229,39 @@ func TestWhatIsNoHelloIsRefused(t *testing.T) {
 	}
 }
 
+// TestHandshakeWithEtcdMustGoOn: a first message that is good, and then nothing.
+func TestHandshakeWithEtcdMustGoOn(t *testing.T) {
+	etcd, _ := fakeEtcd(t)
+	f := listen(t, peer.Options{}.Impatient(300*time.Millisecond))
+	f.PassTo(etcd)
+	c, err := net.Dial("tcp", f.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	hello := &recorder{Conn: c}
+	_ = tls.Client(hello, &tls.Config{InsecureSkipVerify: true}).Handshake() //nolint:gosec // it attacks
+	if _, err := c.Write(hello.sent); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, c); err != nil && !errors.Is(err, net.ErrClosed) && !strings.Contains(err.Error(), "reset") {
+		t.Error(err)
+	}
+}
+
+// recorder keeps what is sent, and hears nothing.
+type recorder struct {
+	net.Conn
+	sent []byte
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	r.sent = append(r.sent, b...)
+	return len(b), nil
+}
+
+func (*recorder) Read([]byte) (int, error) { return 0, io.EOF }
+
 // TestStrangersDoNotShutNodesOut fills the port from one host with connections that say nothing: they are closed in time.
 func TestStrangersDoNotShutNodesOut(t *testing.T) {
 	f := listen(t, peer.Options{}.Impatient(500*time.Millisecond))

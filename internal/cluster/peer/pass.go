@@ -45,11 +45,8 @@ func (p *passing) target() string {
 func (p *passing) enter(to string, pair ...net.Conn) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch {
-	case p.to != to:
+	if p.to != to {
 		return errPassed
-	case len(p.open) >= 2*maxPassed:
-		return errCrowded
 	}
 	if p.open == nil {
 		p.open = map[net.Conn]bool{}
@@ -69,8 +66,8 @@ func (p *passing) leave(pair ...net.Conn) {
 	}
 }
 
-// pass hands a connection to etcd, with what was read of it. That it idles or never ends its handshake is seen by
-// etcd, which gives a read five seconds.
+// pass hands a connection to etcd, with what was read of it. The other end must go on with its handshake in time. That it
+// idles later is seen by etcd, which gives each read five seconds.
 func (f *Front) pass(c net.Conn, first []byte) error {
 	to := f.passing.target()
 	if to == "" {
@@ -93,7 +90,11 @@ func (f *Front) pass(c net.Conn, first []byte) error {
 		_, _ = io.Copy(c, inner)
 		f.passing.leave(c, inner)
 	})
-	_, _ = io.Copy(inner, c)
+	_ = c.SetReadDeadline(time.Now().Add(f.o.hello)) //nolint:forbidigo // a deadline of the kernel's
+	if _, err := io.CopyN(inner, c, answerBytes); err == nil {
+		_ = c.SetReadDeadline(time.Time{})
+		_, _ = io.Copy(inner, c)
+	}
 	f.passing.leave(c, inner)
 	back.Wait()
 	return nil

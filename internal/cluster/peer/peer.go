@@ -103,9 +103,18 @@ const (
 	// maxStrangers is how many connections may be in their handshake, maxStrangersOfHost those of one host.
 	maxStrangers       = 256
 	maxStrangersOfHost = 64
-	// maxPeerConns and maxPassed bound the connections that are served and passed on.
-	maxPeerConns = 128
-	maxPassed    = 512
+	// maxPeerConns and maxPassed bound the connections that are served and passed on, and those of one host.
+	maxPeerConns       = 256
+	maxPeerConnsOfHost = 64
+	maxPassed          = 512
+	maxPassedOfHost    = 128
+	// maxKnown is how many hosts are remembered from which nodes have come.
+	maxKnown = 256
+	// answerBytes is how much the other end of a passed connection sends at least, in the time of a first message, to
+	// complete its handshake: a certificate alone is longer.
+	answerBytes = 256
+	// bodiesShare is the part of all bodies that one connection gets.
+	bodiesShare = 4
 	// maxPeers is how many peers are kept.
 	maxPeers = 64
 	// maxText is how long the text of an error may be.

@@ -3,7 +3,6 @@ package peer
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -18,8 +17,9 @@ type inbound struct {
 	life   context.Context // ends with the connection
 	all    sync.WaitGroup
 
-	mu    sync.Mutex
-	calls map[uint64]*incoming
+	mu     sync.Mutex
+	calls  map[uint64]*incoming
+	bodies int64 // the bytes of their bodies
 }
 
 // incoming is a call from its first part until its answer is sent.
@@ -68,10 +68,35 @@ func (in *inbound) giveBack() {
 	defer in.mu.Unlock()
 	for _, call := range in.calls {
 		if !call.dropped {
-			in.front.bodies.give(int64(call.total))
+			in.give(call)
 		}
 	}
 	in.calls = nil
+}
+
+// claim takes room for the body of a call: of what all connections have, and of what this one gets of it.
+func (in *inbound) claim(c *incoming) bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	o, n := in.front.o, int64(c.total)
+	if in.bodies+n > max(o.MaxBodies/bodiesShare, int64(o.MaxBody)) || !in.front.bodies.take(n) {
+		return false
+	}
+	in.bodies += n
+	return true
+}
+
+// give gives that back. It is called with the lock held.
+func (in *inbound) give(c *incoming) {
+	in.bodies -= int64(c.total)
+	in.front.bodies.give(int64(c.total))
+}
+
+// release gives it back when the body is not needed any more.
+func (in *inbound) release(c *incoming) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.give(c)
 }
 
 // take takes a frame of the peer. An error ends the connection.
@@ -116,8 +141,8 @@ func (in *inbound) begin(f frame) error {
 	case c.total > in.front.o.MaxBody:
 		why = fmt.Sprintf("it has %d bytes, more than the %d that this node takes", c.total, in.front.o.MaxBody)
 	case !in.front.knows(c.kind, in.stream):
-		why = fmt.Sprintf("this node does not answer %q now", c.kind)
-	case under >= 2*most || !in.front.bodies.take(int64(c.total)):
+		why = noHandler(c.kind).Error()
+	case under >= 2*most || !in.claim(c):
 		why = "this node has too much under way"
 	}
 	if c.dropped = why != ""; c.dropped {
@@ -170,7 +195,7 @@ func (in *inbound) cancelCall(id uint64) {
 	default:
 		delete(in.calls, id)
 		if !c.dropped {
-			in.front.bodies.give(int64(c.total))
+			in.give(c)
 		}
 	}
 }
@@ -182,23 +207,24 @@ func (in *inbound) handle(ctx context.Context, id uint64, c *incoming) {
 		room, most = &in.front.streams, "streams"
 	}
 	if !room.take(1) {
-		in.front.bodies.give(int64(c.total))
+		in.release(c)
 		_ = in.send(in.life, frame{kind: unseen, id: id, body: []byte("this node has too many " + most + " under way")})
 		return
 	}
 	defer room.give(1)
 	var result []byte
+	var seen bool
 	var err error
 	if in.stream {
-		err = in.front.runStream(ctx, c.kind, in.peer, c.bytes, streamWriter{in, id, ctx})
+		seen, err = in.front.runStream(ctx, c.kind, in.peer, c.bytes, streamWriter{in, id, ctx})
 	} else {
-		result, err = in.front.run(ctx, c.kind, in.peer, c.bytes)
+		result, seen, err = in.front.run(ctx, c.kind, in.peer, c.bytes)
 	}
-	in.front.bodies.give(int64(c.total))
+	in.release(c)
 	switch {
 	case ctx.Err() != nil:
 		// Nobody waits for it.
-	case errors.Is(err, ErrNotSent):
+	case !seen:
 		_ = in.send(in.life, frame{kind: unseen, id: id, body: short(err.Error())})
 	case err != nil:
 		_ = in.send(in.life, frame{kind: refused, id: id, body: short(err.Error())})
@@ -220,29 +246,32 @@ func (f *Front) knows(kind string, stream bool) bool {
 	return f.kinds.calls[kind] != nil
 }
 
-// run has a call handled.
-func (f *Front) run(ctx context.Context, kind, from string, body []byte) ([]byte, error) {
+// run has a call handled. It says whether a handler has seen it: what a handler returns does not, since that may be the
+// error of a call of its own.
+func (f *Front) run(ctx context.Context, kind, from string, body []byte) (result []byte, seen bool, err error) {
 	f.kinds.RLock()
 	h := f.kinds.calls[kind]
 	f.kinds.RUnlock()
 	if h == nil {
-		return nil, fmt.Errorf("%w: this node does not answer %q now", ErrNotSent, kind)
+		return nil, false, noHandler(kind)
 	}
-	result, err := h(ctx, from, body)
+	result, err = h(ctx, from, body)
 	if err == nil && len(result) > f.o.MaxBody {
 		err = fmt.Errorf("the answer to %q has %d bytes, more than %d", kind, len(result), f.o.MaxBody)
 	}
-	return result, err
+	return result, true, err
 }
 
-func (f *Front) runStream(ctx context.Context, kind, from string, body []byte, w io.Writer) error {
+func noHandler(kind string) error { return fmt.Errorf("this node does not answer %q now", kind) }
+
+func (f *Front) runStream(ctx context.Context, kind, from string, body []byte, w io.Writer) (seen bool, err error) {
 	f.kinds.RLock()
 	h := f.kinds.streams[kind]
 	f.kinds.RUnlock()
 	if h == nil {
-		return fmt.Errorf("%w: this node does not answer %q now", ErrNotSent, kind)
+		return false, noHandler(kind)
 	}
-	return h(ctx, from, body, w)
+	return true, h(ctx, from, body, w)
 }
 
 // streamWriter sends what a handler writes, part by part. It waits while the reader is slow.
