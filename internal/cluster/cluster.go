@@ -139,6 +139,9 @@ func (n *Node) Run(ctx context.Context) error {
 		all.Go(func() { every(ctx, n.o.FlushEvery, n.upkeep.flushDue, func() { n.flush(ctx) }) })
 		all.Go(func() { every(ctx, n.o.TrimEvery, n.upkeep.trimDue, func() { n.trim(ctx) }) })
 	}
+	if n.o.Flush != nil && n.o.File != nil {
+		all.Go(func() { every(ctx, spaceEvery, nil, func() { n.keepSpace(ctx) }) })
+	}
 	err := shard.Follow(ctx, n.o.Log, n)
 	if errors.Is(err, shard.ErrTrimmed) {
 		err = fmt.Errorf("%w: %w", ErrBroken, err)

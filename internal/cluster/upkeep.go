@@ -131,7 +131,7 @@ func (n *Node) trim(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, n.o.TrimEvery)
 	defer cancel()
 	n.upkeep.untrimmed.Store(0)
-	err := n.trimTo(ctx, n.o.KeepBytes, n.o.KeepFor)
+	err := n.trimTo(ctx, n.o.KeepBytes, n.o.KeepFor, n.o.LogBytes)
 	if err == nil {
 		err = n.sweep(ctx)
 	}
@@ -140,8 +140,8 @@ func (n *Node) trim(ctx context.Context) {
 	}
 }
 
-// trimTo trims what all live nodes have flushed, but for the newest bytes of some time.
-func (n *Node) trimTo(ctx context.Context, bytes int64, keepFor time.Duration) error {
+// trimTo trims what all live nodes have flushed, but for the newest bytes of some time, and what is beyond the newest most, whoever has not flushed that.
+func (n *Node) trimTo(ctx context.Context, bytes int64, keepFor time.Duration, most int64) error {
 	rows, err := n.o.Log.Flushed(ctx)
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (n *Node) trimTo(ctx context.Context, bytes int64, keepFor time.Duration) e
 	now := n.o.Now()
 	members := n.o.Members()
 	old := n.upkeep.window.before(bytes, now.Add(-keepFor))
-	far := n.upkeep.window.before(n.o.LogBytes, time.Time{})
+	far := n.upkeep.window.before(most, time.Time{})
 	return n.o.Log.Trim(ctx, trimBelow(members, n.up.live(members, now.Add(-n.o.KeepFor)), rows, old, far))
 }
 
