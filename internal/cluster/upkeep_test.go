@@ -106,7 +106,7 @@ func TestWindowIsBounded(t *testing.T) {
 }
 
 // upkeepWorld runs a test with one node that keeps a log small.
-func upkeepWorld(t *testing.T, test func(ctx context.Context, log shard.Log, n *cluster.Node)) {
+func upkeepWorld(t *testing.T, file cluster.File, test func(ctx context.Context, log shard.Log, n *cluster.Node)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Hour)
@@ -125,6 +125,7 @@ func upkeepWorld(t *testing.T, test func(ctx context.Context, log shard.Log, n *
 				return numbers, nil
 			},
 			Members: func() []record.NodeID { return []record.NodeID{1} },
+			File:    file,
 		}})
 		all.Go(func() { _ = n.Run(ctx) })
 		n.SetUp([]record.NodeID{1})
@@ -135,7 +136,7 @@ func upkeepWorld(t *testing.T, test func(ctx context.Context, log shard.Log, n *
 
 // TestOldRecordsAreTrimmed holds that records stay for ten minutes, and the newest one for ever.
 func TestOldRecordsAreTrimmed(t *testing.T) {
-	upkeepWorld(t, func(ctx context.Context, log shard.Log, n *cluster.Node) {
+	upkeepWorld(t, nil, func(ctx context.Context, log shard.Log, n *cluster.Node) {
 		tenure, _ := n.Home(2)
 		for i := range 5 {
 			g := record.Group{Database: 1, Base: uint64(i), Commits: []record.Commit{{Effect: []byte("token")}}}
@@ -160,7 +161,7 @@ func TestOldRecordsAreTrimmed(t *testing.T) {
 
 // TestStandingTransfersAreAbandoned holds that a transfer is abandoned ten minutes after its last part, and that its record is refused then.
 func TestStandingTransfersAreAbandoned(t *testing.T) {
-	upkeepWorld(t, func(ctx context.Context, log shard.Log, n *cluster.Node) {
+	upkeepWorld(t, nil, func(ctx context.Context, log shard.Log, n *cluster.Node) {
 		transfer := shard.Transfer{}
 		for err := errors.New("not begun"); err != nil; {
 			transfer, err = log.Begin(ctx, record.TransferID{byte(time.Now().Nanosecond()), 7})
