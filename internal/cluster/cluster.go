@@ -12,6 +12,9 @@
 // A group that is larger than a record is sent in parts before its turn, and a small record assembles them; whoever applies that
 // reads the parts from the log of its own node. Neither callers nor appliers know of it.
 //
+// Every node flushes its data now and then and tells so through the log. The home of shard 0 trims what all have flushed ([Upkeep]), and what is left of
+// transfers that nobody finished.
+//
 // What grows: a node has one goroutine for each shard and one that follows the log. A question for the heads is
 // shared by all readers that wait. A record is held in memory while it is under way, one for each shard. Of a group in parts, a node
 // that sends it has four parts beside the group, and one that applies it has the group and a page of parts.
