@@ -73,7 +73,7 @@ type Options struct {
 	PartBytes int
 	// Rand gives the first number of this process's records. It must be another for each process.
 	Rand func() uint64
-	// Now is used to tell a shard that is taken to and fro from one that changes its home once a day.
+	// Now is used to tell a shard that is taken to and fro from one that changes its home once a day, and old records from new ones. It must not be nil.
 	Now    func() time.Time
 	Logger *slog.Logger
 	Upkeep
@@ -106,9 +106,6 @@ func New(o Options) *Node {
 	}
 	o.AppendTime = cmp.Or(o.AppendTime, DefaultAppendTime)
 	o.PartBytes = cmp.Or(o.PartBytes, record.MaxBytes)
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

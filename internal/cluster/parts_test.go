@@ -171,7 +171,7 @@ func TestTransfersThatFail(t *testing.T) {
 				if w.data.effects["00000001"] > 0 {
 					t.Error("the group is applied")
 				}
-				if _, home := w.writer.Home(2); !home && test.want == cluster.ErrNever {
+				if _, home := w.writer.Home(2); !home && errors.Is(test.want, cluster.ErrNever) {
 					t.Error("the tenure is over")
 				}
 			})

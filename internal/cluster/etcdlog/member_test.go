@@ -54,7 +54,7 @@ func TestFullLogRecovers(t *testing.T) {
 	if !m.Full() || m.Quota() != 32<<20 {
 		t.Errorf("a full log is full: %v, and its quota is %d", m.Full(), m.Quota())
 	}
-	c.until("a node tells what it has flushed", func(ctx context.Context) error { return shard.Publish(ctx, m, 1, shard.Numbers{3: 7}) })
+	c.until("a node tells what it has flushed", func(ctx context.Context) error { return publish(ctx, m) })
 	var below shard.Numbers
 	below[3] = 1 << 40
 	if err := m.Trim(ctx, below); err != nil {
@@ -72,10 +72,24 @@ func TestFullLogRecovers(t *testing.T) {
 		}
 		return nil
 	})
-	if m.Full() {
-		t.Error("the log is still full")
-	}
+	// etcd counts its file only now and then, so that there may be an alarm all the same.
+	c.until("the log is cleared", func(ctx context.Context) error { return clearLog(ctx, m) })
 	c.until("a record is taken again", func(ctx context.Context) error { return appendTo(ctx, m, 3, 100) })
+}
+
+// publish tells once what a node has flushed, after alarms were cleared.
+func publish(ctx context.Context, m etcdlog.Member) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return errors.Join(m.Clear(ctx), shard.Publish(ctx, m, 1, shard.Numbers{3: 7}))
+}
+
+// clearLog clears alarms, and returns an error if there are some nevertheless.
+func clearLog(ctx context.Context, m etcdlog.Member) error {
+	if err := m.Clear(ctx); err != nil || !m.Full() {
+		return err
+	}
+	return errors.New("the log is still full")
 }
 
 // TestAlarmsAreCleared has etcd raise an alarm, by what is put without a look at the room that there is.
@@ -97,11 +111,7 @@ func TestAlarmsAreCleared(t *testing.T) {
 		t.Errorf("a put after an alarm: %v, want ErrUnknown", err)
 	}
 	// What a node has flushed is taken by a log that is too large, once the alarm is cleared: etcd raises it again.
-	c.until("a node tells what it has flushed", func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		return errors.Join(m.Clear(ctx), shard.Publish(ctx, m, 1, shard.Numbers{3: 7}))
-	})
+	c.until("a node tells what it has flushed", func(ctx context.Context) error { return publish(ctx, m) })
 	if err := m.Trim(ctx, shard.Numbers{}); err != nil {
 		t.Fatalf("trim of a full log: %v", err)
 	}
@@ -114,12 +124,7 @@ func TestAlarmsAreCleared(t *testing.T) {
 		}
 		return nil
 	})
-	c.until("the alarm is cleared", func(ctx context.Context) error {
-		if err := m.Clear(ctx); err != nil || !m.Full() {
-			return err
-		}
-		return errors.New("the log is still full")
-	})
+	c.until("the log is cleared", func(ctx context.Context) error { return clearLog(ctx, m) })
 	c.until("a record is taken again", func(ctx context.Context) error { return appendTo(ctx, m, 3, 100) })
 }
 
