@@ -40,9 +40,14 @@ var turn = record.TransferID([]byte("defragment a log"))
 func (n *Node) keepSpace(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, spaceTime)
 	defer cancel()
+	full := n.o.File.Full()
+	if n.upkeep.full && !full {
+		n.upkeep.full = false
+		n.o.Logger.Info("the log has room again")
+	}
 	file, used := n.o.File.Size()
 	switch quota := n.o.File.Quota(); {
-	case n.o.File.Full():
+	case full:
 		n.relieve(ctx)
 	case file > quota/2 && used < file/2:
 		n.defragment(ctx)
@@ -56,7 +61,10 @@ func (n *Node) keepSpace(ctx context.Context) {
 // file has reached its quota, nodes cannot even tell what they have flushed, so the log is cleared each time: a file that is still full then
 // is found to be so with the next record.
 func (n *Node) relieve(ctx context.Context) {
-	n.o.Logger.Warn("the log is full: it is trimmed and defragmented")
+	if !n.upkeep.full {
+		n.o.Logger.Warn("the log is full: it is trimmed and defragmented, and takes no records until then")
+	}
+	n.upkeep.full = true
 	wake(n.upkeep.flushDue)
 	keep := min(fullBytes, n.o.KeepBytes)
 	if err := n.trimTo(ctx, keep, n.o.KeepFor, keep); err != nil {

@@ -69,7 +69,7 @@ func TestFileOfTheLog(t *testing.T) {
 	}
 	f := &aFile{}
 	var file cluster.File = f
-	upkeepWorld(t, file, func(ctx context.Context, log shard.Log, _ *cluster.Node) {
+	upkeepWorld(t, []record.NodeID{1}, file, func(ctx context.Context, log shard.Log, _ *cluster.Node) {
 		for _, test := range tests {
 			f.set(test.file<<20, test.used<<20, test.full)
 			_ = pause.For(ctx, 15*time.Minute) // the turn may be taken by a call whose answer was lost

@@ -73,6 +73,7 @@ type upkeep struct {
 	// flushDue and trimDue have something in them when it is time before it is.
 	flushDue, trimDue chan struct{}
 	standing          map[record.TransferID]standing // of the one goroutine that trims
+	full              bool                           // of the one that looks at the file
 }
 
 // A standing transfer is one for which nothing was done since this node looked first.
