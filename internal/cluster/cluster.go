@@ -12,6 +12,9 @@
 // A group that is larger than a record is sent in parts before its turn, and a small record assembles them; whoever applies that
 // reads the parts from the log of its own node. Neither callers nor appliers know of it.
 //
+// Every node flushes its data now and then and tells so through the log. The home of shard 0 trims what all have flushed ([Upkeep]), and what is left of
+// transfers that nobody finished.
+//
 // What grows: a node has one goroutine for each shard and one that follows the log. A question for the heads is
 // shared by all readers that wait. A record is held in memory while it is under way, one for each shard. Of a group in parts, a node
 // that sends it has four parts beside the group, and one that applies it has the group and a page of parts.
@@ -76,7 +79,7 @@ type Options struct {
 	PartBytes int
 	// Rand gives the first number of this process's records. It must be another for each process.
 	Rand func() uint64
-	// Now is used to tell a shard that is taken to and fro from one that changes its home once a day.
+	// Now is used to tell a shard that is taken to and fro from one that changes its home once a day, and old records from new ones. It must not be nil.
 	Now    func() time.Time
 	Logger *slog.Logger
 	Upkeep
@@ -112,9 +115,6 @@ func New(o Options) *Node {
 		o.Became = func(int, bool) {}
 	}
 	o.PartBytes = cmp.Or(o.PartBytes, record.MaxBytes)
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -147,6 +147,9 @@ func (n *Node) Run(ctx context.Context) error {
 	if n.o.Flush != nil {
 		all.Go(func() { every(ctx, n.o.FlushEvery, n.upkeep.flushDue, func() { n.flush(ctx) }) })
 		all.Go(func() { every(ctx, n.o.TrimEvery, n.upkeep.trimDue, func() { n.trim(ctx) }) })
+	}
+	if n.o.Flush != nil && n.o.File != nil {
+		all.Go(func() { every(ctx, spaceEvery, nil, func() { n.keepSpace(ctx) }) })
 	}
 	err := shard.Follow(ctx, n.o.Log, n)
 	if errors.Is(err, shard.ErrTrimmed) {

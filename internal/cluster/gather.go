@@ -38,7 +38,8 @@ type waitingGroup struct {
 
 // AppendGroup appends the commits of one database, judged in a tenure, in a record of their own or with groups of other databases. It
 // returns nil once they are applied here. The errors are those of Append. If ctx ends, it returns only once the group is in no record, or after
-// Options.AppendTime. One group of a database may be under way at a time. A group may be of any size up to that of ErrTooLarge.
+// Options.AppendTime. One group of a database may be under way at a time. A group may be of any size up to that of ErrTooLarge. Its
+// effects must not change any more.
 func (n *Node) AppendGroup(ctx context.Context, s int, tenure uint64, g record.Group) error {
 	w := &waitingGroup{tenure: tenure, group: g, outcome: make(chan error, 1)}
 	if g.Bytes() > n.groupBytes() {

@@ -119,6 +119,45 @@ func TestLargeGroups(t *testing.T) {
 	}
 }
 
+// counting counts how many parts are under way at most.
+type counting struct {
+	shard.Log
+	mu        *sync.Mutex
+	now, most *int
+}
+
+func (l counting) PutPart(ctx context.Context, t shard.Transfer, number uint32, part []byte) error {
+	count := func(by int) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		*l.now += by
+		*l.most = max(*l.most, *l.now)
+	}
+	count(1)
+	defer count(-1)
+	return l.Log.PutPart(ctx, t, number, part)
+}
+
+// TestFewPartsAreUnderWay holds that several large groups together have no more than four parts under way, and that they do.
+func TestFewPartsAreUnderWay(t *testing.T) {
+	var now, most int
+	wrap := func(l shard.Log) shard.Log { return counting{l, new(sync.Mutex), &now, &most} }
+	withParts(t, 1, wrap, func(w *partsWorld) {
+		var writers sync.WaitGroup
+		for i := range 5 {
+			writers.Go(func() {
+				if err := w.writer.AppendGroup(w.ctx, 2, w.tenure, groupOf(i, 4000)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		writers.Wait()
+		if now != 0 || most != 4 {
+			t.Errorf("%d parts are under way, %d were at most, want 0 and 4", now, most)
+		}
+	})
+}
+
 // unput refuses parts from a number on.
 type unput struct {
 	shard.Log
@@ -171,7 +210,7 @@ func TestTransfersThatFail(t *testing.T) {
 				if w.data.effects["00000001"] > 0 {
 					t.Error("the group is applied")
 				}
-				if _, home := w.writer.Home(2); !home && test.want == cluster.ErrNever {
+				if _, home := w.writer.Home(2); !home && errors.Is(test.want, cluster.ErrNever) {
 					t.Error("the tenure is over")
 				}
 			})

@@ -18,7 +18,10 @@ type Upkeep struct {
 	// FlushEvery is how often that is done, and FlushBytes after how many bytes of records at the latest.
 	FlushEvery time.Duration
 	FlushBytes int64
-	// Members returns the nodes of the cluster, up or not, those that join among them.
+	// Members returns the nodes of the cluster, up or not, those that join among them. Without them nothing is trimmed.
+	//
+	// Before a node starts from a copy, [shard.Publish] has to tell for it that it has flushed nothing, and only then the copy may be taken: so nothing is trimmed that
+	// the copy lacks, until the node has flushed.
 	Members func() []record.NodeID
 	// TrimEvery is how often the home of shard 0 trims the log.
 	TrimEvery time.Duration
@@ -50,6 +53,9 @@ func (u Upkeep) filled() Upkeep {
 	u.KeepFor = cmp.Or(u.KeepFor, DefaultKeepFor)
 	u.KeepBytes = cmp.Or(u.KeepBytes, DefaultKeepBytes)
 	u.LogBytes = cmp.Or(u.LogBytes, DefaultLogBytes)
+	if u.Members == nil {
+		u.Members = func() []record.NodeID { return nil }
+	}
 	if u.File != nil {
 		quota := u.File.Quota()
 		u.LogBytes = min(u.LogBytes, quota/4)
@@ -67,6 +73,7 @@ type upkeep struct {
 	// flushDue and trimDue have something in them when it is time before it is.
 	flushDue, trimDue chan struct{}
 	standing          map[record.TransferID]standing // of the one goroutine that trims
+	full              bool                           // of the one that looks at the file
 }
 
 // A standing transfer is one for which nothing was done since this node looked first.
@@ -125,13 +132,13 @@ func (n *Node) flush(ctx context.Context) {
 
 // trim deletes what is not needed of the log, if this node is home of shard 0. That two nodes do so costs time, not data.
 func (n *Node) trim(ctx context.Context) {
+	n.upkeep.untrimmed.Store(0)
 	if n.HomeOf(0) != n.o.ID {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.o.TrimEvery)
 	defer cancel()
-	n.upkeep.untrimmed.Store(0)
-	err := n.trimTo(ctx, n.o.KeepBytes, n.o.KeepFor)
+	err := n.trimTo(ctx, n.o.KeepBytes, n.o.KeepFor, n.o.LogBytes)
 	if err == nil {
 		err = n.sweep(ctx)
 	}
@@ -140,8 +147,8 @@ func (n *Node) trim(ctx context.Context) {
 	}
 }
 
-// trimTo trims what all live nodes have flushed, but for the newest bytes of some time.
-func (n *Node) trimTo(ctx context.Context, bytes int64, keepFor time.Duration) error {
+// trimTo trims what all live nodes have flushed, but for the newest bytes of some time, and what is beyond the newest most, whoever has not flushed that.
+func (n *Node) trimTo(ctx context.Context, bytes int64, keepFor time.Duration, most int64) error {
 	rows, err := n.o.Log.Flushed(ctx)
 	if err != nil {
 		return err
@@ -149,7 +156,7 @@ func (n *Node) trimTo(ctx context.Context, bytes int64, keepFor time.Duration) e
 	now := n.o.Now()
 	members := n.o.Members()
 	old := n.upkeep.window.before(bytes, now.Add(-keepFor))
-	far := n.upkeep.window.before(n.o.LogBytes, time.Time{})
+	far := n.upkeep.window.before(most, time.Time{})
 	return n.o.Log.Trim(ctx, trimBelow(members, n.up.live(members, now.Add(-n.o.KeepFor)), rows, old, far))
 }
 

@@ -106,7 +106,7 @@ func TestWindowIsBounded(t *testing.T) {
 }
 
 // upkeepWorld runs a test with one node that keeps a log small.
-func upkeepWorld(t *testing.T, test func(ctx context.Context, log shard.Log, n *cluster.Node)) {
+func upkeepWorld(t *testing.T, members []record.NodeID, file cluster.File, test func(ctx context.Context, log shard.Log, n *cluster.Node)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Hour)
@@ -124,7 +124,8 @@ func upkeepWorld(t *testing.T, test func(ctx context.Context, log shard.Log, n *
 				}
 				return numbers, nil
 			},
-			Members: func() []record.NodeID { return []record.NodeID{1} },
+			Members: func() []record.NodeID { return members },
+			File:    file,
 		}})
 		all.Go(func() { _ = n.Run(ctx) })
 		n.SetUp([]record.NodeID{1})
@@ -135,7 +136,7 @@ func upkeepWorld(t *testing.T, test func(ctx context.Context, log shard.Log, n *
 
 // TestOldRecordsAreTrimmed holds that records stay for ten minutes, and the newest one for ever.
 func TestOldRecordsAreTrimmed(t *testing.T) {
-	upkeepWorld(t, func(ctx context.Context, log shard.Log, n *cluster.Node) {
+	upkeepWorld(t, []record.NodeID{1}, nil, func(ctx context.Context, log shard.Log, n *cluster.Node) {
 		tenure, _ := n.Home(2)
 		for i := range 5 {
 			g := record.Group{Database: 1, Base: uint64(i), Commits: []record.Commit{{Effect: []byte("token")}}}
@@ -158,9 +159,49 @@ func TestOldRecordsAreTrimmed(t *testing.T) {
 	})
 }
 
+// TestNodesThatAreAway has one of three nodes not flush. Records stay for it until it has been away for ten minutes.
+func TestNodesThatAreAway(t *testing.T) {
+	upkeepWorld(t, []record.NodeID{1, 2, 3}, nil, func(ctx context.Context, log shard.Log, n *cluster.Node) {
+		n.SetUp([]record.NodeID{1, 2, 3})
+		tenure, _ := n.Home(2)
+		for i := range 5 {
+			g := record.Group{Database: 1, Base: uint64(i), Commits: []record.Commit{{Effect: []byte("token")}}}
+			if err := n.AppendGroup(ctx, 2, tenure, g); err != nil {
+				t.Fatal(err)
+			}
+		}
+		head, _ := n.Applied(2)
+		for id, number := range map[record.NodeID]uint64{2: head.Number, 3: 2} {
+			if err := shard.Publish(ctx, log, id, shard.Numbers{2: number}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		first := func() uint64 {
+			for number := uint64(1); ; number++ {
+				if _, err := log.Page(ctx, 2, number); !errors.Is(err, shard.ErrTrimmed) {
+					return number
+				}
+			}
+		}
+		_ = pause.For(ctx, 30*time.Minute)
+		if got := first(); got != 2 {
+			t.Errorf("the first record is %d, want 2: the last that a node which is up has flushed", got)
+		}
+		n.SetUp([]record.NodeID{1, 2})
+		_ = pause.For(ctx, 9*time.Minute)
+		if got := first(); got != 2 {
+			t.Errorf("the first record is %d after nine minutes, want 2", got)
+		}
+		_ = pause.For(ctx, 5*time.Minute)
+		if got := first(); got != head.Number {
+			t.Errorf("the first record is %d after fourteen minutes, want %d", got, head.Number)
+		}
+	})
+}
+
 // TestStandingTransfersAreAbandoned holds that a transfer is abandoned ten minutes after its last part, and that its record is refused then.
 func TestStandingTransfersAreAbandoned(t *testing.T) {
-	upkeepWorld(t, func(ctx context.Context, log shard.Log, n *cluster.Node) {
+	upkeepWorld(t, []record.NodeID{1}, nil, func(ctx context.Context, log shard.Log, n *cluster.Node) {
 		transfer := shard.Transfer{}
 		for err := errors.New("not begun"); err != nil; {
 			transfer, err = log.Begin(ctx, record.TransferID{byte(time.Now().Nanosecond()), 7})

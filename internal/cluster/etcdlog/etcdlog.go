@@ -90,8 +90,17 @@ type Member interface {
 
 	// Size returns how large etcd's file is, and how much of it is in use.
 	Size() (file, used int64)
+	// Quota is how large the file may grow.
+	Quota() int64
 	// Defragment makes the file as small as what is in it. The member stands still meanwhile.
 	Defragment() error
+	// GiveLead hands the lead to another voter, if this member has it and there is one.
+	GiveLead(ctx context.Context) error
+	// Full says whether this member takes no records since there is no room for more in its file, or any member has raised the alarm that
+	// its file has reached the quota.
+	Full() bool
+	// Clear ends these alarms. They are raised again if a file is still too large.
+	Clear(ctx context.Context) error
 	// Alarms returns what keeps the cluster from taking records.
 	Alarms(ctx context.Context) ([]Alarm, error)
 	// Disarm ends an alarm.

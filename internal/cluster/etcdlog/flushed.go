@@ -5,23 +5,34 @@ package etcdlog
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/livetree/livetree/internal/cluster/record"
 	"github.com/livetree/livetree/internal/cluster/shard"
 )
 
-// SetFlushed implements [shard.Flushes].
+// SetFlushed implements [shard.Flushes]. It goes around etcd's client, which takes no put once the file has reached its quota: without this one the log could not be
+// trimmed. etcd itself takes it as long as there is no alarm.
 func (m *member) SetFlushed(ctx context.Context, f shard.Flushed) error {
-	key := nodeKey(f.Node)
-	_, err := m.change(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", f.Revision)}, clientv3.OpPut(key, string(f.Numbers.Append(nil))))
-	if errors.Is(err, shard.ErrGone) {
+	ctx, done := m.bounded(ctx, 0)
+	defer done()
+	key := []byte(nodeKey(f.Node))
+	answer, err := m.etcd.Server.Txn(ctx, &pb.TxnRequest{
+		Compare: []*pb.Compare{{
+			Key: key, Result: pb.Compare_EQUAL, Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: f.Revision},
+		}},
+		Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: key, Value: f.Numbers.Append(nil)}}}},
+	})
+	if err != nil {
+		return outcome(err)
+	}
+	if !answer.Succeeded {
 		return shard.ErrStale
 	}
-	return err
+	return nil
 }
 
 // Flushed implements [shard.Flushes] by a read that etcd confirms with a majority.

@@ -24,6 +24,9 @@ func (m *member) append(ctx context.Context, s int, base, next shard.Head, encod
 	if len(encoded) > record.MaxBytes {
 		return 0, fmt.Errorf("a record of %d bytes: at most %d are taken", len(encoded), record.MaxBytes)
 	}
+	if err := m.room(); err != nil {
+		return 0, err
+	}
 	ctx, done := m.bounded(ctx, len(encoded))
 	defer done()
 	key := headKey(s)

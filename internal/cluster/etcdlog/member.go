@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -203,34 +202,5 @@ func (m *member) Promote(ctx context.Context, id uint64) error {
 
 func (m *member) Remove(ctx context.Context, id uint64) error {
 	_, err := m.client.MemberRemove(ctx, id)
-	return err
-}
-
-func (m *member) Size() (file, used int64) {
-	b := m.etcd.Server.Backend()
-	return b.Size(), b.SizeInUse()
-}
-
-// Defragment goes around etcd's client, whose call needs what only a server with a client port has.
-func (m *member) Defragment() error { return m.etcd.Server.Backend().Defrag() }
-
-func (m *member) Alarms(ctx context.Context) ([]Alarm, error) {
-	answer, err := m.client.AlarmList(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var alarms []Alarm
-	for _, a := range answer.Alarms {
-		alarms = append(alarms, Alarm{Member: a.MemberID, Space: a.Alarm == pb.AlarmType_NOSPACE})
-	}
-	return alarms, nil
-}
-
-func (m *member) Disarm(ctx context.Context, a Alarm) error {
-	kind := pb.AlarmType_CORRUPT
-	if a.Space {
-		kind = pb.AlarmType_NOSPACE
-	}
-	_, err := m.client.AlarmDisarm(ctx, &clientv3.AlarmMember{MemberID: a.Member, Alarm: kind})
 	return err
 }

@@ -38,6 +38,9 @@ func deleteTransfer(id record.TransferID) []clientv3.Op {
 
 // Begin implements [shard.Transfers].
 func (m *member) Begin(ctx context.Context, id record.TransferID) (shard.Transfer, error) {
+	if err := m.room(); err != nil {
+		return shard.Transfer{}, err
+	}
 	key := transferKey(id)
 	revision, err := m.change(ctx, []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)}, clientv3.OpPut(key, openTransfer))
 	return shard.Transfer{ID: id, Created: revision, Touched: revision}, err
@@ -47,6 +50,9 @@ func (m *member) Begin(ctx context.Context, id record.TransferID) (shard.Transfe
 func (m *member) PutPart(ctx context.Context, t shard.Transfer, number uint32, part []byte) error {
 	if len(part) > record.MaxBytes {
 		return fmt.Errorf("a part of %d bytes: at most %d are taken", len(part), record.MaxBytes)
+	}
+	if err := m.room(); err != nil {
+		return err
 	}
 	_, err := m.change(ctx, isOpen(t), clientv3.OpPut(partKey(t.ID, number), string(part)), clientv3.OpPut(transferKey(t.ID), openTransfer))
 	return err

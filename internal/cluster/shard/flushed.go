@@ -28,19 +28,24 @@ type Flushes interface {
 // Publish puts what a node has flushed, whatever it has said before. A put of an earlier process that takes effect late can not undo that: a
 // node that has started again from a copy may have flushed less.
 func Publish(ctx context.Context, log Log, node record.NodeID, numbers Numbers) error {
+	put := false
+	f := Flushed{Node: node, Numbers: numbers}
 	return Repeat(ctx, func(ctx context.Context) error {
 		rows, err := log.Flushed(ctx)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrAgain, err)
 		}
-		f := Flushed{Node: node, Numbers: numbers}
 		for _, row := range rows {
-			if row.Node == node {
-				f.Revision = row.Revision
+			if row.Node != node {
+				continue
 			}
+			if put && row.Revision != f.Revision && row.Numbers == numbers {
+				return nil // by a put whose outcome was not known
+			}
+			f.Revision = row.Revision
 		}
-		err = log.SetFlushed(ctx, f)
-		if err != nil {
+		put = true
+		if err := log.SetFlushed(ctx, f); err != nil {
 			return fmt.Errorf("%w: %w", ErrAgain, err)
 		}
 		return nil
