@@ -72,7 +72,10 @@ var groups = []*cobra.Group{
 // commands are all commands: the list to add a new one to.
 var commands = []func(*app) *cobra.Command{
 	newServeCommand,
+	newDemoCommand,
 	newDevCertCommand,
+	newLoginCommand,
+	newLogoutCommand,
 	newGetCommand,
 	newListCommand,
 	newSetCommand,
