@@ -53,6 +53,9 @@ type Expiry struct {
 	rested      time.Time
 }
 
+// awayMillis is how long a node waits that is not the home of a database, before it looks again.
+const awayMillis = 1000
+
 // NewExpiry returns one that has looked at nothing yet.
 func NewExpiry(d *Database) *Expiry { return &Expiry{db: d, done: make(map[uint32][]byte)} }
 
@@ -86,6 +89,9 @@ func (e *Expiry) Note(millis int64) {
 // It must have been told of all commits that its view shows, or be told later. While crowded says
 // that others wait, it does little.
 func (e *Expiry) Step(ctx context.Context, crowded func() bool) (Expired, error) {
+	if !IsHome(e.db) { // its home does it, which may be this node soon
+		return Expired{Next: Never, Oldest: Never, Again: e.db.source.Clock.Millis() + awayMillis}, nil
+	}
 	most := e.db.writer.limits.ExpireWindow
 	if crowded() {
 		most = e.db.writer.limits.ExpireChildren

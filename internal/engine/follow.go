@@ -43,6 +43,30 @@ func Follow(d *Database, effects []*store.Effect) (*Following, error) {
 	return f, nil
 }
 
+// FollowDrop is Follow for the drop of a database, whose batch it returns. After End, Forget is called.
+func FollowDrop(d *Database) (*Following, *store.Batch, error) {
+	g := d.writer.group
+	g.mu.Lock()
+	f := &Following{of: g, next: g.base}
+	batch, err := d.source.Store.BuildDrop(d.source.Name, d.source.ID, tree.Change{
+		Position: g.base.position + 1, Millis: d.source.Clock.Millis(), Author: operator.Author(),
+	})
+	if err != nil {
+		g.mu.Unlock()
+		return nil, nil, err
+	}
+	f.next.dropped = true
+	next := &state.Published{Position: g.base.position, Settings: g.base.settings, Dropped: true}
+	f.Tickets = []store.Ticket{&follower{database: d, next: next}}
+	return f, batch, nil
+}
+
+// Forget closes a database whose drop was followed, and gives up what is remembered of it.
+func Forget(d *Database) {
+	d.Close()
+	d.source.Store.Forget(d.source.ID)
+}
+
 // End says whether the commits are in the store.
 func (f *Following) End(committed bool) {
 	if f.of.followed++; committed {
@@ -101,6 +125,10 @@ func (t *follower) Durable(view uint64) {
 // Visible implements store.Ticket.
 func (t *follower) Visible() {
 	if t.next == nil {
+		return
+	}
+	if t.next.Dropped {
+		tellDue(t.database, dueNews{Never, true}) // a step finds that there is nothing more to do
 		return
 	}
 	t.database.watches.Visible(t.change, t.effect, t.next)

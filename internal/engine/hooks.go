@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/hook"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
@@ -112,8 +113,25 @@ func AddHook(ctx context.Context, d *Database, h hook.Hook) (*hook.Hook, error) 
 
 // ReviseHook changes the webhook with a name at its turn in the order of commits. Its name, pattern and events stay.
 func ReviseHook(ctx context.Context, d *Database, name string, change func(*hook.Hook) error) (*hook.Hook, error) {
-	return changeHook(ctx, d, reviseHook{name, change})
+	for tries := 1; ; tries++ {
+		was, err := Hooks(d).Named(name)
+		if err != nil {
+			return nil, err
+		}
+		is := *was
+		if err := change(&is); err != nil {
+			return nil, err
+		}
+		is.Number, is.Name, is.Pattern, is.Events = was.Number, was.Name, was.Pattern, was.Events
+		revised, err := changeHook(ctx, d, replaceHook{was, &is})
+		if fault.KindOf(err) != fault.Precondition || tries == hookTries {
+			return revised, err
+		}
+	}
 }
+
+// hookTries is how often a change of a hook is worked out which others change, too.
+const hookTries = 8
 
 // RemoveHook removes the webhook with a name, with all that it has not delivered.
 func RemoveHook(ctx context.Context, d *Database, name string) (*hook.Hook, error) {

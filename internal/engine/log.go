@@ -60,6 +60,41 @@ type Group struct {
 	fate chan Fate
 }
 
+// An Origin is the node that a client has asked, and the number that the request has there.
+type Origin struct{ Node, Number uint64 }
+
+// OriginOf returns the origin of the request that a part of a group is for.
+func OriginOf(p store.RecordPart) Origin {
+	if t, ok := p.Ticket.(*task); ok {
+		return t.request.Origin
+	}
+	return Origin{}
+}
+
+// Await returns nil when views of the database show all that was committed before the call, at whatever
+// node. Without a Log that is so at once.
+func Await(ctx context.Context, d *Database) error {
+	g := d.writer.group
+	if g == nil {
+		return nil
+	}
+	if err := g.log.Barrier(ctx, d.source.ID); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "the nodes do not agree at present, try again")
+	}
+	return nil
+}
+
+// IsHome reports whether this node judges the writes of the database.
+func IsHome(d *Database) bool { return d.writer.group.isHome() }
+
+// Lead has the database do by itself what its home does. It is called when this node becomes the home.
+func Lead(d *Database) {
+	d.indexer.start()
+	if source := &d.source; source.Observers != nil && source.Observers.Hooked != nil && !Hooks(d).IsEmpty() {
+		source.Observers.Hooked(source.Name, source.Epoch(), nil)
+	}
+}
+
 // Tell says what became of the group. If it was applied, nothing else may be committed to the
 // database between that and this call.
 func (g *Group) Tell(f Fate) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"reflect"
 	"slices"
 
 	"github.com/livetree/livetree/internal/auth"
@@ -116,16 +117,20 @@ func (c removeHook) revise(_ *writer, s *state.Settings) (revision, error) {
 	return setHooks(s.Hooks.Without(string(c)))
 }
 
-// A reviseHook changes the webhook with a name. What it does is no data: it is made where the
-// database has its home.
-type reviseHook struct {
-	name   string
-	change func(*hook.Hook) error
+// A replaceHook makes another of a webhook, if it is still what it was.
+type replaceHook struct{ was, is *hook.Hook }
+
+func (c replaceHook) revise(_ *writer, s *state.Settings) (revision, error) {
+	return setHooks(s.Hooks.Revised(c.was.Name, func(h *hook.Hook) error {
+		if !reflect.DeepEqual(h, c.was) {
+			return errHookChanged
+		}
+		*h = *c.is
+		return nil
+	}))
 }
 
-func (c reviseHook) revise(_ *writer, s *state.Settings) (revision, error) {
-	return setHooks(s.Hooks.Revised(c.name, c.change))
-}
+var errHookChanged = fault.New(fault.Precondition, "the hook was changed meanwhile, try again")
 
 // setHooks replaces the webhooks, of which one was changed.
 func setHooks(next *hook.Set, changed *hook.Hook, err error) (revision, error) {

@@ -28,6 +28,8 @@ type Request struct {
 	IfHash *string
 	// Who asks.
 	Who auth.Identity
+	// Origin tells a request that was forwarded from all others. It is zero for one of this node.
+	Origin Origin
 
 	// revise, if set, makes this a change of settings.
 	revise reviser
@@ -146,6 +148,9 @@ func (w *writer) writeLate(ctx context.Context, task *task) (Commit, error) {
 		task.prepared, task.late = nil, true
 		if err := w.perform(ctx, task); err != nil {
 			return Commit{}, err
+		}
+		if errors.Is(task.err, errAway) {
+			return w.group.forward(ctx, task.request)
 		}
 		if !task.unsettled() {
 			return task.commit, state.Classify(task.err)

@@ -81,7 +81,7 @@ func (s *Set) Encode() (list, secrets []byte, err error) {
 	rows := listRow{Next: s.next, Hooks: []hookRow{}}
 	signedWith := map[string][]string{}
 	for _, h := range s.hooks {
-		rows.Hooks = append(rows.Hooks, hookRow{h.Number, h.Name, h.Pattern.String(), h.URL, h.Events.Names(), h.Created, h.Paused})
+		rows.Hooks = append(rows.Hooks, h.row())
 		if len(h.Secrets) > 0 {
 			signedWith[strconv.FormatUint(uint64(h.Number), 10)] = h.Secrets
 		}
@@ -167,4 +167,31 @@ func (s *Set) Without(name string) (*Set, *Hook, error) {
 	}
 	hooks := slices.DeleteFunc(slices.Clone(s.hooks), func(h *Hook) bool { return h == was })
 	return &Set{next: s.next, hooks: hooks}, was, nil
+}
+
+// A wholeRow is one hook with its secrets, for other nodes of a cluster.
+type wholeRow struct {
+	hookRow
+	Secrets []string `json:"secrets,omitempty"`
+}
+
+func (h *Hook) row() hookRow {
+	return hookRow{h.Number, h.Name, h.Pattern.String(), h.URL, h.Events.Names(), h.Created, h.Paused}
+}
+
+// Encode returns the hook as text, with its secrets.
+func (h *Hook) Encode() ([]byte, error) { return json.Marshal(wholeRow{h.row(), h.Secrets}) }
+
+// DecodeHook reads what Encode has written.
+func DecodeHook(text []byte) (*Hook, error) {
+	var row wholeRow
+	if json.Unmarshal(text, &row) != nil { // whose error would show a part of the secrets
+		return nil, errors.New("the hook cannot be read")
+	}
+	h, err := row.hook()
+	if err != nil {
+		return nil, err
+	}
+	h.Secrets = row.Secrets
+	return h, nil
 }

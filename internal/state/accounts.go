@@ -18,7 +18,8 @@ type accountRow struct {
 	Created  int64  `json:"created"` // in milliseconds
 }
 
-func decodeAccounts(text []byte) ([]auth.Account, error) {
+// DecodeAccounts reads what EncodeAccounts has written.
+func DecodeAccounts(text []byte) ([]auth.Account, error) {
 	if len(text) == 0 {
 		return nil, nil
 	}

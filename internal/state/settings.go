@@ -64,7 +64,7 @@ func NewSettings(rows store.Settings, old *Settings) (*Settings, error) {
 	}
 	if old != nil && bytes.Equal(rows[SettingAccounts], old.Rows[SettingAccounts]) {
 		s.Accounts = old.Accounts
-	} else if s.Accounts, err = decodeAccounts(rows[SettingAccounts]); err != nil {
+	} else if s.Accounts, err = DecodeAccounts(rows[SettingAccounts]); err != nil {
 		return nil, fmt.Errorf("read the accounts: %w", err)
 	}
 	if err := s.decodeHooks(old); err != nil {

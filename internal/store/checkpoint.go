@@ -85,6 +85,9 @@ func (c *Checkpoint) make() error {
 	if err := copied.Write(datadir.MarkerFile, marker); err != nil {
 		return err
 	}
+	if s.opts.Replicated {
+		return nil // the last groups are not in the tables yet: those who copy it have them from elsewhere
+	}
 	// A new directory has no such file, and its number is 0.
 	return copied.WriteDurable(c.Group)
 }
@@ -139,15 +142,16 @@ func RenewEpoch(path string, opts Options) error {
 	if err != nil {
 		return err
 	}
+	b := s.db.NewBatch()
 	epoch := make([]byte, 8)
 	_, err = io.ReadFull(s.opts.Rand, epoch)
 	if err == nil {
 		// Who holds the log of the original goes on with that.
 		from, to := layout.HoldsRange()
-		err = s.db.DeleteRange(from, to, pebble.NoSync)
+		err = errors.Join(b.DeleteRange(from, to, nil), b.Set(layout.EpochKey, epoch, nil))
 	}
 	if err == nil {
-		err = s.db.Set(layout.EpochKey, epoch, pebble.Sync)
+		err = s.applyForGood(b)
 	}
-	return errors.Join(err, s.Close())
+	return errors.Join(err, b.Close(), s.Close())
 }

@@ -209,7 +209,9 @@ func (s *Store) syncGroup() int {
 	p.gate.Unlock()
 
 	if view != nil {
-		s.health.timeSync(s.syncLog)
+		if !s.opts.Replicated {
+			s.health.timeSync(s.syncLog)
+		}
 		s.counters.groups.Add(1)
 		s.counters.commits.Add(uint64(batches))
 		p.durable.Store(group)

@@ -239,7 +239,7 @@ func TestNewerDirectory(t *testing.T) {
 	s.put("a", "1")
 	s.close()
 	for text, want := range map[string]error{
-		"livetree data directory, format 5\n":                      ErrNewer,
+		"livetree data directory, format 6\n":                      ErrNewer,
 		"livetree data directory, format 18446744073709551615\n":   ErrNewer,
 		"livetree data directory, format 18446744073709551616\n":   ErrDamaged,
 		"livetree data directory, format 1":                        ErrDamaged,

@@ -326,6 +326,14 @@ func writeGolden(t *testing.T, to string) {
 	main.put("replaced", `null`) // and its index with it
 	main.leave(LeftRow{Connection: goldenLeft[3].Connection, Number: 1}, LeftRow{Connection: goldenLeft[3].Connection, Number: 3, Value: []byte("\x01\x00\x00\x01\x00\x00\x04null")})
 	main.set(Settings{"secrets": []byte("correct horse\nbattery staple")})
+	if err := CommitRecord(s, nil, Applied{Shard: 3, Number: 1, Revision: 9, Tenure: 1, Digest: [16]byte{1, 2, 3}}); err != nil {
+		t.Fatal(err)
+	}
+	done := make(shown)
+	if err := s.Barrier(done); err != nil {
+		t.Fatal(err)
+	}
+	<-done
 	crashed := mem.CrashClone(vfs.CrashCloneCfg{})
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

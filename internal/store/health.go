@@ -162,7 +162,7 @@ func (s *Store) runKeeper() {
 		s.health.checkSpace()
 		s.health.flushAsked.Store(false)
 		s.shared.Calm()
-		if err := s.health.noteDurable(s.pipeline.durable.Load()); err != nil {
+		if err := s.noteDurable(); err != nil {
 			s.health.fail("note the durable group", err)
 		}
 		s.log.Look(&survey, logkeep.SurveyPortion)
@@ -174,6 +174,18 @@ func (s *Store) runKeeper() {
 		}
 	}
 }
+
+// noteDurable notes which commits the store has for good. One that is replicated has no log, and knows
+// that only when it is closed.
+func (s *Store) noteDurable() error {
+	if s.opts.Replicated {
+		return nil
+	}
+	return s.health.noteDurable(s.pipeline.durable.Load())
+}
+
+// isWell reports whether a flush can succeed.
+func (h *health) isWell() bool { return h.disk.Load() != diskFull && h.met() == nil }
 
 // noteDurable writes the durable file, unless the disk is full: then the old one
 // stays, which is as true.

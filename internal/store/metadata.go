@@ -128,5 +128,17 @@ func (s *Store) createMetadata() error {
 			return err
 		}
 	}
-	return s.db.Apply(b, pebble.Sync)
+	return s.applyForGood(b)
+}
+
+// applyForGood applies rows, which cannot be lost when it returns. Nothing else is waited for, so
+// it is for what is done seldom.
+func (s *Store) applyForGood(b *pebble.Batch) error {
+	if !s.opts.Replicated {
+		return s.db.Apply(b, pebble.Sync)
+	}
+	if err := s.db.Apply(b, pebble.NoSync); err != nil {
+		return err
+	}
+	return s.db.Flush()
 }

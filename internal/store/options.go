@@ -57,6 +57,10 @@ type Options struct {
 	// Scrub says how tables are read again in the background; not at all by
 	// default.
 	Scrub Scrub
+	// Replicated says that others have what is committed, in order, and will give it again: see
+	// CommitRecord. The store has no log of its own then, and after a crash it lacks what was
+	// not flushed. A commit counts as durable at once.
+	Replicated bool
 
 	// The rest is for tests.
 
@@ -142,6 +146,7 @@ func (s *Store) pebbleOptions(fs vfs.FS) *pebble.Options {
 		FlushDelayDeleteRange:       10 * time.Second,
 		BytesPerSync:                1 << 20,
 		WALBytesPerSync:             1 << 20,
+		DisableWAL:                  s.opts.Replicated,
 		MaxOpenFiles:                s.opts.MaxTables,
 		CompactionConcurrencyRange:  func() (int, int) { return 1, max(1, runtime.GOMAXPROCS(0)/2) },
 		Logger:                      pebbleLogger{&s.health},

@@ -37,6 +37,11 @@ func BatchOf(s *Store, id layout.ID, effect []byte) (*batch.Effect, error) {
 // All batches are closed in any case; after an error nothing was applied, and no ticket is
 // used.
 func CommitRecord(s *Store, parts []RecordPart, applied Applied) error {
+	return commitRecord(s, parts, applied, nil)
+}
+
+// commitRecord is CommitRecord with more rows, which more adds.
+func commitRecord(s *Store, parts []RecordPart, applied Applied, more func(*pebble.Batch) error) error {
 	rows := s.db.NewBatch()
 	defer func() {
 		_ = rows.Close()
@@ -53,6 +58,9 @@ func CommitRecord(s *Store, parts []RecordPart, applied Applied) error {
 	if err == nil {
 		err = rows.Set(layout.AppliedKey(applied.Shard), applied.AppendTo(nil), nil)
 	}
+	if err == nil && more != nil {
+		err = more(rows)
+	}
 	if err != nil {
 		return err
 	}
@@ -62,7 +70,7 @@ func CommitRecord(s *Store, parts []RecordPart, applied Applied) error {
 	defer p.gate.RUnlock()
 	millis, format, err := gatherRecord(s, rows, parts)
 	if err == nil {
-		err = s.apply(rows, millis, format)
+		err = s.apply(rows, millis, max(format, layout.FormatApplied))
 	}
 	if err != nil {
 		<-p.slots

@@ -197,7 +197,7 @@ func (s *Store) Close() error {
 	s.done.Wait()
 	s.view.Load().Release()
 	err := s.flush()
-	if err == nil {
+	if err == nil && (!s.opts.Replicated || s.health.isWell()) {
 		err = datadir.Failed(s.health.noteDurable(s.pipeline.durable.Load()))
 	}
 	err = errors.Join(err, s.db.Close(), s.dir.Close())
@@ -219,7 +219,7 @@ func (s *Store) flush() error {
 		case <-done:
 			return nil
 		case <-ticker.C:
-			if s.health.disk.Load() == diskFull || s.Damage() != nil {
+			if !s.health.isWell() {
 				return nil
 			}
 		}

@@ -1,7 +1,10 @@
 package batch
 
 import (
+	"encoding/binary"
 	"errors"
+
+	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/store/seek"
@@ -15,7 +18,7 @@ func (m Maker) Drop(name string, live seek.Reader, c tree.Change) (*Batch, error
 	b := m.newBuilder(live, nil)
 	defer b.free()
 	w := &b.writer
-	err := w.rows.Delete(layout.NameKey(name), nil)
+	err := m.dropName(w.rows, name, live.ID)
 	spaces := []byte{layout.SpaceData, layout.SpaceIndex, layout.SpaceSettings}
 	batch := &Batch{ID: live.ID}
 	if m.isHeld() {
@@ -35,4 +38,22 @@ func (m Maker) Drop(name string, live seek.Reader, c tree.Change) (*Batch, error
 	}
 	batch.Rows = w.rows
 	return batch, nil
+}
+
+// dropName deletes the name of a database, unless it is that of a later one by now: in a cluster a
+// node may learn of that first.
+func (m Maker) dropName(rows *pebble.Batch, name string, id layout.ID) error {
+	key := layout.NameKey(name)
+	value, closer, err := m.DB.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = closer.Close() }()
+	if len(value) != 4 || layout.ID(binary.BigEndian.Uint32(value)) != id {
+		return nil
+	}
+	return rows.Delete(key, nil)
 }

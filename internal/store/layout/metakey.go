@@ -70,7 +70,7 @@ const PebbleDir = "store"
 // Versions of the format.
 const (
 	// FormatVersion is the version of internal/store/FORMAT.md, the newest that is read.
-	FormatVersion = 4
+	FormatVersion = 5
 	// FormatFirst is the version of a new directory. It rises when something is
 	// stored that older versions would misread.
 	FormatFirst = 1
@@ -82,6 +82,9 @@ const (
 	// FormatDue is the first version with rows of what expires. The first commit that
 	// writes such a row raises a store to it.
 	FormatDue = 4
+	// FormatApplied is the first version with rows of what was applied: those of a node of a
+	// cluster.
+	FormatApplied = 5
 )
 
 // GroupRow returns the value of the group row: the newest group, and the latest time
