@@ -235,6 +235,7 @@ func TestNewerVersionsAreRefused(t *testing.T) {
 		{[]string{"accept-loss", data, filepath.Join(t.TempDir(), "rescued")}, data, "written by a newer Livetree"},
 		{[]string{"backup", "verify", taken}, taken, "use a newer Livetree"},
 		{[]string{"restore", taken, filepath.Join(t.TempDir(), "restored")}, taken, "use a newer Livetree"},
+		{[]string{"archive", "verify", "file://" + kept}, kept, "from a newer version of Livetree"},
 		{[]string{"restore", "file://" + kept, filepath.Join(t.TempDir(), "restored")}, kept, "from a newer version of Livetree"},
 	} {
 		before := files(t, test.dir)
