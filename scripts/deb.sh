@@ -36,8 +36,8 @@ put 0600 packaging/deb/default etc/default/livetree
 
 # The package has a user of its own, so that the data stays that user's.
 mkdir -p "$root/usr/lib/systemd/system"
-sed -e '/^DynamicUser=/d' -e 's|/usr/local/bin/|/usr/bin/|' packaging/livetree.service |
-	sed -e '/^# A unit for systemd/,/^# binary in/d' >"$root/usr/lib/systemd/system/livetree.service"
+sed -e '1,/^#$/d' -e '/^DynamicUser=/d' -e 's|/usr/local/bin/|/usr/bin/|' packaging/livetree.service \
+	>"$root/usr/lib/systemd/system/livetree.service"
 chmod 0644 "$root/usr/lib/systemd/system/livetree.service"
 
 mkdir -p "$root/DEBIAN"
