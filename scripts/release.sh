@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 #
 # release.sh VERSION: build the release into dist/: livetree and livetree-bench for
-# each platform, man pages and completions, checksums, and the list of modules in
-# each of the two (SBOM, SPDX). Every binary is built twice, in two directories, and the two must
-# be the same to the bit.
+# each platform, packages for Debian, man pages and completions, checksums, and the list of modules in
+# each of the two (SBOM, as SPDX and as CycloneDX). Every binary and package is built twice, in two
+# directories, and the two must be the same to the bit.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 version=${1:?usage: scripts/release.sh VERSION}
-platforms=${PLATFORMS:-linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64}
+platforms=${PLATFORMS:-linux/amd64 linux/arm64 linux/armv7 darwin/amd64 darwin/arm64 windows/amd64}
 GO=${GO:-go}
 
 rm -rf dist
@@ -16,8 +16,9 @@ mkdir -p dist
 
 # build DIRECTORY PLATFORM COMMAND OUTPUT builds a command of the tree in a directory.
 build() {
-	local os=${2%/*} arch=${2#*/}
-	(cd "$1" && CGO_ENABLED=0 GOOS=$os GOARCH=$arch GOFLAGS=-mod=readonly "$GO" build -trimpath -buildvcs=false \
+	local os=${2%/*} arch=${2#*/} arm=
+	[[ $arch == armv* ]] && arm=${arch#armv} arch=arm
+	(cd "$1" && CGO_ENABLED=0 GOOS=$os GOARCH=$arch GOARM=$arm GOFLAGS=-mod=readonly "$GO" build -trimpath -buildvcs=false \
 		-ldflags "-s -w -buildid= -X main.version=$version" -o "$4" "./cmd/$3")
 }
 
@@ -46,12 +47,30 @@ done
 # What the commands say of themselves comes from ones that run here.
 for command in livetree livetree-bench; do
 	build "$work/first" "$("$GO" env GOHOSTOS)/$("$GO" env GOHOSTARCH)" $command "$work/$command"
-	"$GO" run -C "$work/first/tools" ./sbom "$work/$command" "$version" >"dist/$command-$version.spdx.json"
+	for form in spdx cyclonedx; do
+		"$GO" run -C "$work/first/tools" ./sbom "$work/$command" "$version" $form >"dist/$command-$version.$form.json"
+	done
 done
 "$work/livetree" man dist/man
 for shell in bash zsh fish powershell; do
 	"$work/livetree" completion $shell >"dist/livetree.$shell"
 done
 cp packaging/livetree.service LICENSE dist/
+
+# Packages for Debian, where its tools are.
+if command -v dpkg-deb >/dev/null; then
+	for platform in $platforms; do
+		[[ $platform == linux/* ]] || continue
+		for directory in first second; do
+			mkdir -p "$work/deb-$directory"
+			deb=$("$work/$directory/scripts/deb.sh" "$version" "${platform#*/}" "$PWD/dist" "$work/deb-$directory")
+		done
+		cmp "$work/deb-first/$deb" "$work/deb-second/$deb"
+		mv "$work/deb-first/$deb" dist/
+		printf '%s: %d bytes, the same twice\n' "$deb" "$(stat -c %s "dist/$deb")"
+	done
+else
+	printf 'NOT BUILT: packages for Debian, since there is no dpkg-deb\n'
+fi
 (cd dist && find . -type f ! -name SHA256SUMS -printf '%P\n' | sort | xargs sha256sum >SHA256SUMS)
 printf 'dist/ holds %d files\n' "$(find dist -type f | wc -l)"

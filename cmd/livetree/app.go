@@ -127,7 +127,7 @@ func similarCommand(c *cobra.Command, name string) string {
 	var names []string
 	for _, below := range c.Commands() {
 		if below.IsAvailableCommand() {
-			names = append(names, below.Name())
+			names = append(append(names, below.Name()), below.Aliases...)
 		}
 	}
 	return cli.Similar(names, name)

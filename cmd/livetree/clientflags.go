@@ -8,21 +8,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/livetree/livetree/internal/cli"
 	"github.com/livetree/livetree/internal/client"
 	"github.com/livetree/livetree/internal/local"
+	"github.com/livetree/livetree/internal/login"
 )
 
 // remoteLong is what the commands that talk to a server have in common.
 const remoteLong = `
 
-Without --url it asks the server that runs on --data, with the secret that is there.
+Without --url it asks the server that you have logged in to (livetree login) or else the
+one that runs on --data, with the secret that is there.
 
 Every flag can also be given as an environment variable: LIVETREE_URL for --url.
 Others on this machine can see flags, so LIVETREE_AUTH is the better place for
@@ -36,13 +38,15 @@ the answer makes no sense; 77 the credential is missing, wrong or not enough.`
 // A remote is a database on a server, and how to print what comes of it.
 type remote struct {
 	client.Options
-	json bool
+	json  bool
+	flags *pflag.FlagSet
 }
 
 // remoteFlags declares the flags that say which one.
 func remoteFlags(f *pflag.FlagSet) *remote {
-	r := &remote{}
-	f.StringVar(&r.URL, "url", "", "the `URL` of the server, such as https://db.example.com; default the one that runs on --data")
+	r := &remote{flags: f, Options: client.Options{Logins: login.File()}}
+	f.StringVar(&r.URL, "url", "", "the `URL` of the server, such as https://db.example.com; default the one of livetree login, or that runs on --data")
+	f.StringVar(&r.Server, "server", "", "the `name` of a server that you have logged in to with livetree login; default the newest, or that of login --use")
 	f.StringVar(&r.Data, "data", local.DefaultData, "the data `directory` of a server on this machine, which tells its address, authority and secret")
 	f.StringVar(&r.Database, "db", "", "the `name` of the database; the server has a default")
 	f.StringVar(&r.Auth, "auth", "", "the `secret` of the database; better in LIVETREE_AUTH")
@@ -105,8 +109,30 @@ func hinted(err error) error {
 	return err
 }
 
+// choose heeds which server the command line names: that counts before what variables and logins say.
+func (r *remote) choose() error {
+	if r.flags == nil {
+		return nil
+	}
+	url, server, data := cli.IsTyped(r.flags, "url"), cli.IsTyped(r.flags, "server"), cli.IsTyped(r.flags, "data")
+	switch {
+	case server && (url || data):
+		return errors.New("--server, --url and --data each name a server: give --server alone")
+	case server:
+		r.URL = ""
+	case data && !url:
+		r.URL, r.Server, r.Logins = "", "", ""
+	}
+	return nil
+}
+
 // connect returns a client of the database.
-func (r *remote) connect() (*client.Client, error) { return client.New(r.Options) }
+func (r *remote) connect() (*client.Client, error) {
+	if err := r.choose(); err != nil {
+		return nil, err
+	}
+	return client.New(r.Options)
+}
 
 // connectTo returns a client of the database, and the location that an argument names.
 func (r *remote) connectTo(path string) (at string, server *client.Client, err error) {
@@ -115,58 +141,6 @@ func (r *remote) connectTo(path string) (at string, server *client.Client, err e
 	}
 	server, err = r.connect()
 	return at, server, err
-}
-
-// filters are the flags that select children.
-type filters struct{ values map[string]*string }
-
-// filterFlags lists those flags with the parameters that they become.
-var filterFlags = []struct{ flag, parameter, usage string }{
-	{"order-by", "orderBy", "order children by a child's `key` or path, $key, $value or $priority"},
-	{"limit-to-first", "limitToFirst", "only the first `n` children of the order"},
-	{"limit-to-last", "limitToLast", "only the last `n`"},
-	{"start-at", "startAt", "only children from this `value` on: JSON, or a word that is meant as a string"},
-	{"start-after", "startAfter", "only children behind this `value`"},
-	{"end-at", "endAt", "only children up to this `value`"},
-	{"end-before", "endBefore", "only children before this `value`"},
-	{"equal-to", "equalTo", "only children with this `value`"},
-}
-
-func newFilters(f *pflag.FlagSet) *filters {
-	all := &filters{values: make(map[string]*string)}
-	for _, option := range filterFlags {
-		all.values[option.parameter] = f.String(option.flag, "", option.usage)
-	}
-	return all
-}
-
-// query returns the parameters.
-func (f *filters) query() url.Values {
-	query := url.Values{}
-	for parameter, value := range f.values {
-		switch {
-		case *value == "":
-		case strings.HasPrefix(parameter, "limitTo"):
-			query.Set(parameter, *value)
-		default:
-			query.Set(parameter, asJSON(*value, parameter == "orderBy"))
-		}
-	}
-	return query
-}
-
-// asJSON returns a value of a flag as the server wants it: as it is if it looks
-// like JSON, else as a string.
-func asJSON(value string, isName bool) string {
-	literal := value == "true" || value == "false" || value == "null" || strings.ContainsAny(value[:1], "-0123456789")
-	if value[0] == '"' || literal && !isName {
-		return value
-	}
-	text, err := json.Marshal(value)
-	if err != nil {
-		return value // no string fails
-	}
-	return string(text)
 }
 
 // confirm asks a person a question, unless the answer was given as --yes or nobody

@@ -33,12 +33,9 @@ of this machine. For each problem it says what to do. Exit code 1 if it finds on
 	r := remoteFlags(c.Flags())
 	r.jsonFlag(c.Flags())
 	c.RunE = r.runs(a, func(c *cobra.Command, _ []string) error {
-		if _, err := local.Find(r.Data); r.URL == "" && errors.Is(err, local.ErrNone) {
-			r.URL = "https://localhost:9000"
-		}
 		r.Attempts = 1
-		if own := filepath.Join(r.Data, "tls", "ca.pem"); r.CA == "" && isFile(own) {
-			r.CA = own
+		if err := doctored(r); err != nil {
+			return err
 		}
 		server, err := r.connect()
 		if err != nil {
@@ -51,6 +48,23 @@ of this machine. For each problem it says what to do. Exit code 1 if it finds on
 		return showChecks(a, r.json, checks)
 	})
 	return c
+}
+
+// doctored finds the server to look at. Where none runs it looks for one at the usual address.
+func doctored(r *remote) error {
+	if err := r.choose(); err != nil {
+		return err
+	}
+	if found, err := r.FindLogin(); found || err != nil {
+		return err
+	}
+	if _, err := local.Find(r.Data); r.URL == "" && errors.Is(err, local.ErrNone) {
+		r.URL = "https://localhost:9000"
+	}
+	if own := filepath.Join(r.Data, "tls", "ca.pem"); r.CA == "" && isFile(own) {
+		r.CA = own
+	}
+	return nil
 }
 
 // showChecks prints the checks; one that failed is an error.

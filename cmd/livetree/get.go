@@ -30,14 +30,14 @@ value.` + remoteLong,
 	}
 	r := remoteFlags(c.Flags())
 	r.jsonFlag(c.Flags())
-	filters := newFilters(c.Flags())
+	filters := cli.NewFilters(c.Flags())
 	shallow := c.Flags().Bool("shallow", false, "only the keys of the children, each with the value true")
 	export := c.Flags().Bool("export", false, "with priorities, as livetree export writes it")
 	pretty := c.Flags().Bool("pretty", a.isTerminal(a.stdout), "indent the JSON")
 	moment := c.Flags().String("at", "", "as it was at a `moment`: "+momentUsage+"; for the app secret or a service account, of a server with an archive")
 	explain := c.Flags().Bool("explain", false, "not the data, but how the server reads it; Livetree only")
 	c.RunE = r.runs(a, func(c *cobra.Command, args []string) error {
-		query := filters.query()
+		query := filters.Query()
 		if *export {
 			query.Set("format", "export")
 		}

@@ -97,6 +97,7 @@ func runImport(ctx context.Context, a *app, r *remote, opts client.Import) error
 		printJSON(a.stdout, report)
 		return nil
 	}
+	say(a.stderr, "on "+server.String()+"\n")
 	resumed := ""
 	if report.Resumed > 0 {
 		resumed = fmt.Sprintf("; %d of them in an earlier run", report.Resumed)

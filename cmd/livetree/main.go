@@ -72,7 +72,10 @@ var groups = []*cobra.Group{
 // commands are all commands: the list to add a new one to.
 var commands = []func(*app) *cobra.Command{
 	newServeCommand,
+	newDemoCommand,
 	newDevCertCommand,
+	newLoginCommand,
+	newLogoutCommand,
 	newGetCommand,
 	newListCommand,
 	newSetCommand,
@@ -207,7 +210,7 @@ func report(stderr io.Writer, asJSON bool, err error) int {
 	if code := store.ExitCode(err); code != client.ExitOther {
 		exit = code
 	}
-	if _, ok := errors.AsType[*archive.Damage](err); ok {
+	if _, ok := errors.AsType[*archive.Damage](err); ok && !errors.Is(err, archive.ErrNewer) {
 		exit = store.ExitCode(store.ErrDamaged)
 	}
 	if errors.Is(err, auth.ErrSecret) || errors.Is(err, errMoved) {

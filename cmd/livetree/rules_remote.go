@@ -85,6 +85,9 @@ func rulesSet(ctx context.Context, a *app, r *remote, file string, query url.Val
 			return explain(a.stderr, file, document, problems)
 		}
 	}
+	if err == nil && query.Get("dryRun") == "" {
+		say(a.stderr, "on "+server.String()+"\n")
+	}
 	return err
 }
 

@@ -214,7 +214,7 @@ func TestRulesGetAndSet(t *testing.T) {
 	check(0, "the server would take the rules; nothing was changed\n", "", "set", document, "--url", address, "--dry-run")
 	check(0, closed, "", "get", "--url", address)
 	t.Setenv("LIVETREE_URL", address)
-	check(0, "the rules are set\n", "", "set", document)
+	check(0, "the rules are set\n", "on "+address, "set", document)
 	check(0, string(source), "", "get")
 	if code := server.stop(syscall.SIGTERM); code != 0 {
 		t.Errorf("the server: exit %d", code)

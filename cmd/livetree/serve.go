@@ -8,6 +8,7 @@ import (
 
 	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/cli"
+	"github.com/livetree/livetree/internal/local"
 	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/server"
 	"github.com/livetree/livetree/internal/serverflags"
@@ -97,7 +98,11 @@ func serve(a *app, c *cobra.Command, s *serveSettings) error {
 		return printSettings(a.stdout, all, s.printConfig.Word == "json")
 	}
 	asText := s.logFormat.Word == logText || s.logFormat.Word == logAuto && a.isTerminal(a.stderr)
-	s.config.Logger = newLogger(a.stderr, s.logLevel, asText)
+	level := s.logLevel
+	if origin, _ := cli.Origin(c.Flags().Lookup("log-level")); origin == cli.OriginDefault && a.isTerminal(a.stderr) && !s.config.AccessLog {
+		level = slog.LevelWarn // a person reads where the server is, and what is wrong
+	}
+	s.config.Logger, s.config.Try = newLogger(a.stderr, level, asText), logins(a).TryLine(a.lookup, s.config.Data)
 	s.config.Secret, s.config.Version = secret, buildVersion()
 	s.config.Out, s.config.Abort = a.stdout, a.abort
 	s.config.OpenFiles, _ = openFiles() // 0 where it is not known
@@ -107,7 +112,7 @@ func serve(a *app, c *cobra.Command, s *serveSettings) error {
 // declare declares the flags that say what is served, and how.
 func (s *serveSettings) declare(flags *pflag.FlagSet) {
 	c, trust := &s.config, &s.trust
-	flags.StringVar(&c.Data, "data", "./livetree-data", "the data `directory`; made if there is none")
+	flags.StringVar(&c.Data, "data", local.DefaultData, "the data `directory`; made if there is none")
 	c.Addr, c.AdminAddr = server.DefaultAddr, server.DefaultAdminAddr
 	flags.Var((*cli.HostPort)(&c.Addr), "addr", "the `host:port` for HTTPS; plain HTTP there is answered 404; port 0 picks one")
 	flags.Var((*cli.HostPort)(&c.AdminAddr), "admin-addr", "the `host:port` of the admin listener: health, metrics, and what livetree db, secret, backup, top and profile use; with TLS unless it is on this machine alone; empty for none")
@@ -136,7 +141,7 @@ func (s *serveSettings) declare(flags *pflag.FlagSet) {
 	flags.Var((*cli.List)(&c.DevOrigins), "dev-origin", "the `origin` of web pages, such as https://app.example.com, that may use a server with --dev; those of localhost and of private addresses may anyway; repeatable")
 
 	flags.BoolVar(&s.lane, "lane", true, "serve the ordinary requests of HTTP/1.1 by a way of our own, which takes less processor time; without it net/http of Go serves them all, to find out which of the two a problem is in")
-	flags.Var((*serverflags.Level)(&s.logLevel), "log-level", "what is logged from this `level` on: DEBUG, INFO, WARN or ERROR")
+	flags.Var((*serverflags.Level)(&s.logLevel), "log-level", "what is logged from this `level` on: DEBUG, INFO, WARN or ERROR; where it is not given and a terminal shows the log, WARN, unless --access-log")
 	flags.Var(&s.logFormat, "log-format", "how it is logged; auto is text on a terminal and JSON otherwise")
 	serverflags.Archive(flags, &c.Archive)
 	serverflags.Hooks(flags, &c.Hooks)

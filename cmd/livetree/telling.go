@@ -30,12 +30,7 @@ func (t *telling) declare(a *app, flags *pflag.FlagSet) {
 // wanted reports whether a server is to be told: by a flag, and not by a variable,
 // which may be there for the server that is restored.
 func (t *telling) wanted(flags *pflag.FlagSet) bool {
-	for _, name := range []string{"data", "admin-url"} {
-		if origin, _ := cli.Origin(flags.Lookup(name)); origin == cli.OriginFlag {
-			return true
-		}
-	}
-	return false
+	return cli.IsTyped(flags, "data") || cli.IsTyped(flags, "admin-url")
 }
 
 // tell tells the server, if it is to be, of a backup that was verified.

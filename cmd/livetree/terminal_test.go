@@ -107,3 +107,60 @@ func TestImportOnATerminal(t *testing.T) {
 		t.Errorf("after that there are %d children, exit %d, %v %s", len(keys), code, err, errs)
 	}
 }
+
+// TestServeOnATerminal: a person reads where the server is and what to do, and nothing before that.
+func TestServeOnATerminal(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "d")
+	terminal := newScreen(t)
+	terminal.run(serving(data)...)
+	text := terminal.shows("^C stops the server.")
+	if !strings.HasPrefix(text, "livetree: listening on https://") {
+		t.Errorf("the first thing that a person reads is not where the server is:\n%s", text)
+	}
+	for _, want := range []string{"  data: ", "closed to all but the holder of its secret", "livetree set /hello '\"world\"' --data"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "level=INFO") {
+		t.Errorf("there are lines of the log:\n%s", text)
+	}
+	if code, _, errs := command("set", "/hello", `"world"`, "--data", data); code != 0 {
+		t.Errorf("what it says to try: exit %d, %s", code, errs)
+	}
+	terminal.press("C-c")
+	if text := terminal.shows("ended with 0"); !strings.Contains(text, "stopping when running requests are answered") {
+		t.Errorf("it does not say that it stops:\n%s", text)
+	}
+}
+
+// TestLoginOnATerminal: the secret is not shown, and an interrupt leaves the terminal as it was.
+func TestLoginOnATerminal(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("XDG_CONFIG_HOME", dir)
+	s, err := startInProcess(filepath.Join(dir, "livetree-data"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.stop()
+	args := []string{"login", s.url, "--name", "here", "--ca", filepath.Join(dir, "livetree-data", "tls", "ca.pem")}
+	terminal := newScreen(t)
+	terminal.run(args...)
+	terminal.shows("Secret of " + s.url + ":")
+	terminal.press(scriptSecret)
+	terminal.press("Enter")
+	if text := terminal.shows("ended with 0"); !strings.Contains(text, "as here, which is the default server now") || strings.Contains(text, scriptSecret) {
+		t.Errorf("the screen shows\n%s", text)
+	}
+	if code, out, errs := command("login", "--list"); code != 0 || out != "* here  "+s.url+"\n" {
+		t.Errorf("exit %d, %q, %q", code, out, errs)
+	}
+	terminal = newScreen(t)
+	terminal.run(args...)
+	terminal.shows("Secret of")
+	terminal.press("C-c")
+	terminal.shows("ended with 75")
+	terminal.press("shown")
+	terminal.shows("shown")
+}

@@ -29,7 +29,7 @@ is printed then.` + remoteLong,
 	}
 	r := remoteFlags(c.Flags())
 	r.jsonFlag(c.Flags())
-	filters := newFilters(c.Flags())
+	filters := cli.NewFilters(c.Flags())
 	value := c.Flags().Bool("value", false, "print the whole value after each change instead of the change; it is kept in memory")
 	count := c.Flags().Int("count", 0, "end after this many `events`; 0 for never")
 	maxEvent := cli.ByteSize(client.DefaultMaxEvent)
@@ -42,7 +42,7 @@ is printed then.` + remoteLong,
 		defer server.Close()
 		p := &watchPrinter{app: a, json: r.json, value: *value, left: *count}
 		err = server.Watch(c.Context(), client.Watch{
-			Path: args[0], Query: filters.query(), MaxEvent: int(maxEvent),
+			Path: args[0], Query: filters.Query(), MaxEvent: int(maxEvent),
 			Lost: func(err error, wait time.Duration) {
 				say(a.stderr, fmt.Sprintf("livetree: %v; again in %s\n", err, wait.Round(100*time.Millisecond)))
 			},

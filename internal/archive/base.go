@@ -306,7 +306,7 @@ func readManifest(text []byte) (Manifest, error) {
 		return m, err
 	}
 	if m.Format > manifestFormat {
-		return m, errors.New("it is from a newer version of Livetree")
+		return m, ErrNewer
 	}
 	sealed := m
 	again, err := sealManifest(&sealed)

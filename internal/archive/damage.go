@@ -27,7 +27,11 @@ func (g *Gap) Error() string {
 // ErrNoBase says that an archive does not reach back to a moment.
 var ErrNoBase = errors.New("the archive does not reach back that far")
 
-// Damage says that an object of an archive is not what was written, or is not there.
+// ErrNewer says that an object has a form that this version does not know. Nothing need be wrong with it.
+var ErrNewer = errors.New("it is from a newer version of Livetree")
+
+// Damage says that an object of an archive is not what was written, or is not there; or that it
+// cannot be read, being newer (ErrNewer).
 type Damage struct {
 	Object string // its name
 	// LastGood is the last moment that can be restored without the object; zero if
@@ -38,6 +42,9 @@ type Damage struct {
 
 // Error names the object and the last good moment.
 func (d *Damage) Error() string {
+	if errors.Is(d.Err, ErrNewer) {
+		return fmt.Sprintf("%s cannot be read: %v, which reads the archive", d.Object, d.Err)
+	}
 	text := fmt.Sprintf("%s is damaged: %v", d.Object, d.Err)
 	if !d.LastGood.IsZero() {
 		text += fmt.Sprintf("; the last good moment before it is %s", d.LastGood.UTC().Format(time.RFC3339Nano))

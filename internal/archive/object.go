@@ -130,7 +130,7 @@ func unpack(content []byte, kind byte, head any) (object, error) {
 	case string(body[:len(magic)]) != magic || body[len(magic)] != kind:
 		return o, errors.New("it is an object of another kind")
 	case body[len(magic)+1] != objectVersion || body[len(magic)+2]&^flagEncrypted != 0 || body[len(magic)+3] != 0:
-		return o, errors.New("it is from a newer version of Livetree")
+		return o, ErrNewer
 	}
 	o.encrypted = body[len(magic)+2]&flagEncrypted != 0
 	length := binary.BigEndian.Uint32(body[fixedBytes-4:])

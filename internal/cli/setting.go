@@ -65,6 +65,12 @@ func Origin(f *pflag.Flag) (origin, place string) {
 	return OriginDefault, ""
 }
 
+// IsTyped reports whether a flag was given on the command line, and not by a variable or a file.
+func IsTyped(flags *pflag.FlagSet, name string) bool {
+	origin, _ := Origin(flags.Lookup(name))
+	return origin == OriginFlag
+}
+
 // SetOrigin notes what Origin returns.
 func SetOrigin(f *pflag.Flag, origin, place string) {
 	if f.Annotations == nil {

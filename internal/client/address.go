@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/livetree/livetree/internal/local"
+	"github.com/livetree/livetree/internal/login"
 	"github.com/livetree/livetree/internal/loopback"
 )
 
@@ -26,14 +27,18 @@ type address struct {
 	database string
 }
 
-// find looks for the server on the data directory if no other is named. A credential that was given is kept.
+// find looks for the server if its URL was not given: one that the user has logged in to, or that on the data
+// directory. A credential that was given is kept.
 func (o *Options) find() error {
-	if o.URL != "" || o.Data == "" || o.Source {
+	if o.URL != "" || o.Source {
 		return nil
+	}
+	if found, err := o.FindLogin(); found || err != nil || o.Data == "" {
+		return err
 	}
 	found, err := local.Find(o.Data)
 	if errors.Is(err, local.ErrNone) {
-		return usage("no server runs on %s: start one with livetree serve, or say where it is with --url or --data", o.Data)
+		return usage("no server runs on %s: start one with livetree serve, or say where it is with --url, --data or livetree login", o.Data)
 	}
 	if err != nil {
 		return &FileError{err}
@@ -47,6 +52,28 @@ func (o *Options) find() error {
 		return &FileError{fmt.Errorf("the app secret, which can also be in LIVETREE_AUTH: %w", err)}
 	}
 	return nil
+}
+
+// FindLogin fills in what the user has logged in to, if there is no URL yet, and reports whether there is such a
+// server. What was given beside it is kept.
+func (o *Options) FindLogin() (found bool, err error) {
+	if o.URL != "" || o.Logins == "" && o.Server == "" {
+		return false, nil
+	}
+	book, err := login.Read(o.Logins)
+	if err != nil {
+		return false, &FileError{err}
+	}
+	s, found, err := book.Find(o.Server)
+	if err != nil {
+		return false, usage("--server=%v", err)
+	}
+	if !found {
+		return false, nil
+	}
+	o.URL, o.Authority, o.loggedIn = s.URL, s.Authority, true
+	o.Database, o.Auth = cmp.Or(o.Database, s.Database), cmp.Or(o.Auth, s.Secret)
+	return true, nil
 }
 
 // parseAddress reads --url and --db. Errors do not show the URL: it may hold a
@@ -117,22 +144,29 @@ func (a address) wantsParameter(auth string) bool {
 	return original && !strings.HasPrefix(auth, "ya29.")
 }
 
-// trusted returns whom to trust: the authorities of the system, and the one of
-// --ca or of the data directory here.
-func trusted(ca string) (*x509.CertPool, error) {
+// trusted returns whom to trust: the authorities of the system, and that of --ca, of the login or of the data
+// directory here. The last one is not trusted with what the user has logged in to, which can be anywhere.
+func (o *Options) trusted() (*x509.CertPool, error) {
 	pool, err := x509.SystemCertPool()
 	if err != nil {
 		pool = x509.NewCertPool()
 	}
-	name := cmp.Or(ca, filepath.FromSlash(OwnAuthority))
-	pem, err := os.ReadFile(name)
+	name, pem := o.CA, []byte(o.Authority)
+	if name == "" && !o.loggedIn && o.Authority == "" {
+		name = filepath.FromSlash(OwnAuthority)
+	}
+	if name != "" {
+		pem, err = os.ReadFile(name)
+	}
 	switch {
-	case ca == "" && errors.Is(err, fs.ErrNotExist):
+	case o.CA == "" && errors.Is(err, fs.ErrNotExist):
 		return pool, nil
-	case err != nil:
+	case name != "" && err != nil:
 		return nil, &FileError{fmt.Errorf("a certificate to trust: %w", err)}
+	case len(pem) == 0 && name == "":
+		return pool, nil
 	case !pool.AppendCertsFromPEM(pem):
-		return nil, usage("%s holds no certificate", name)
+		return nil, usage("%s holds no certificate", cmp.Or(name, "the login"))
 	}
 	return pool, nil
 }

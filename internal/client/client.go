@@ -49,8 +49,12 @@ const (
 // Options say which database of which server. URL must be set.
 type Options struct {
 	// URL is that of the server; it may name the database as ?ns=NAME. Without it the server is
-	// the one that runs on Data, which then tells what else is left out.
+	// the one that the user has logged in to or else the one that runs on Data, which then tells
+	// what else is left out.
 	URL string
+	// Server is the name of a server that the user has logged in to, and Logins the file with all of
+	// them; empty for none. Without a name it is the default one of the file, if that has one.
+	Server, Logins string
 	// Data is the data directory of a server on this machine.
 	Data string
 	// Database is its name; empty for what the URL or the server says.
@@ -60,6 +64,8 @@ type Options struct {
 	// CA is a PEM file with a certificate to trust beside those of the system;
 	// without it OwnAuthority is trusted if there is one.
 	CA string
+	// Authority is such a certificate as text, for a server without a CA.
+	Authority string
 	// Attempts bounds how often a request is sent; 0 for DefaultAttempts.
 	Attempts int
 	// Source is set for the server that a migration copies from: hints name the
@@ -67,6 +73,8 @@ type Options struct {
 	Source bool
 	// Now is the clock; nil for that of the system.
 	Now func() time.Time
+
+	loggedIn bool // the URL is that of a login
 }
 
 // DefaultAttempts is how often a request is sent until it is given up.
@@ -94,7 +102,7 @@ func New(opts Options) (*Client, error) {
 	if a.url.Scheme == "http" && opts.Auth != "" && !loopback.Host(a.url.Hostname()) {
 		return nil, usage("--url must be https: the secret would be sent in the clear")
 	}
-	roots, err := trusted(opts.CA)
+	roots, err := opts.trusted()
 	if err != nil {
 		return nil, err
 	}

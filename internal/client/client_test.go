@@ -95,7 +95,7 @@ func TestErrors(t *testing.T) {
 		{"a text without quotes", client.Options{URL: server.url, CA: server.ca, Auth: secret},
 			client.Request{Method: http.MethodPut, Path: "/a.json", Body: strings.NewReader("hello")}, client.ExitData, "answered 400", "quotes"},
 		{"a wrong secret of a source", client.Options{URL: server.url, CA: server.ca, Auth: "correct-horse", Source: true}, get,
-			client.ExitDenied, "the source answered 401", "in LIVETREE_FROM_AUTH"},
+			client.ExitDenied, "the source answered 401", "has expired: look at LIVETREE_FROM_AUTH"},
 		{"a source that is not trusted", client.Options{URL: server.url, Source: true}, get, client.ExitProtocol, "certificate", "--from-ca"},
 		{"no source there", client.Options{URL: "https://127.0.0.1:1", Source: true}, get, client.ExitUnavailable, "cannot be reached", "--from"},
 		{"nobody there", client.Options{URL: "https://127.0.0.1:1", Auth: "correct-horse"}, get, client.ExitUnavailable, "cannot be reached", "doctor"},

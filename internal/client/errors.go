@@ -179,7 +179,7 @@ func Hint(err error) string {
 
 // sourceFlags are what the flags and variables of a server are called if it is the
 // source of a migration.
-var sourceFlags = strings.NewReplacer("LIVETREE_AUTH", "LIVETREE_FROM_AUTH", "--url", "--from", "--ca", "--from-ca", "--db", "--from-db")
+var sourceFlags = strings.NewReplacer(", or log in with livetree login", "", ", or log in again with livetree login", "", " or livetree login", "", "LIVETREE_AUTH", "LIVETREE_FROM_AUTH", "--url", "--from", "--ca", "--from-ca", "--db", "--from-db")
 
 func named(hint string, source bool) string {
 	if source {
@@ -191,11 +191,11 @@ func named(hint string, source bool) string {
 func (e *StatusError) hint() string {
 	switch {
 	case (e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden) && e.Anonymous:
-		return "set LIVETREE_AUTH to the secret of the database"
+		return "set LIVETREE_AUTH to the secret of the database, or log in with livetree login"
 	case e.Status == http.StatusUnauthorized:
-		return "the credential in LIVETREE_AUTH is not one of this database, or has expired"
+		return "the credential is not one of this database, or has expired: look at LIVETREE_AUTH, or log in again with livetree login"
 	case e.Status == http.StatusForbidden:
-		return "the rules of the database do not allow this with the credential in LIVETREE_AUTH"
+		return "the rules of the database do not allow this with the credential of LIVETREE_AUTH or livetree login"
 	case e.Status == http.StatusExpectationFailed:
 		return "name the database with --db"
 	case e.Status == http.StatusNotFound && strings.HasPrefix(e.Text, "use HTTPS"):

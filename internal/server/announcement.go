@@ -19,6 +19,42 @@ type announcement struct {
 }
 
 func (a announcement) print(addr net.Addr) error {
+	text := a.forScripts(addr)
+	if a.Terminal {
+		text = a.forPeople(addr)
+	}
+	_, err := a.Out.Write([]byte(text))
+	return err
+}
+
+// forPeople says what a person wants to know first. The first line is that of forScripts.
+func (a announcement) forPeople(addr net.Addr) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "livetree: listening on https://%s\n%s", addr, a.console)
+	fmt.Fprintf(&text, "  data: %s\n", a.Data)
+	if domains := a.ACME.Domains; len(domains) > 0 {
+		fmt.Fprintf(&text, "  certificates by ACME for: %s\n", strings.Join(domains, ", "))
+	}
+	if a.Dev {
+		text.WriteString("  --dev: every program on this machine can read and write, and no other machine\n")
+	} else {
+		text.WriteString("  closed to all but the holder of its secret, until rules let others in\n")
+	}
+	if a.Try != "" {
+		fmt.Fprintf(&text, "\nTry it, in another terminal in this directory:\n\n  %s\n\n^C stops the server.\n", a.Try)
+	}
+	return text.String()
+}
+
+// stopping tells a person that the server was asked to stop.
+func (a announcement) stopping() {
+	if a.Terminal {
+		_, _ = a.Out.Write([]byte("livetree: stopping when running requests are answered; ^C again stops at once\n")) // nothing rests on it
+	}
+}
+
+// forScripts has the lines that scripts know.
+func (a announcement) forScripts(addr net.Addr) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "livetree: listening on https://%s\n", addr)
 	curl := fmt.Sprintf("curl https://%s/.json", reachable(addr))
@@ -47,8 +83,7 @@ func (a announcement) print(addr net.Addr) error {
 	default:
 		fmt.Fprintf(&text, "  try\n    %s'?auth='$LIVETREE_SECRET\n", curl)
 	}
-	_, err := a.Out.Write([]byte(text.String()))
-	return err
+	return text.String()
 }
 
 // reachable returns an address that a client on this machine can use: that of a

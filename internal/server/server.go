@@ -65,10 +65,12 @@ type Config struct {
 	// only programs on this machine can reach it.
 	AdminAddr string
 	// Console is the web console on the admin listener. Settings are shown there, and
-	// Terminal says that a person starts the server, who may see a link that signs in.
+	// Terminal says that a person starts the server, who may see a link that signs in and
+	// is given the line Try to paste.
 	Console  Console
 	Settings []admin.Setting
 	Terminal bool
+	Try      string
 	// Version is told to the operator.
 	Version string
 	// TLSCert and TLSKey are PEM files; without them a certificate is made.
@@ -434,6 +436,7 @@ func runServing(ctx context.Context, c Config, serving *serving, ready announcem
 	if c.node != nil {
 		c.node.HandOver(c.patience)
 	}
+	ready.stopping()
 	c.Logger.Info("stopping: requests that are running are answered first")
 	return serving.drain(c.patience)
 }

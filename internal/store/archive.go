@@ -168,8 +168,9 @@ func (a *Archive) CheckMarks(report func(inspect.Flaw)) error {
 	if err != nil {
 		return err
 	}
-	// The version in the store may have risen since the directory was made.
-	if made, err := datadir.ParseNumber(text, datadir.MarkerText); err != nil || made > uint64(binary.BigEndian.Uint32(row)) {
+	// It rises before the version in the store does, and versions before left it as it was: either may be higher.
+	version, err := datadir.ParseNumber(text, datadir.MarkerText)
+	if stored := binary.BigEndian.Uint32(row); err != nil || version < layout.FormatFirst || stored < layout.FormatFirst {
 		want := datadir.MarkerText + strconv.Itoa(int(binary.BigEndian.Uint32(row))) + "\n"
 		report(inspect.Flaw{File: datadir.MarkerFile, Err: fmt.Errorf("%w: it says %.60q instead of %q", ErrDamaged, text, want)})
 	}

@@ -146,6 +146,9 @@ func (s *Store) apply(rows *pebble.Batch, millis int64, format uint32) error {
 	}
 	format = max(p.format, format)
 	if format > p.format {
+		if err := s.dir.Raise(format); err != nil {
+			return err
+		}
 		if err := rows.Set(layout.FormatKey, binary.BigEndian.AppendUint32(nil, format), nil); err != nil {
 			return err
 		}

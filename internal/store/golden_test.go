@@ -509,7 +509,7 @@ func TestFormatPage(t *testing.T) {
 			}
 		}
 	}
-	for name, text := range map[string]string{datadir.MarkerFile: datadir.MarkerText + "1\n", datadir.DurableFile: "durable group 8\n"} {
+	for name, text := range map[string]string{datadir.MarkerFile: datadir.MarkerText + "3\n", datadir.DurableFile: "durable group 8\n"} {
 		if err := s.dir.WriteDurable(8); err != nil {
 			t.Fatal(err)
 		}

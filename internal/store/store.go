@@ -155,6 +155,9 @@ func (s *Store) start() error {
 	if err := s.loadMetadata(); err != nil {
 		return err
 	}
+	if err := s.dir.Raise(s.pipeline.format); err != nil { // versions before did not
+		return err
+	}
 	if s.meta.group < s.dir.Durable {
 		return fmt.Errorf("%w: the log ends at group %d, but group %d was committed; restore a backup into an empty directory with livetree restore",
 			ErrDamaged, s.meta.group, s.dir.Durable)

@@ -1,6 +1,9 @@
 package store
 
-import "github.com/livetree/livetree/internal/store/transfer"
+import (
+	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/transfer"
+)
 
 // transferDir is where the tables of a Loader are made, in the data directory.
 const transferDir = "transfer.tmp"
@@ -8,6 +11,9 @@ const transferDir = "transfer.tmp"
 // NewLoader returns what fills a store that is new with the rows of databases. The
 // store must not be used beside it, and be closed after it.
 func NewLoader(s *Store) (*transfer.Loader, error) {
+	if err := s.dir.Raise(layout.FormatVersion); err != nil {
+		return nil, err
+	}
 	options := s.pebbleOptions(s.opts.FS)
 	options.EnsureDefaults()
 	return transfer.NewLoader(transfer.Options{

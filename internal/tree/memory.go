@@ -52,7 +52,7 @@ func (d *decoder) charge() error { return d.chargeText(cap(d.slab.text)) }
 // yet part of it.
 func (d *decoder) chargeText(text int) error {
 	const cellBytes, entryBytes = 16, 24
-	if len(d.slab.cells) > math.MaxInt32 || len(d.slab.text) > math.MaxUint32 {
+	if len(d.slab.cells) > math.MaxInt32 || uint64(len(d.slab.text)) > math.MaxUint32 {
 		return d.fail(ErrTooLarge, "the data is too large")
 	}
 	if d.opts.Charge == nil {

@@ -1,5 +1,5 @@
-// Command sbom prints which modules a Go binary was built from, as an SPDX 2.3
-// document: sbom BINARY VERSION. It reads what the linker put into the binary, so
+// Command sbom prints which modules a Go binary was built from, as an SPDX 2.3 or a CycloneDX 1.5
+// document: sbom BINARY VERSION spdx|cyclonedx. It reads what the linker put into the binary, so
 // it lists what is in it and nothing else.
 package main
 
@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"strings"
 )
 
 type document struct {
@@ -57,12 +56,17 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) != 2 {
-		return fmt.Errorf("usage: sbom BINARY VERSION")
+	if len(args) != 3 || args[2] != "spdx" && args[2] != "cyclonedx" {
+		return fmt.Errorf("usage: sbom BINARY VERSION spdx|cyclonedx")
 	}
 	info, err := buildinfo.ReadFile(args[0])
 	if err != nil {
 		return err
+	}
+	out := json.NewEncoder(os.Stdout)
+	out.SetIndent("", "  ")
+	if args[2] == "cyclonedx" {
+		return out.Encode(cyclonedx(info, args[1]))
 	}
 	// A fixed time: the document must be the same for the same binary.
 	d := document{
@@ -72,15 +76,9 @@ func run(args []string) error {
 		CreationInfo:      creation{Created: "1970-01-01T00:00:00Z", Creators: []string{"Tool: livetree-sbom"}},
 	}
 	d.add(info.Main.Path, args[1], "DESCRIBES")
-	d.add("std", strings.TrimPrefix(info.GoVersion, "go"), "DEPENDS_ON")
-	for _, m := range info.Deps {
-		if m.Replace != nil {
-			m = m.Replace
-		}
+	for _, m := range modules(info) {
 		d.add(m.Path, m.Version, "DEPENDS_ON")
 	}
-	out := json.NewEncoder(os.Stdout)
-	out.SetIndent("", "  ")
 	return out.Encode(d)
 }
 

@@ -32,6 +32,7 @@ type Directory struct {
 	lock io.Closer
 	// Durable is the group number that was in the durable file.
 	Durable uint64
+	format  uint64 // what the marker says
 }
 
 // At returns the directory at path for what needs no lock.
@@ -143,6 +144,7 @@ func (d *Directory) Prepare() error {
 	if version > layout.FormatVersion {
 		return fmt.Errorf("%w: its format is %d, this version reads up to %d", ErrNewer, version, layout.FormatVersion)
 	}
+	d.format = version
 	text, err = d.Read(DurableFile)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -153,6 +155,20 @@ func (d *Directory) Prepare() error {
 	if d.Durable, err = ParseNumber(text, durableText); err != nil {
 		return fmt.Errorf("%w: %s: %w", damage.ErrDamaged, DurableFile, err)
 	}
+	return nil
+}
+
+// Raise has the marker say that the directory needs a format version, if it needs a lower one yet. It is called
+// before a row of that version is stored: versions that cannot read such rows then refuse the directory by its marker,
+// without opening Pebble, which would change files.
+func (d *Directory) Raise(format uint32) error {
+	if uint64(format) <= d.format {
+		return nil
+	}
+	if err := d.Write(MarkerFile, MarkerText+strconv.Itoa(int(format))+"\n"); err != nil {
+		return err
+	}
+	d.format = uint64(format)
 	return nil
 }
 
