@@ -25,7 +25,7 @@ func TestLinear(t *testing.T) {
 	n := seed(t)
 	for i, batches := range portions(rounds(3, 250, 1000), 10) {
 		p := startProcess(t, "--dev")
-		l := &linear{server: p, seed: n + uint64(i), dial: func(major int) *client { return newClient(t, p, major) }}
+		l := newLinear(p, n+uint64(i), func(major int) *client { return newClient(t, p, major) })
 		l.speak = func(database string) *wireTalk { return &wireTalk{dial: dialWire(p, database)} }
 		for range batches {
 			if err := l.batch(4, 6, 38); err != nil {
@@ -57,9 +57,13 @@ const verdictTime = 4 * patience
 
 // linear makes histories, several at a time, each in a database of its own.
 type linear struct {
-	server *process
-	seed   uint64
-	dial   func(major int) *client
+	seed uint64
+	// dial returns the clients that historians take in turn.
+	dial func() []*client
+	// crash kills the server, or a part of it, and starts it again.
+	crash func() error
+	// make makes a database; nil where a write does.
+	make func(database string) error
 	// speak returns how a client talks by the protocol of the SDKs; nil if none does.
 	speak func(database string) *wireTalk
 
@@ -71,6 +75,18 @@ type linear struct {
 	down sync.RWMutex // held while the server is not there
 }
 
+// newLinear returns one for a single server, whose clients are by two versions of HTTP.
+func newLinear(p *process, seed uint64, dial func(major int) *client) *linear {
+	return &linear{
+		seed: seed,
+		dial: func() []*client { return []*client{dial(1), dial(2)} },
+		crash: func() error {
+			p.kill()
+			return p.start()
+		},
+	}
+}
+
 // batch makes histories and judges them. In every other batch the server is
 // killed when about half is done.
 func (l *linear) batch(databases, clients, acts int) error {
@@ -80,15 +96,15 @@ func (l *linear) batch(databases, clients, acts int) error {
 	middle := int64(databases * clients * acts / 2)
 	runs := make([]*historian, databases*clients)
 	var working sync.WaitGroup
-	byVersion := []*client{l.dial(1), l.dial(2)}
-	if err := l.create(byVersion[0], databases); err != nil {
+	dialled := l.dial()
+	if err := l.create(dialled[0], databases); err != nil {
 		return err
 	}
 	start := time.Now()
 	for i := range runs {
 		number := l.histories + i/clients
 		runs[i] = &historian{
-			client: byVersion[i%2], database: fmt.Sprintf("linear-%d", number), id: i % clients, start: start,
+			client: dialled[i%len(dialled)], database: fmt.Sprintf("linear-%d", number), id: i % clients, start: start,
 			rng: newRand(l.seed, number*clients+i%clients), down: &l.down,
 		}
 		if l.speak != nil && i%3 == 2 {
@@ -109,8 +125,7 @@ func (l *linear) batch(databases, clients, acts int) error {
 	if isKilled {
 		l.kills++
 		l.down.Lock()
-		l.server.kill()
-		err = l.server.start()
+		err = l.crash()
 		l.down.Unlock()
 	}
 	working.Wait()
@@ -124,6 +139,11 @@ func (l *linear) batch(databases, clients, acts int) error {
 // create makes the databases of a batch: reading does not, but a write does.
 func (l *linear) create(c *client, databases int) error {
 	for i := range databases {
+		if l.make != nil {
+			if err := l.make(fmt.Sprintf("linear-%d", l.histories+i)); err != nil {
+				return err
+			}
+		}
 		for _, body := range []string{"1", "null"} {
 			r := request{method: "PUT", target: target(fmt.Sprintf("linear-%d", l.histories+i), nil, false), body: body}
 			if a, _, err := c.send(r); err != nil || a.status != http.StatusOK {

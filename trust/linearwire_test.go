@@ -120,7 +120,7 @@ func (w *wireTalk) perform(a act) (answer, sending, error) {
 func TestLinearFindsCarelessTransactions(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, "--dev")
-	l := &linear{server: p, seed: 1, dial: func(major int) *client { return newClient(t, p, major) }}
+	l := newLinear(p, 1, func(major int) *client { return newClient(t, p, major) })
 	l.speak = func(database string) *wireTalk { return &wireTalk{dial: dialWire(p, database), isCareless: true} }
 	for range 100 { // most are found in the first
 		if err := l.batch(1, 6, 38); err != nil {

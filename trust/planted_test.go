@@ -171,7 +171,7 @@ func TestLinearFindsBugs(t *testing.T) {
 			c := plant(t, p, f)
 			// Histories of the database linear-0 only, and each from the start.
 			for n := range uint64(500) { // most are found in the first
-				l := &linear{server: p, seed: n, dial: func(int) *client { return c }}
+				l := newLinear(p, n, func(int) *client { return c })
 				if err := l.batch(1, 4, 38); err != nil {
 					t.Fatal(err)
 				}

@@ -190,10 +190,13 @@ func (p *process) signal(s os.Signal) error {
 	return p.command.Process.Signal(s)
 }
 
-// pid returns the number of the process.
+// pid returns the number of the process, 0 if it does not run.
 func (p *process) pid() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.command == nil {
+		return 0
+	}
 	return p.command.Process.Pid
 }
 
