@@ -85,6 +85,7 @@ var livetree = layout{
 		"internal/wire/message",
 		"internal/wire/poll",
 		"internal/wire",
+		"internal/passon",
 		"internal/session",
 		"internal/console",
 		"internal/backup",

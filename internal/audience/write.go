@@ -54,7 +54,7 @@ func (a *Audience) Write(id int64, req engine.Request) {
 		return // what the client has left may be written by now, and this would undo it
 	}
 	w := &write{id: id, request: req, bytes: bytes, begun: a.opts.Now()}
-	w.request.Who = a.who
+	w.request.Who, w.request.Here = a.who, true // after the tenure of this home, what the client has left may be written before this
 	a.pipeline.add(w)
 	a.mu.Unlock()
 	if w.again {

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -37,11 +38,12 @@ const (
 // what the client writes as long as that is not possible. Names of connections are known to
 // their clients alone, in some form, so no client can do this to another.
 type Postponed struct {
-	logger *slog.Logger
-	gauge  *atomic.Int64 // how many wait
-	ctx    context.Context
-	cancel context.CancelFunc
-	runner sync.WaitGroup
+	logger  *slog.Logger
+	tenures *Tenures
+	gauge   *atomic.Int64 // how many wait
+	ctx     context.Context
+	cancel  context.CancelFunc
+	runner  sync.WaitGroup
 	// most is maxPostponed, and together triesAtOnce, but in some tests.
 	most, together int
 
@@ -78,9 +80,10 @@ type waiting struct {
 // errUnsettled says that it took too long to write what a connection has left.
 var errUnsettled = fault.New(fault.Unavailable, "what this client has left to be written is not written yet, try again")
 
-// NewPostponed returns one in which nothing waits. The gauge is how many connections wait.
-func NewPostponed(logger *slog.Logger, gauge *atomic.Int64) *Postponed {
-	p := &Postponed{logger: logger, gauge: gauge, most: maxPostponed, together: triesAtOnce, known: map[connection]*waiting{}}
+// NewPostponed returns one in which nothing waits. The gauge is how many connections wait. In a cluster it writes while this node is
+// the home, by its tenures, and forgets what another home writes.
+func NewPostponed(logger *slog.Logger, gauge *atomic.Int64, tenures *Tenures) *Postponed {
+	p := &Postponed{logger: logger, gauge: gauge, tenures: tenures, most: maxPostponed, together: triesAtOnce, known: map[connection]*waiting{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }
@@ -107,7 +110,7 @@ func (p *Postponed) Add(d *engine.Database, name string) {
 // held, as it is for queue and forget.
 func (p *Postponed) know(c connection) *waiting {
 	w := p.known[c]
-	if w == nil || w.connection != c {
+	if w == nil || w.connection != c || w.made {
 		w = &waiting{connection: c, turn: make(chan struct{}, 1)}
 		p.known[c] = w
 	}
@@ -248,7 +251,14 @@ func (p *Postponed) settle(ctx context.Context, w *waiting) error {
 	if p.isMade(w) {
 		return nil
 	}
-	_, err := w.database.RunAgain(ctx, w.name)
+	stay, err := p.tenures.Enter(w.database)
+	if err != nil {
+		return err
+	}
+	defer stay.Leave()
+	ctx, cancel := stay.Within(ctx)
+	defer cancel()
+	_, err = w.database.RunAgain(ctx, w.name)
 	switch {
 	case engine.IsPostponed(err) && w.database.Standing() == nil:
 		return err
@@ -258,10 +268,14 @@ func (p *Postponed) settle(ctx context.Context, w *waiting) error {
 	if err != nil && fault.KindOf(err) != fault.NotFound { // nothing is left in a database that is gone
 		p.logger.Error("something that a client has left to be written could not be written: it is tried again at the next start", "error", err)
 	}
+	p.setMade(w)
+	return nil
+}
+
+func (p *Postponed) setMade(w *waiting) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w.made = true
-	return nil
 }
 
 func (p *Postponed) isMade(w *waiting) bool {
@@ -335,7 +349,12 @@ func (p *Postponed) try(tried []*waiting) (again []*waiting) {
 	var all sync.WaitGroup
 	for _, w := range tried {
 		all.Go(func() {
-			if p.settle(p.ctx, w) != nil {
+			err := p.settle(p.ctx, w)
+			if errors.Is(err, ErrAway) { // its home writes it
+				err = nil
+				p.setMade(w)
+			}
+			if err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				again = append(again, w)

@@ -70,7 +70,7 @@ func TestPostponed(t *testing.T) {
 			var log bytes.Buffer
 			var waiting atomic.Int64
 			logger := slog.New(slog.NewTextHandler(&log, nil))
-			p := catalog.NewPostponed(logger, &waiting)
+			p := catalog.NewPostponed(logger, &waiting, nil)
 			defer p.Close()
 			if atStart {
 				c.RunLeft(t.Context(), logger, p)
@@ -113,7 +113,7 @@ func TestPostponedNothing(t *testing.T) {
 		d := create(t, c, "db")
 		other := leaveCount(t, d, "c")
 		var waiting atomic.Int64
-		p := catalog.NewPostponed(slog.New(slog.DiscardHandler), &waiting)
+		p := catalog.NewPostponed(slog.New(slog.DiscardHandler), &waiting, nil)
 		defer p.Close()
 		p.Add(d, d.NewLeaving().Connection())
 		time.Sleep(10 * time.Second) //nolint:forbidigo // fake time
@@ -141,7 +141,7 @@ func TestPostponedUnconfirmed(t *testing.T) {
 			t.Fatalf("on a disk that hangs Run = %v, want one that can be postponed", err)
 		}
 		var waiting atomic.Int64
-		p := catalog.NewPostponed(slog.New(slog.DiscardHandler), &waiting)
+		p := catalog.NewPostponed(slog.New(slog.DiscardHandler), &waiting, nil)
 		defer p.Close()
 		p.Add(d, l.Connection())
 		time.Sleep(6 * time.Hour) //nolint:forbidigo // fake time
@@ -165,7 +165,7 @@ func TestPostponedGivesUp(t *testing.T) {
 		time.Sleep(2 * time.Second) //nolint:forbidigo // fake time
 		var log bytes.Buffer
 		var waiting atomic.Int64
-		p := catalog.NewPostponed(slog.New(slog.NewTextHandler(&log, nil)), &waiting)
+		p := catalog.NewPostponed(slog.New(slog.NewTextHandler(&log, nil)), &waiting, nil)
 		for _, l := range []*engine.Leaving{l, other} {
 			if _, err := l.Run(t.Context()); err == nil {
 				t.Fatal("Run on a full disk = nil")

@@ -68,7 +68,7 @@ func newDeparture(t *testing.T, seed uint64, most, together int) *departure {
 	d.db = create(t, c, "db")
 	var gauge atomic.Int64
 	logger := slog.New(slog.DiscardHandler)
-	d.postponed = catalog.NewPostponed(logger, &gauge)
+	d.postponed = catalog.NewPostponed(logger, &gauge, nil)
 	d.postponed.Shrink(most, together)
 	d.crash = func() *engine.Database {
 		d.postponed.Close()

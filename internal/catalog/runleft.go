@@ -22,7 +22,16 @@ const (
 // logged, and kept. A database in which nothing can be read or made keeps no other from its
 // turn.
 func (c *Catalog) RunLeft(ctx context.Context, logger *slog.Logger, postponed *Postponed) {
-	names, err := c.namesWithLeft(func(name string, err error) {
+	c.runAllLeft(ctx, logger, postponed, func(store.ID) bool { return true })
+}
+
+// RunLeftOf is RunLeft for the databases of a shard, for their home: at the beginning of its tenure.
+func (c *Catalog) RunLeftOf(ctx context.Context, shard int, logger *slog.Logger, postponed *Postponed) {
+	c.runAllLeft(ctx, logger.With("shard", shard), postponed, func(id store.ID) bool { return store.ShardOf(id) == shard })
+}
+
+func (c *Catalog) runAllLeft(ctx context.Context, logger *slog.Logger, postponed *Postponed, of func(store.ID) bool) {
+	names, err := c.namesWithLeft(of, func(name string, err error) {
 		logger.Error("what connections have left to be written cannot be read: it is tried again at the next start", "database", name, "error", err)
 	})
 	if err != nil {
@@ -37,11 +46,14 @@ func (c *Catalog) RunLeft(ctx context.Context, logger *slog.Logger, postponed *P
 }
 
 // namesWithLeft returns the databases in which connections have left something. Of those in which
-// that cannot be read, problem is told.
-func (c *Catalog) namesWithLeft(problem func(name string, err error)) (names []string, err error) {
+// that cannot be read, problem is told. Of says which databases are looked at.
+func (c *Catalog) namesWithLeft(of func(store.ID) bool, problem func(name string, err error)) (names []string, err error) {
 	view := c.store.View()
 	defer view.Release()
 	err = c.store.Names(func(name string, id store.ID) bool {
+		if !of(id) {
+			return true
+		}
 		err := view.Tree(id).Reader().Left("", func(string) bool {
 			names = append(names, name)
 			return false // one is enough to know
@@ -76,7 +88,10 @@ func (c *Catalog) runLeft(ctx context.Context, name string, logger *slog.Logger,
 			}
 		},
 	})
-	if err != nil {
+	switch {
+	case err != nil && !engine.IsHome(d):
+		logger.Info("another node writes what connections have left to be written")
+	case err != nil:
 		logger.Error("not all that connections have left to be written was written: the rest is tried at the next start", "error", err)
 	}
 	logger.Info("wrote what connections had left to be written", "written", made.Made, "refused", made.Dropped, "kept", made.Kept)

@@ -73,7 +73,12 @@ func withHost(r *http.Request, lines []string) *http.Request {
 		return r
 	}
 	_, host, _ := cutLast(lines[len(lines)-1])
-	return r.WithContext(context.WithValue(r.Context(), hostKey{}, strings.Trim(host, " \t")))
+	return WithForwardedHost(r, strings.Trim(host, " \t"))
+}
+
+// WithForwardedHost returns a copy of a request that has come to a trusted proxy by a host.
+func WithForwardedHost(r *http.Request, host string) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), hostKey{}, host))
 }
 
 // ForwardedHost returns the host by which a client has come to a trusted proxy, as the

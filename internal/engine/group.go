@@ -299,6 +299,9 @@ func (g *grouping) isHome() bool {
 
 // forward has the home make a request.
 func (g *grouping) forward(ctx context.Context, req Request) (Commit, error) {
+	if req.Here {
+		return Commit{}, fault.Wrap(fault.Unknown, errAway, "the write is not confirmed")
+	}
 	return g.log.Forward(ctx, g.w.db.source.ID, req)
 }
 

@@ -30,6 +30,9 @@ type Request struct {
 	Who auth.Identity
 	// Origin tells a request that was forwarded from all others. It is zero for one of this node.
 	Origin Origin
+	// Here says that this node makes the request, or none does: it is not sent to the home. If this node is not the home, that
+	// is a fault.Unknown error, so that the client asks again, elsewhere.
+	Here bool
 
 	// revise, if set, makes this a change of settings.
 	revise reviser

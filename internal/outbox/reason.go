@@ -15,6 +15,7 @@ const (
 	Behind    Reason = "behind"
 	Damaged   Reason = "damaged"
 	Draining  Reason = "draining"
+	Moved     Reason = "moved"   // another node has the sessions of the database now
 	Crowded   Reason = "crowded" // a stranger whose place another one needs
 )
 

@@ -15,8 +15,10 @@ import (
 	"github.com/livetree/livetree/internal/cluster/assembly"
 	"github.com/livetree/livetree/internal/cluster/membership"
 	"github.com/livetree/livetree/internal/cluster/peer"
+	"github.com/livetree/livetree/internal/cluster/shard"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/passon"
 	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/store"
@@ -170,11 +172,37 @@ func (c *Config) clusterLog(s *store.Store) (engine.Log, error) {
 	if c.node == nil {
 		return nil, nil
 	}
-	return c.node.Log(s, c.led)
+	c.tenures = catalog.NewTenures(c.node.Tenure)
+	return c.node.Log(s, func(shard int, _ bool) { c.tenures.Changed(shard) })
 }
 
-// led is told that this node is the home of a shard, or is it no more.
-func (c *Config) led(int, bool) {}
+// runLeft writes what connections have left, before clients are let in: those of the former process, or those of the former homes of
+// databases that have their home here.
+func (c *Config) runLeft(ctx context.Context, databases *catalog.Catalog) {
+	if c.node == nil {
+		databases.RunLeft(ctx, c.Logger, c.postponed)
+		return
+	}
+	c.tenures.Start(shard.Count, func(ctx context.Context, shard int) {
+		databases.RunLeftOf(ctx, shard, c.Logger, c.postponed)
+	})
+}
+
+// newPassing returns what passes sessions of SDKs on to the homes of their databases, and the door for those that others pass
+// on; nil for a single server.
+func (c *Config) newPassing(databases *catalog.Catalog) (*passon.Passing, *passon.Door) {
+	if c.node == nil {
+		return nil, nil
+	}
+	door := passon.NewDoor()
+	c.node.HandleConn(passon.Kind, door.Take)
+	return passon.New(passon.Options{
+		Hosts: c.hosts(), Catalog: databases, Now: time.Now, Logger: c.Logger,
+		Dial: func(ctx context.Context, d *engine.Database, body []byte) (net.Conn, error) {
+			return c.node.DialHome(ctx, store.ShardOf(engine.IDOf(d)), passon.Kind, body)
+		},
+	}), door
+}
 
 // foundPause is how often a node looks whether another has founded the default database.
 const foundPause = 100 * time.Millisecond

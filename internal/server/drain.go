@@ -65,6 +65,7 @@ func (s *serving) shutDown(ctx context.Context) {
 		s.plainLane.Shutdown(ctx, opening)
 		_ = s.plain.Shutdown(ctx)
 	})
+	all.Go(func() { _ = s.passed.Shutdown(ctx) })
 	if s.options.endAll != nil {
 		all.Go(func() { s.options.endAll(ctx) }) // Shutdown does not know of them
 	}
@@ -83,6 +84,7 @@ func (s *serving) close() {
 	// Their errors are those of listeners that are closed already.
 	_ = s.secure.Close()
 	_ = s.plain.Close()
+	_ = s.passed.Close()
 	s.secureLane.Cut()
 	s.plainLane.Cut()
 	s.cut()

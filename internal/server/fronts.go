@@ -35,6 +35,7 @@ func newSDKFront(c Config, f *founder, rates *rateLimiter, requests *admin.Reque
 
 		Patience:    c.patience,
 		Postponed:   c.postponed,
+		Tenures:     c.tenures,
 		MaxMessages: c.MaxBodies / messageShare,
 		Memory:      c.memory,
 		Recorder:    sdkRecorder{c.operations, requests},

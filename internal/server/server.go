@@ -135,6 +135,7 @@ type Config struct {
 
 	node      *assembly.Assembly // nil for a single server
 	others    *atomic.Int64      // how many other nodes were well when this one could not go on
+	tenures   *catalog.Tenures   // nil for a single server
 	memory    *budget.Memory     // that all fronts share
 	clients   *outbox.Clients
 	sdks      *wire.Front
@@ -288,8 +289,9 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	patience, cancel := newPatience(c.Abort)
 	defer cancel()
 	c.patience = patience
-	c.postponed = catalog.NewPostponed(c.Logger, &operator.metrics.LeftWaiting)
+	c.postponed = catalog.NewPostponed(c.Logger, &operator.metrics.LeftWaiting, c.tenures)
 	defer c.postponed.Close()
+	defer c.tenures.Close()
 	f := &founder{Catalog: databases, secretsDir: filepath.Join(c.Data, "secrets"), open: c.Dev}
 	if err := f.foundAll(ctx, c); err != nil {
 		return err
@@ -312,7 +314,10 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	rates := newRateLimiter(c.RateLimit, time.Now)
 	c.sdks = newSDKFront(c, f, rates, operator.requests)
 	front := newREST(c, f, operator.rulesSet, archiving)
-	both := c.sdks.Handler(front)
+	passing, door := c.newPassing(databases)
+	defer passing.Close()
+	defer door.Close()
+	both := passing.Handler(c.sdks.Handler(front))
 	serving := newServing(servingOptions{
 		secure:  rates.wrap(both),
 		plain:   acme.answering(c.HTTPAddr, rates.wrap(plainHandler(c, both))),
@@ -322,12 +327,17 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 		proxies: c.TrustedProxies,
 		observe: c.observing(),
 		noLane:  c.NoLane,
-		endAll:  c.clients.Close,
+		door:    door,
+		passed:  c.sdks.Handler(front),
+		endAll: func(ctx context.Context) {
+			passing.Close()
+			c.clients.Close(ctx)
+		},
 	})
 	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, front, streamBudget, scans, absolute(caFile), archiving, triggers.hooks}); err != nil {
 		return err
 	}
-	databases.RunLeft(ctx, c.Logger, c.postponed)
+	c.runLeft(ctx, databases)
 	triggers.expirer.Start(databases, databases.Due)
 	// The authority asks back, so the ports have to be open.
 	listening := func() {

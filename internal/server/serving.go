@@ -14,6 +14,7 @@ import (
 
 	"github.com/livetree/livetree/internal/clientaddr"
 	"github.com/livetree/livetree/internal/lane"
+	"github.com/livetree/livetree/internal/passon"
 	"github.com/livetree/livetree/internal/rest"
 )
 
@@ -88,6 +89,9 @@ type servingOptions struct {
 	noLane bool
 	// observe stands around all that is answered.
 	observe func(http.Handler) http.Handler
+	// door has the connections that other nodes of a cluster pass on, and passed answers them; nil for a single server.
+	door   *passon.Door
+	passed http.Handler
 	// endAll is called by drain when no new connection is accepted, and
 	// should end all streams before its context ends. A stream is a request that
 	// would never end by itself.
@@ -106,6 +110,7 @@ type serving struct {
 	guard   *guard
 	secure  *http.Server
 	plain   *http.Server
+	passed  *http.Server // of clients of other nodes; without a door it has nothing to do
 
 	secureLane *lane.Lane
 	plainLane  *lane.Lane
@@ -139,6 +144,8 @@ func newServing(options servingOptions) *serving {
 	secure, plain := s.around(options.secure), s.around(options.plain)
 	s.secure = s.newServer(requests, secure)
 	s.plain = s.newServer(requests, plain)
+	s.passed = s.newServer(requests, passon.Identify(s.inside(options.passed)))
+	s.passed.ConnContext = passon.ConnContext
 	s.secureLane = s.newLane(requests, secure, func(conn net.Conn) { s.port.secure.put(conn) })
 	s.plainLane = s.newLane(requests, plain, func(conn net.Conn) { s.port.plain.put(conn) })
 	return s
@@ -146,7 +153,12 @@ func newServing(options servingOptions) *serving {
 
 // around returns a handler with all that stands around each.
 func (s *serving) around(handler http.Handler) http.Handler {
-	return s.options.proxies.Wrap(s.guard.running.Around(s.options.observe(s.guard.around(handler))))
+	return s.options.proxies.Wrap(s.inside(handler))
+}
+
+// inside is around without the proxies: another node knows which client a request of its comes from.
+func (s *serving) inside(handler http.Handler) http.Handler {
+	return s.guard.running.Around(s.options.observe(s.guard.around(handler)))
 }
 
 func (s *serving) newLane(requests context.Context, handler http.Handler, handOver func(net.Conn)) *lane.Lane {
@@ -273,6 +285,9 @@ func (s *serving) serve() {
 	s.port.start()
 	s.loop(s.secure, s.port.secure)
 	s.loop(s.plain, s.port.plain)
+	if s.options.door != nil {
+		s.loop(s.passed, s.options.door)
+	}
 	if s.extra != nil {
 		s.loops.Go(func() { acceptAll(s.port.ctx, s.extra, s.options.logger, s.servePlain) })
 	}

@@ -31,7 +31,7 @@ type comeback struct {
 func (c *comeback) start(runsLeft bool) {
 	c.db = enginetest.Open(c.t, store.Options{FS: c.disk})
 	c.front = newFront(false)
-	c.postponed = catalog.NewPostponed(slog.New(slog.DiscardHandler), &atomic.Int64{})
+	c.postponed = catalog.NewPostponed(slog.New(slog.DiscardHandler), &atomic.Int64{}, nil)
 	c.t.Cleanup(c.postponed.Close)
 	c.front.opts.Postponed = c.postponed
 	if runsLeft {
@@ -44,7 +44,7 @@ func (c *comeback) come(before string) *talk {
 	c.t.Helper()
 	o := c.front.endOld(nameOf(c.db), before)
 	k := &talk{t: c.t, woken: make(chan struct{}, 1)}
-	k.session = c.front.newSession(found{c.db.Database, nameOf(c.db)}, http.Header{}, netip.Addr{})
+	k.session, _ = c.front.newSession(found{c.db.Database, nameOf(c.db)}, http.Header{}, netip.Addr{}) // without tenures it does not fail
 	if err := o.precede(k.session); err != nil {
 		c.t.Fatal(err)
 	}

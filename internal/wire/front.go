@@ -45,6 +45,8 @@ type Options struct {
 	Patience context.Context
 	// Postponed writes what clients have left, and what cannot be written when they go.
 	Postponed *catalog.Postponed
+	// Tenures, in a cluster, say of which databases this node has the sessions.
+	Tenures *catalog.Tenures
 	// MaxBody is the most bytes of data in one write.
 	MaxBody int64
 	// MaxContent is the most bytes that a client is sent in one message, 256 MiB by default.

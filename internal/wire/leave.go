@@ -39,17 +39,24 @@ func (s *session) leave(q *message.Request) {
 // credential is taken away: the database judges for nobody then.
 func (s *session) inherit(who auth.Identity) error {
 	req := s.leaving.Identify()
-	req.Who = who
+	req.Who, req.Here = who, true
 	_, err := s.db.Write(s.ctx, req)
 	return err
 }
 
-// depart writes what the client has left, now or as soon as that is possible.
+// depart writes what the client has left, now or as soon as that is possible. If another node is the home of the database by
+// now, that one does.
 func (s *session) depart() {
+	if s.stay.IsOver() {
+		return
+	}
 	ctx, cancel := context.WithTimeout(s.front.opts.Patience, departTime)
 	defer cancel()
+	ctx, stop := s.stay.Within(ctx)
+	defer stop()
 	made, err := s.leaving.Run(ctx)
 	switch {
+	case s.stay.IsOver():
 	case err == nil || fault.KindOf(err) == fault.NotFound: // nothing is left in a database that is gone
 	case engine.IsPostponed(err):
 		s.front.opts.Postponed.Add(s.db, s.leaving.Connection())

@@ -35,7 +35,11 @@ func (f *Front) servePoll(w http.ResponseWriter, r *http.Request) {
 // beginPolling puts a session on a line.
 func (f *Front) beginPolling(w http.ResponseWriter, r *http.Request, line *poll.Line, at found) error {
 	old := f.endOld(at.name, r.URL.Query().Get("ls")) // first, because its place may be the one that is free
-	s := f.newSocket(f.newSession(at, r.Header, networkOf(r)))
+	session, err := f.newSession(at, r.Header, networkOf(r))
+	if err != nil {
+		return err
+	}
+	s := f.newSocket(session)
 	if err := f.admit(s, old, networkOf(r)); err != nil {
 		return err
 	}

@@ -40,7 +40,12 @@ func (f *Front) serveSocket(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	old := f.endOld(at.name, query.Get("ls")) // first, because its place may be the one that is free
-	s := f.newSocket(f.newSession(at, r.Header, networkOf(r)))
+	session, err := f.newSession(at, r.Header, networkOf(r))
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	s := f.newSocket(session)
 	if err := f.admit(s, old, networkOf(r)); err != nil {
 		refuse(w, err)
 		return

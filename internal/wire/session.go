@@ -6,9 +6,11 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/livetree/livetree/internal/audience"
 	"github.com/livetree/livetree/internal/budget"
+	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/wire/frame"
@@ -45,6 +47,9 @@ type session struct {
 	// joined says that the database is there, and all that is its: audience and leaving.
 	// Before that the client is only said hello to.
 	joined atomic.Bool
+	// stay is for this node to be the home of the database, and unmoved has the end of that not end the session.
+	stay    *catalog.Stay
+	unmoved func()
 	// leaving is what the client leaves to be written when it goes.
 	leaving *engine.Leaving
 	leaves  bool   // it has left something; of receive
@@ -102,20 +107,31 @@ type listen struct {
 	sent     int64 // bytes of the first data
 }
 
-// newSession returns the session of a client that came by a request.
-func (f *Front) newSession(at found, header http.Header, addr netip.Addr) *session {
+// enterTime is how long a client waits for a database that has just moved to this node.
+const enterTime = 3 * time.Second
+
+// newSession returns the session of a client that came by a request. It fails if another node has the sessions of the database.
+func (f *Front) newSession(at found, header http.Header, addr netip.Addr) (*session, error) {
 	s := &session{
-		front: f, id: newID(), name: at.name, over: make(chan struct{}),
+		front: f, id: newID(), name: at.name, over: make(chan struct{}), unmoved: func() {},
 		allowsOwner: f.opts.Dev.AllowsOwner(header), memory: f.memory.of(addr), network: addr,
 		pace: newPace(f.opts.Rate, addr),
 	}
 	s.ledger = ledger{front: f, name: at.name, sdk: sdkOf(header)}
 	s.taken.L = &s.mu
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	if at.db != nil {
-		f.join(s, at.db)
+	if at.db == nil {
+		return s, nil
 	}
-	return s
+	ctx, cancel := context.WithTimeout(f.opts.Patience, enterTime)
+	defer cancel()
+	var err error
+	if s.stay, err = f.opts.Tenures.Await(ctx, at.db); err != nil {
+		s.cancel()
+		return nil, err
+	}
+	f.join(s, at.db)
+	return s, nil
 }
 
 // join makes a client one of a database. It reports false if its session has ended. It is
@@ -160,6 +176,7 @@ func (s *session) begin(t transport, host string) {
 	s.mu.Unlock()
 	s.front.add(s)
 	s.ledger.begun()
+	s.unmoved = s.stay.Then(func() { s.close(frame.CodeAway, outbox.Moved, "another node has the database") })
 }
 
 // wake has the transport look for messages.
@@ -187,6 +204,7 @@ func (s *session) close(code int, reason outbox.Reason, text string) {
 func (s *session) release() {
 	s.stop()
 	s.cancel()
+	s.unmoved()
 	if s.joined.Load() { // else it never will
 		s.audience.Close()
 		s.forget()
@@ -197,6 +215,7 @@ func (s *session) release() {
 	s.mu.Unlock()
 	s.front.remove(s)
 	s.ledger.gone()
+	s.stay.Leave()
 	close(s.over)
 }
 

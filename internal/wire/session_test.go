@@ -58,7 +58,11 @@ func begin(t testing.TB, f *Front, db *enginetest.Fixture) *talk {
 // beginAt is begin for a client at an address.
 func beginAt(t testing.TB, f *Front, db *enginetest.Fixture, addr netip.Addr) *talk {
 	t.Helper()
-	k := &talk{t: t, session: f.newSession(found{db.Database, nameOf(db)}, http.Header{}, addr), woken: make(chan struct{}, 1)}
+	session, err := f.newSession(found{db.Database, nameOf(db)}, http.Header{}, addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &talk{t: t, session: session, woken: make(chan struct{}, 1)}
 	k.session.begin(k, "db.example.org:9000")
 	t.Cleanup(func() {
 		if f.find(nameOf(db), k.session.id) != nil {

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -282,6 +283,25 @@ func (a *Assembly) IsHome() bool {
 	_, home := a.node.Home(0)
 	return home
 }
+
+// Tenure returns in which tenure this node is the home of a shard, and whether it is.
+func (a *Assembly) Tenure(s int) (tenure uint64, home bool) { return a.node.Home(s) }
+
+// ErrNoHome says that no other node is known to be the home of a shard.
+var ErrNoHome = errors.New("the home of the shard is not known")
+
+// DialHome makes a connection to the home of a shard, which is another node, and says the body before it.
+func (a *Assembly) DialHome(ctx context.Context, s int, kind string, body []byte) (net.Conn, error) {
+	home := a.node.HomeOf(s)
+	addr := a.membership.AddrOf(home)
+	if home == a.node.ID() || addr == "" {
+		return nil, ErrNoHome
+	}
+	return a.front.Dial(ctx, addr, kind, body)
+}
+
+// HandleConn has connections of a kind taken that other nodes make to this one as a home.
+func (a *Assembly) HandleConn(kind string, take peer.ConnHandler) { a.front.HandleConn(kind, take) }
 
 // Close ends the node. The databases must be closed before, and the store after it.
 func (a *Assembly) Close() { a.once.Do(a.close) }

@@ -132,16 +132,35 @@ func (f *Front) welcome(c net.Conn, host string) {
 		f.refuse(c, fmt.Errorf("its key is not that of this cluster: %w", err))
 		return
 	}
-	left()
-	f.doors.know(host)
-	if !f.doors.enter(&f.doors.peers, host, maxPeerConns, maxPeerConnsOfHost) {
-		f.refuse(c, errCrowded)
-		return
-	}
-	defer f.doors.leave(&f.doors.peers, host)
-	if err := f.serve(t, a); err != nil {
+	if err := f.meet(t, a, host, left); err != nil {
 		f.o.Logger.Debug("the connection of a node has ended", "remote", c.RemoteAddr(), "error", err)
 	}
+}
+
+// meet hears what a node has made a connection for, and serves it. The node is no stranger from then on. Pipes are
+// counted by themselves: many clients must not keep the nodes from talking to each other.
+func (f *Front) meet(t *tls.Conn, a *arrivals, host string, left func()) error {
+	c := newConn(t, a, f.o, quietPings)
+	hello, err := c.frames.next()
+	if err == nil && (hello.kind != greet || hello.purpose < forCalls || hello.purpose > forPipe) {
+		err = fmt.Errorf("%w: it does not begin with a greeting", errFrame)
+	}
+	if err != nil {
+		_ = a.Close()
+		return err
+	}
+	left()
+	f.doors.know(host)
+	if hello.purpose == forPipe {
+		return f.servePipe(t, c, hello)
+	}
+	defer a.Close()
+	if !f.doors.enter(&f.doors.peers, host, maxPeerConns, maxPeerConnsOfHost) {
+		f.refuse(a.Conn, errCrowded)
+		return errCrowded
+	}
+	defer f.doors.leave(&f.doors.peers, host)
+	return f.serve(t, c, hello)
 }
 
 // replay gives the bytes again that were read to look at them.

@@ -31,3 +31,13 @@ func (f *Front) Strangers() int {
 
 // MaxStrangers is how many connections of one host may be in their handshake.
 const MaxStrangers = maxStrangersOfHost
+
+// Pipes returns how many pipes are open: those that a front has dialed, and those that it serves.
+func (f *Front) Pipes() (dialed, served int) {
+	f.pipes.mu.Lock()
+	defer f.pipes.mu.Unlock()
+	return f.pipes.dialed, len(f.pipes.open) - f.pipes.dialed
+}
+
+// MaxPeerConns is how many connections for calls and streams are served at a time.
+const MaxPeerConns = maxPeerConns

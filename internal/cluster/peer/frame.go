@@ -48,6 +48,7 @@ const (
 const (
 	forCalls  = 1
 	forStream = 2
+	forPipe   = 3
 )
 
 // errFrame says that a peer has sent what is no frame, or not one that belongs there.

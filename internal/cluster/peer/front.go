@@ -35,6 +35,7 @@ type Front struct {
 	passing  passing
 	kinds    kinds
 	links    links
+	pipes    pipes
 }
 
 // kinds are the handlers by the kind of call.
@@ -42,6 +43,7 @@ type kinds struct {
 	sync.RWMutex
 	calls   map[string]Handler
 	streams map[string]StreamHandler
+	conns   map[string]ConnHandler
 }
 
 // Listen opens the port of a node, which serves until Close.
@@ -70,6 +72,8 @@ func Listen(o Options) (*Front, error) {
 	f.bodies.limit, f.answers.limit = o.MaxBodies, o.MaxBodies
 	f.calls.limit, f.streams.limit = 4*int64(o.MaxCalls), int64(o.MaxStreams)
 	f.kinds.calls, f.kinds.streams = map[string]Handler{}, map[string]StreamHandler{}
+	f.kinds.conns = map[string]ConnHandler{}
+	f.pipes.init(o.MaxPipes)
 	f.refusals.log = o.Logger
 	f.life, f.end = context.WithCancel(context.Background())
 	f.links.init()
@@ -90,6 +94,7 @@ func (f *Front) Close() error {
 	err := f.listener.Close()
 	f.PassTo("")
 	f.Keep(nil)
+	f.pipes.close()
 	f.all.Wait()
 	if errors.Is(err, net.ErrClosed) {
 		return nil

@@ -190,6 +190,7 @@ func (f *Front) noteDown(k *link, err error, pauses bool) {
 	if k.conn != nil {
 		k.conn, k.since, k.times = nil, f.o.Now(), samples{}
 		f.links.tell()
+		f.pipes.cut(k.addr)
 	}
 	k.err = err
 	switch {

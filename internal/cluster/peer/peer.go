@@ -10,16 +10,17 @@
 //
 // A node makes calls over one connection of its own to each peer that it keeps ([Front.Keep]), many at a time. Bodies are cut
 // into parts, so that a large one holds up neither the others nor the pings. A copy of much data has a
-// connection to itself ([Front.Open]).
+// connection to itself ([Front.Open]). So has a client of one node that is served by another ([Front.Dial]): such a
+// connection is a pipe, which carries bytes both ways as they come.
 //
 // A connection on which nothing arrives for a second is closed: both ends send something five times
-// as often. What arrives is counted in ticks of this process, not by the clock, so a process that stood still does
+// as often. A pipe carries nothing of its own; it ends with the connection for calls to the same node. What arrives is counted in ticks of this process, not by the clock, so a process that stood still does
 // not take its peers for dead.
 //
 // A call that fails says what is known of it: [ErrNotSent] if no handler has seen it or ever will, [ErrLost] if one may
 // have, and [Refused] with the handler's own error.
 //
-// What grows: three goroutines for each connection and one for each call that is answered. Connections, calls, and the bytes of
+// What grows: three goroutines for each connection, none for a pipe, and one for each call that is answered. Connections, calls, and the bytes of
 // bodies under way are bounded, see [Options].
 package peer
 
@@ -76,6 +77,8 @@ type Options struct {
 	MaxCalls int
 	// MaxStreams is how many streams are served at a time.
 	MaxStreams int
+	// MaxPipes is how many pipes may be open at a time, 65,536: those of this node, and as many of others.
+	MaxPipes int
 
 	// Now is the clock of this node.
 	Now    func() time.Time
@@ -91,6 +94,7 @@ const (
 	defaultMaxBodies  = 64 << 20
 	defaultMaxCalls   = 1024
 	defaultMaxStreams = 4
+	defaultMaxPipes   = 1 << 16
 	largestBody       = 300 << 20
 
 	// quietPings is how many pings may pass without anything arriving.
@@ -127,6 +131,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.MaxBodies = max(cmp.Or(o.MaxBodies, defaultMaxBodies), 2*int64(o.MaxBody))
 	o.MaxCalls = cmp.Or(o.MaxCalls, defaultMaxCalls)
 	o.MaxStreams = cmp.Or(o.MaxStreams, defaultMaxStreams)
+	o.MaxPipes = cmp.Or(o.MaxPipes, defaultMaxPipes)
 	o.Listen = cmp.Or(o.Listen, o.Addr)
 	o.hello = cmp.Or(o.hello, helloTime)
 	if o.Logger == nil {

@@ -32,15 +32,8 @@ type incoming struct {
 }
 
 // serve greets a peer and answers its calls until the connection ends.
-func (f *Front) serve(t *tls.Conn, a *arrivals) error {
-	c := newConn(t, a, f.o, quietPings)
-	hello, err := c.frames.next()
-	if err != nil {
-		return err
-	}
-	if hello.kind != greet || hello.purpose != forCalls && hello.purpose != forStream {
-		return fmt.Errorf("%w: it does not begin with a greeting", errFrame)
-	}
+func (f *Front) serve(t *tls.Conn, c *conn, hello frame) error {
+	a := c.arrived
 	if hello.purpose == forStream {
 		c.quiet = quietStreamPings
 	}
@@ -55,7 +48,7 @@ func (f *Front) serve(t *tls.Conn, a *arrivals) error {
 	in := &inbound{conn: c, front: f, stream: hello.purpose == forStream, life: life, calls: map[uint64]*incoming{}}
 	stop := context.AfterFunc(f.life, func() { c.close(ErrClosed) })
 	defer stop()
-	err = c.run(in.take)
+	err := c.run(in.take)
 	end()
 	in.all.Wait()
 	in.giveBack()
