@@ -170,6 +170,8 @@ type Handler struct {
 	rules *ruleDesk
 	hooks *hookDesk
 
+	cluster *clusterDesk
+
 	history *history
 
 	secrets sync.Mutex // held while secrets are read and replaced
@@ -183,6 +185,7 @@ func New(opts Options) *Handler {
 	h.door = &door{opts: &h.opts, fail: h.failWith, note: h.note, brake: session.NewBrake(), ended: h.rows.EndSession}
 	h.history = newHistory(opts.Now, h.opts.count)
 	h.hooks = &hookDesk{opts: &h.opts, note: h.audit}
+	h.cluster = &clusterDesk{cluster: opts.Cluster, note: h.audit}
 	h.rules = newRuleDesk(opts.Catalog, h.failWith)
 	h.registry.MustRegister(newCollector(opts))
 	opts.Requests.register(h.registry)

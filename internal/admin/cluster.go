@@ -27,37 +27,43 @@ type NodeRequest struct {
 // errAlone says that there is no cluster.
 var errAlone = fault.New(fault.NotFound, "this server is not a node of a cluster: it runs without --cluster")
 
-// clusterRoutes are the routes of the cluster.
-func (h *Handler) clusterRoutes() []route {
+// A clusterDesk looks after the cluster.
+type clusterDesk struct {
+	cluster Cluster // nil if there is none
+	note    func(r *http.Request, action, database, subject string)
+}
+
+// routes are those of the cluster.
+func (h *clusterDesk) routes(fail func(http.ResponseWriter, error)) []route {
 	return []route{
-		{pattern: "GET /v1/cluster", handle: orFail(h.failWith, h.showCluster)},
-		{pattern: "POST /v1/cluster/remove", handle: orFail(h.failWith, h.changeCluster("removed a node of the cluster", true, Cluster.Remove))},
-		{pattern: "POST /v1/cluster/move", handle: orFail(h.failWith, h.changeCluster("gave to other nodes what this one leads", false, Cluster.Move))},
+		{pattern: "GET /v1/cluster", handle: orFail(fail, h.show)},
+		{pattern: "POST /v1/cluster/remove", handle: orFail(fail, h.change("removed a node of the cluster", true, Cluster.Remove))},
+		{pattern: "POST /v1/cluster/move", handle: orFail(fail, h.change("gave to other nodes what this one leads", false, Cluster.Move))},
 	}
 }
 
-func (h *Handler) showCluster(w http.ResponseWriter, r *http.Request) error {
-	if h.opts.Cluster == nil {
+func (h *clusterDesk) show(w http.ResponseWriter, r *http.Request) error {
+	if h.cluster == nil {
 		return errAlone
 	}
-	answer(w, http.StatusOK, h.opts.Cluster.Status(r.Context()))
+	answer(w, http.StatusOK, h.cluster.Status(r.Context()))
 	return nil
 }
 
-// changeCluster returns a handler that does something with a node.
-func (h *Handler) changeCluster(what string, needed bool, do func(Cluster, context.Context, string) error) func(http.ResponseWriter, *http.Request) error {
+// change returns a handler that does something with a node.
+func (h *clusterDesk) change(what string, needed bool, do func(Cluster, context.Context, string) error) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		if h.opts.Cluster == nil {
+		if h.cluster == nil {
 			return errAlone
 		}
 		var request NodeRequest
 		if err := json.NewDecoder(r.Body).Decode(&request); err != nil || needed && request.Node == "" {
 			return fault.New(fault.Invalid, `the body must be {"node":"HOST:PORT"}`)
 		}
-		if err := do(h.opts.Cluster, r.Context(), request.Node); err != nil {
+		if err := do(h.cluster, r.Context(), request.Node); err != nil {
 			return err
 		}
-		h.audit(r, what, "", request.Node)
+		h.note(r, what, "", request.Node)
 		answer(w, http.StatusOK, request)
 		return nil
 	}

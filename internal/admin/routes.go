@@ -43,7 +43,7 @@ const (
 // routes are all routes but those for everybody: health, the console's page, and signing
 // in.
 func (h *Handler) routes() []route {
-	desks := append(append(h.rowRoutes(), h.hooks.routes(h.failWith)...), h.clusterRoutes()...)
+	desks := append(append(h.rowRoutes(), h.hooks.routes(h.failWith)...), h.cluster.routes(h.failWith)...)
 	return append(desks, []route{
 		{pattern: "GET /metrics", handle: promhttp.HandlerFor(h.registry, promhttp.HandlerOpts{}).ServeHTTP},
 		{pattern: "GET /v1/databases", handle: h.listDatabases},

@@ -34,11 +34,11 @@ const (
 const agreeTime = 10 * time.Second
 
 // await returns when this node may show what is asked for.
-func (c *call) await(values values) error {
+func await(c *call, values values) error {
 	if c.opts.Reads == "" || c.database == nil {
 		return nil
 	}
-	wanted, err := c.wanted(values)
+	fresh, err := wanted(c, values)
 	if err != nil {
 		return err
 	}
@@ -47,14 +47,14 @@ func (c *call) await(values values) error {
 	}
 	ctx, cancel := context.WithTimeout(c.r.Context(), agreeTime)
 	defer cancel()
-	if wanted == Local {
-		return c.awaitPosition(ctx)
+	if fresh == Local {
+		return awaitPosition(ctx, c)
 	}
 	return engine.Await(ctx, c.database)
 }
 
 // wanted returns how new what is read has to be.
-func (c *call) wanted(values values) (Consistency, error) {
+func wanted(c *call, values values) (Consistency, error) {
 	given := c.r.Header.Get(consistencyHeader)
 	if list := values[consistencyParam]; len(list) == 1 {
 		delete(values, consistencyParam)
@@ -75,7 +75,7 @@ func (c *call) wanted(values values) (Consistency, error) {
 const positionPause = 5 * time.Millisecond
 
 // awaitPosition returns when this node has the position that the request names, if it names one.
-func (c *call) awaitPosition(ctx context.Context) error {
+func awaitPosition(ctx context.Context, c *call) error {
 	text := c.r.Header.Get(minimumHeader)
 	if text == "" {
 		return nil

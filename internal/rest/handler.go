@@ -203,7 +203,7 @@ func (c *call) serve() error {
 	if err := c.findDatabase(values); err != nil {
 		return err
 	}
-	if err := c.await(values); err != nil {
+	if err := await(c, values); err != nil {
 		return err
 	}
 	if err := c.identify(values); err != nil {

@@ -151,7 +151,7 @@ func RenewEpoch(path string, opts Options) error {
 		err = errors.Join(b.DeleteRange(from, to, nil), b.Set(layout.EpochKey, epoch, nil))
 	}
 	if err == nil {
-		err = s.applyForGood(b)
+		err = applyForGood(s, b)
 	}
 	return errors.Join(err, b.Close(), s.Close())
 }

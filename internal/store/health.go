@@ -162,7 +162,7 @@ func (s *Store) runKeeper() {
 		s.health.checkSpace()
 		s.health.flushAsked.Store(false)
 		s.shared.Calm()
-		if err := s.noteDurable(); err != nil {
+		if err := noteDurable(s); err != nil {
 			s.health.fail("note the durable group", err)
 		}
 		s.log.Look(&survey, logkeep.SurveyPortion)
@@ -177,7 +177,7 @@ func (s *Store) runKeeper() {
 
 // noteDurable notes which commits the store has for good. One that is replicated has no log, and knows
 // that only when it is closed.
-func (s *Store) noteDurable() error {
+func noteDurable(s *Store) error {
 	if s.opts.Replicated {
 		return nil
 	}

@@ -128,12 +128,12 @@ func (s *Store) createMetadata() error {
 			return err
 		}
 	}
-	return s.applyForGood(b)
+	return applyForGood(s, b)
 }
 
 // applyForGood applies rows, which cannot be lost when it returns. Nothing else is waited for, so
 // it is for what is done seldom.
-func (s *Store) applyForGood(b *pebble.Batch) error {
+func applyForGood(s *Store, b *pebble.Batch) error {
 	if !s.opts.Replicated {
 		return s.db.Apply(b, pebble.Sync)
 	}

@@ -116,7 +116,7 @@ func ForgetApplied(path string, opts Options) error {
 	from := layout.AppliedKey(0)
 	err = b.DeleteRange(from[:len(from)-1], append(from[:len(from)-1:len(from)-1], 0xff), nil)
 	if err == nil {
-		err = s.applyForGood(b)
+		err = applyForGood(s, b)
 	}
 	return errors.Join(err, b.Close(), s.Close())
 }

@@ -34,7 +34,7 @@ func (d *Databases) Apply(s int, r record.Record, after shard.Head) error {
 	}
 	<-visible
 	if r.Kind == record.Home {
-		d.endTenure(s, after.Tenure)
+		d.waiting.endTenure(s, after.Tenure)
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func (d *Databases) applyGroups(r record.Record, applied store.Applied) error {
 		}
 	}
 	if err == nil {
-		d.tell(a.news, applied)
+		d.waiting.tell(a.news, applied)
 	}
 	return err
 }
@@ -144,7 +144,7 @@ func (d *Databases) add(a *application, g record.Group) error {
 	for i, e := range effects {
 		a.parts = append(a.parts, store.RecordPart{Batch: e.Batch, Ticket: f.Tickets[i]})
 		if g.Commits[i].Origin.Node == d.node.ID() {
-			a.news = append(a.news, d.newsOf(g.Commits[i].Origin, e))
+			a.news = append(a.news, newsOf(g.Commits[i].Origin, e))
 		}
 	}
 	return nil
@@ -228,7 +228,7 @@ func (d *Databases) forget(id store.ID) {
 }
 
 // newsOf returns what a node that has forwarded a request learns of it from its record.
-func (d *Databases) newsOf(o record.Origin, e *store.Effect) forwardedNews {
+func newsOf(o record.Origin, e *store.Effect) forwardedNews {
 	n := forwardedNews{origin: o}
 	if whole, err := e.Whole(); err == nil {
 		n.change = whole.Change

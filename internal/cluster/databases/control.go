@@ -84,7 +84,7 @@ func (d *Databases) atHome(ctx context.Context, s int, kind string, body []byte,
 		switch {
 		case err != nil || len(said) == 0 || said[0] == saysAway || said[0] == saysUnknown:
 			*lost = *lost || len(said) > 0 && said[0] == saysUnknown
-			d.wait(ctx, changed)
+			wait(ctx, changed)
 			_ = pauseAgain(ctx)
 		case said[0] == saysDone && len(said) == 9:
 			return d.node.Reach(ctx, s, binary.BigEndian.Uint64(said[1:]))

@@ -78,7 +78,7 @@ type Databases struct {
 	names   map[store.ID]string
 	open    map[store.ID]*engine.Database
 	pending map[store.ID]*pendingGroup
-	waiting map[record.Origin]*forwarded // sent to a home that has not answered
+	waiting waiting
 	origins knownOrigins
 }
 
@@ -98,7 +98,7 @@ func New(o Options) (*Databases, error) {
 	}
 	d := &Databases{
 		o: o, names: make(map[store.ID]string), open: make(map[store.ID]*engine.Database),
-		pending: make(map[store.ID]*pendingGroup), waiting: make(map[record.Origin]*forwarded),
+		pending: make(map[store.ID]*pendingGroup), waiting: waiting{of: make(map[record.Origin]*forwarded)},
 		control: make(chan struct{}, 1),
 	}
 	d.control <- struct{}{}

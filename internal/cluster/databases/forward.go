@@ -100,15 +100,15 @@ func (d *Databases) forward(ctx context.Context, id store.ID, req engine.Request
 	s := store.ShardOf(id)
 	head, home, changed := d.node.Watch(s)
 	if home == 0 || home == d.node.ID() {
-		d.wait(ctx, changed)
+		wait(ctx, changed)
 		return commit, false, nil
 	}
 	origin := d.origin()
 	calling, cancel := context.WithCancel(ctx)
 	defer cancel()
 	f := &forwarded{shard: s, tenure: head.Tenure, done: make(chan forwardedNews, 1), cancel: cancel}
-	d.register(origin, f)
-	defer d.unregister(origin)
+	d.waiting.register(origin, f)
+	defer d.waiting.unregister(origin)
 	if now, _ := d.node.Applied(s); now.Tenure != f.tenure {
 		return commit, false, nil // before it was registered
 	}
@@ -123,7 +123,7 @@ func (d *Databases) forward(ctx context.Context, id store.ID, req engine.Request
 			commit, err := engine.DecodeAnswer(req, said[9:])
 			return commit, true, err
 		case tries == 1 && (err == nil && len(said) > 0 && said[0] == saysAway || errors.Is(err, ErrNotSent)):
-			d.wait(ctx, changed)
+			wait(ctx, changed)
 			return commit, false, nil
 		}
 		// It may be under way. The log tells, or the home does when it is asked again.
@@ -153,7 +153,7 @@ func (d *Databases) learned(ctx context.Context, f *forwarded, req engine.Reques
 }
 
 // wait returns when the home may be another, or after a while.
-func (d *Databases) wait(ctx context.Context, changed <-chan struct{}) {
+func wait(ctx context.Context, changed <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, again)
 	defer cancel()
 	select {
@@ -162,24 +162,30 @@ func (d *Databases) wait(ctx context.Context, changed <-chan struct{}) {
 	}
 }
 
-func (d *Databases) register(o record.Origin, f *forwarded) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.waiting[o] = f
+// waiting are the requests that were sent to a home which has not answered.
+type waiting struct {
+	mu sync.Mutex
+	of map[record.Origin]*forwarded
 }
 
-func (d *Databases) unregister(o record.Origin) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.waiting, o)
+func (w *waiting) register(o record.Origin, f *forwarded) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.of[o] = f
+}
+
+func (w *waiting) unregister(o record.Origin) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.of, o)
 }
 
 // tell tells those who wait that their requests are in a record.
-func (d *Databases) tell(news []forwardedNews, applied store.Applied) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (w *waiting) tell(news []forwardedNews, applied store.Applied) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, n := range news {
-		if f := d.waiting[n.origin]; f != nil {
+		if f := w.of[n.origin]; f != nil {
 			n.number = applied.Number
 			f.end(n)
 		}
@@ -187,10 +193,10 @@ func (d *Databases) tell(news []forwardedNews, applied store.Applied) {
 }
 
 // endTenure tells those who wait for a home of an earlier tenure that their requests were never made.
-func (d *Databases) endTenure(s int, tenure uint64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for o, f := range d.waiting {
+func (w *waiting) endTenure(s int, tenure uint64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for o, f := range w.of {
 		if f.shard == s && f.tenure < tenure {
 			f.end(forwardedNews{origin: o, never: true})
 		}
