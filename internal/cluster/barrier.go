@@ -22,7 +22,7 @@ func (n *Node) Barrier(ctx context.Context, s int) error {
 	for {
 		heads, err := n.asker.ask(ctx, n.o.Log)
 		if err == nil {
-			if err := n.compare(r, before, heads[s]); err != nil {
+			if err := compare(n, r, before, heads[s]); err != nil {
 				return err
 			}
 			return r.reach(ctx, heads[s].Number)
@@ -37,7 +37,7 @@ func (n *Node) Barrier(ctx context.Context, s int) error {
 }
 
 // compare holds the head of the log against what was applied before it was asked for.
-func (n *Node) compare(r *replica, before, head shard.Head) error {
+func compare(n *Node, r *replica, before, head shard.Head) error {
 	switch {
 	case head.Number < before.Number:
 		_ = n.noteBroken(r, fmt.Errorf("%w: %w: %d and %d", ErrBroken, errAhead, head.Number, before.Number))

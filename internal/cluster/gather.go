@@ -42,14 +42,14 @@ type waitingGroup struct {
 // effects must not change any more.
 func (n *Node) AppendGroup(ctx context.Context, s int, tenure uint64, g record.Group) error {
 	w := &waitingGroup{tenure: tenure, group: g, outcome: make(chan error, 1)}
-	if g.Bytes() > n.groupBytes() {
+	if g.Bytes() > groupBytes(n) {
 		return n.appendParts(ctx, s, w)
 	}
 	return n.await(ctx, s, w)
 }
 
 // groupBytes is how long the groups of a record may be.
-func (n *Node) groupBytes() int { return n.o.PartBytes - headBytes }
+func groupBytes(n *Node) int { return n.o.PartBytes - headBytes }
 
 // await has a group be in the next record, and returns its outcome.
 func (n *Node) await(ctx context.Context, s int, w *waitingGroup) error {
@@ -116,7 +116,7 @@ func (g *gatherer) take(most int) (taken []*waitingGroup) {
 // gather appends one record after the other until no group waits.
 func (n *Node) gather(s int) {
 	for {
-		taken := n.gatherers[s].take(n.groupBytes())
+		taken := n.gatherers[s].take(groupBytes(n))
 		if len(taken) == 0 {
 			return
 		}

@@ -83,7 +83,7 @@ func Order(s int, nodes []record.NodeID) []record.NodeID {
 // due says whether this node is to take a shard: its home is not up, and this one is the first of those that are. It
 // is, too, if this node is the home by a record that this process has not made: of an earlier process, or of a node
 // that gave the shard away.
-func (n *Node) due(r *replica) bool {
+func due(n *Node, r *replica) bool {
 	up, _ := n.up.watch()
 	now := r.state()
 	switch {
@@ -100,7 +100,7 @@ func (n *Node) keep(ctx context.Context, r *replica) {
 	for ctx.Err() == nil {
 		_, upChanged := n.up.watch()
 		_, changed := r.watch()
-		if !n.due(r) {
+		if !due(n, r) {
 			select {
 			case <-changed:
 			case <-upChanged:
@@ -127,7 +127,7 @@ func (n *Node) take(ctx context.Context, r *replica) error {
 		return err
 	}
 	head, err := n.append(ctx, n.o.Log, r.shard, func(now replicaState) (record.Record, bool) {
-		return record.Record{Kind: record.Home, Home: n.o.ID, Tenure: now.applied.Tenure + 1}, n.due(r)
+		return record.Record{Kind: record.Home, Home: n.o.ID, Tenure: now.applied.Tenure + 1}, due(n, r)
 	})
 	if err != nil {
 		return errors.Join(errNotDue, err)

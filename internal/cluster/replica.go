@@ -123,7 +123,7 @@ func (n *Node) apply(r *replica, e shard.Entry) error {
 	}
 	err = n.o.Applier.Apply(r.shard, applied, after)
 	if errors.Is(err, ErrEarly) && r.shard != 0 {
-		if err = n.applyFirst(); err == nil {
+		if err = applyFirst(n); err == nil {
 			err = n.o.Applier.Apply(r.shard, applied, after)
 		}
 	}
@@ -145,7 +145,7 @@ func (n *Node) apply(r *replica, e shard.Entry) error {
 }
 
 // applyFirst applies all records of shard 0 that this node has.
-func (n *Node) applyFirst() error {
+func applyFirst(n *Node) error {
 	for {
 		page, err := n.o.Log.Page(n.life, 0, n.Next(0))
 		if errors.Is(err, shard.ErrTrimmed) || errors.Is(err, shard.ErrDamaged) {

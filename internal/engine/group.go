@@ -233,6 +233,8 @@ func (g *grouping) finish() (again []*task) {
 		return nil // the tasks are the store's
 	case Refused:
 		return g.takeBack(nil)
+	case Failed:
+		return g.takeBack(group.err)
 	}
 	g.tenure = 0 // it may still be made
 	return g.takeBack(errNotKnown)

@@ -39,6 +39,8 @@ const (
 	Refused
 	// NotKnown says that it may be, now or later.
 	NotKnown
+	// Failed says that it is not in the log, never will be, and is not to be judged again: see Group.Fail.
+	Failed
 )
 
 // A Group is what a database has judged together.
@@ -58,6 +60,13 @@ type Group struct {
 	of   *grouping
 	next base // what follows from it
 	fate chan Fate
+	err  error // of Failed
+}
+
+// Fail says that the group never was, and that its writes fail.
+func (g *Group) Fail(err error) {
+	g.err = err
+	g.Tell(Failed)
 }
 
 // An Origin is the node that a client has asked, and the number that the request has there.

@@ -151,7 +151,7 @@ func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog
 	a.node = cluster.New(cluster.Options{
 		ID: record.NodeID(a.membership.Log().ID()), Log: a.membership.Log(), Applier: a.data, Level: level, Now: a.o.Now,
 		Became: a.data.Became, Logger: a.o.Logger,
-		Upkeep: cluster.Upkeep{Flush: a.data.Flush, Members: a.memberIDs, LogBytes: a.o.LogBytes},
+		Upkeep: cluster.Upkeep{Flush: a.data.Flush, Members: a.memberIDs, LogBytes: a.o.LogBytes, File: a.membership.Log()},
 	})
 	a.data.Bind(a.node, c)
 	a.store = s

@@ -160,11 +160,16 @@ func (d *Databases) Append(g *engine.Group) {
 	if d.claim(g.ID, p) == nil {
 		return // it was applied, and told so
 	}
-	fate := engine.NotKnown
-	if errors.Is(err, cluster.ErrNever) && !errors.Is(err, shard.ErrUnknown) {
-		fate = engine.Refused
+	switch {
+	case errors.Is(err, cluster.ErrTooLarge):
+		g.Fail(fault.Wrap(fault.TooLarge, err, "the write is too large for the cluster"))
+	case errors.Is(err, shard.ErrUnknown) || !errors.Is(err, cluster.ErrNever):
+		g.Tell(engine.NotKnown)
+	case errors.Is(err, shard.ErrAgain):
+		g.Fail(fault.Wrap(fault.Unavailable, err, "nothing was written: the log of the cluster is full or busy, try again"))
+	default:
+		g.Tell(engine.Refused)
 	}
-	g.Tell(fate)
 }
 
 // claim returns the pending group of a database if it is the one that is asked for, and has it not be pending any more: whoever
