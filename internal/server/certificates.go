@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -206,4 +207,24 @@ func readPair(certFile, keyFile string) (*tls.Certificate, error) {
 		return nil, fmt.Errorf("certificate %s with key %s: %w", certFile, keyFile, err)
 	}
 	return &pair, nil
+}
+
+// newTLS returns how TLS is spoken, the file that clients have to trust, and the
+// certificates that somebody has to keep.
+func newTLS(c Config) (*tls.Config, string, *acmeCertificates, error) {
+	machine, _ := os.Hostname() // only one of the names in the certificate
+	names := certificateNames(c.Addr, c.Domain, machine)
+	names.needed = append(names.needed, adminNames(c.AdminAddr)...)
+	names.needed = append(names.needed, c.Cluster.hosts()...)
+	certs, err := newCertificates(filepath.Join(c.Data, "tls"), certFiles{c.TLSCert, c.TLSKey}, names, time.Now, c.Logger)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	acme, err := newACME(c.ACME, filepath.Join(c.Data, "acme"), c.Version, c.Logger)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	config := certs.tlsConfig()
+	acme.join(config)
+	return config, certs.caFile(), acme, nil
 }

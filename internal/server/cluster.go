@@ -155,6 +155,7 @@ func joinCluster(ctx context.Context, c Config, s *store.Store, databases *catal
 	}
 	c.Logger.Info("catching up with the cluster")
 	if err := c.node.Start(ctx, s, databases); err != nil {
+		c.others.Store(int64(c.node.OthersWell(ctx)))
 		return fmt.Errorf("catch up with the cluster: %w", err)
 	}
 	return nil
@@ -292,6 +293,13 @@ func (c *Config) catchUp(ctx context.Context) error {
 		return fault.Wrap(fault.Unavailable, err, "the nodes do not agree at present, try again")
 	}
 	return nil
+}
+
+// tellNodes says where this node serves clients.
+func (c *Config) tellNodes(addr net.Addr) {
+	if c.node != nil {
+		c.node.SetAddr(addr.String())
+	}
 }
 
 // clusterOf returns what the admin listener tells of the cluster; nil for a single server.

@@ -82,3 +82,43 @@ func (f *founder) newSecret(name string) (string, error) {
 	}
 	return secret, nil
 }
+
+// foundDefault makes the default database.
+func (f *founder) foundDefault(ctx context.Context, c Config) error {
+	if c.DefaultDatabase == "" {
+		return nil
+	}
+	if err := f.checkSecret(c); err != nil {
+		return err
+	}
+	database, err := f.found(ctx, c.DefaultDatabase, c.Secret)
+	if err != nil {
+		return fmt.Errorf("open the database %s in %s: %w", c.DefaultDatabase, c.Data, err)
+	}
+	if database.IsOpen() && !c.Dev {
+		c.Logger.Warn("the rules let everybody read and write everything", "database", c.DefaultDatabase)
+	}
+	if database.HasWeakSecret() {
+		c.Logger.Warn("a secret is short enough to be guessed: replace it by livetree secret add and remove", "database", c.DefaultDatabase)
+	}
+	if c.Secret != "" && !database.HasSecret(c.Secret) {
+		c.Logger.Warn("LIVETREE_SECRET is not used: it counts when the database is made, and this one has other secrets; livetree secret add and remove change them", "database", c.DefaultDatabase)
+	}
+	return nil
+}
+
+// checkSecret refuses a secret that is not fit for a new database. One that the
+// database has already is from an older version, and works on.
+func (f *founder) checkSecret(c Config) error {
+	if c.Secret == "" {
+		return nil
+	}
+	err := auth.CheckSecret(c.Secret)
+	if err == nil {
+		return nil
+	}
+	if database, openErr := f.Database(c.DefaultDatabase); openErr == nil && database.HasSecret(c.Secret) {
+		return nil
+	}
+	return fmt.Errorf("LIVETREE_SECRET is %w; leave it out to have one drawn", err)
+}

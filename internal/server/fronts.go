@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"net/http"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/livetree/livetree/internal/dev"
 	"github.com/livetree/livetree/internal/google"
 	"github.com/livetree/livetree/internal/hosts"
+	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/wire"
 )
@@ -90,4 +92,45 @@ func plainHandler(c Config, front http.Handler) http.Handler {
 	}
 	c.Logger.Warn("plain HTTP is served: credentials and data travel unprotected unless a proxy in front encrypts them")
 	return front
+}
+
+// fronts are what answers clients.
+type fronts struct {
+	rest    *rest.Handler
+	serving *serving
+	close   func() // does nothing after a drain
+}
+
+// openFronts returns the fronts of a server. They do not listen yet.
+func openFronts(c *Config, f *founder, operator *adminSide, archiving *archiving, tlsConfig *tls.Config, acme *acmeCertificates) fronts {
+	c.clients = outbox.New(outbox.Options{MaxStreams: c.MaxStreams, MaxSockets: c.MaxClients, KeepAlive: c.KeepAlive})
+	rates := newRateLimiter(c.RateLimit, time.Now)
+	c.sdks = newSDKFront(*c, f, rates, operator.requests)
+	front := newREST(*c, f, operator.rulesSet, archiving)
+	passing, door := c.newPassing(f.Catalog)
+	both := passing.Handler(c.sdks.Handler(front))
+	return fronts{
+		rest: front,
+		serving: newServing(servingOptions{
+			secure:  rates.wrap(both),
+			plain:   acme.answering(c.HTTPAddr, rates.wrap(plainHandler(*c, both))),
+			tls:     tlsConfig,
+			logger:  c.Logger,
+			limits:  c.serving(),
+			proxies: c.TrustedProxies,
+			observe: c.observing(),
+			noLane:  c.NoLane,
+			door:    door,
+			passed:  c.sdks.Handler(front),
+			endAll: func(ctx context.Context) {
+				passing.Close()
+				c.clients.Close(ctx)
+			},
+		}),
+		close: func() {
+			door.Close()
+			passing.Close()
+			c.clients.Close(ended())
+		},
+	}
 }

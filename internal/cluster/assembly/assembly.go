@@ -167,12 +167,36 @@ func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog
 	a.loops.Go(func() { a.fail(running, a.membership.Run(running, a.node.SetUp)) })
 	a.loops.Go(func() { a.balance(running) })
 	a.membership.Serve(source{s, a.o.Extra})
-	if err := a.membership.Ready(ctx, a.CaughtUp); err != nil {
-		return err
-	}
-	a.ready.Store(true)
-	return nil
+	return a.becomeReady(ctx)
 }
+
+// becomeReady waits until this node may be asked, or cannot go on.
+func (a *Assembly) becomeReady(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	done := make(chan error, 1)
+	go func() { done <- a.membership.Ready(ctx, a.CaughtUp) }()
+	look := time.NewTicker(readyLook)
+	defer look.Stop()
+	for {
+		select {
+		case err := <-done:
+			a.ready.Store(err == nil)
+			return err
+		case err := <-a.failed:
+			cancel(err)
+			return errors.Join(err, <-done)
+		case <-look.C:
+			if err := a.Broken(); err != nil {
+				cancel(err)
+				return errors.Join(err, <-done)
+			}
+		}
+	}
+}
+
+// readyLook is how often a node that catches up looks whether it can.
+const readyLook = 200 * time.Millisecond
 
 // fail notes what has ended a part of the node by itself.
 func (a *Assembly) fail(running context.Context, err error) {
