@@ -3,6 +3,7 @@ package membership
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"maps"
@@ -101,7 +102,13 @@ func TestWhatIsNoCopy(t *testing.T) {
 		s := &sender{ctx: context.Background(), w: &b, rate: 1 << 40, now: time.Now, begun: time.Now()}
 		_ = s.heading(h)
 		b.WriteString(content)
-		return b.Bytes()
+		sum := sha256.Sum256([]byte(content))
+		b.Write(sum[:])
+		_ = s.heading(heading{Files: 1})
+		return b.Bytes() // whole, but for its name or size
+	}
+	if err := receive(bytes.NewReader(one(heading{Name: "x", Size: 1}, "x")), t.TempDir()); err != nil {
+		t.Fatal(err)
 	}
 	tests := map[string][]byte{
 		"nothing":             nil,

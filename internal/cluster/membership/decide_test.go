@@ -69,3 +69,22 @@ func TestDecide(t *testing.T) {
 		})
 	}
 }
+
+// TestPromise: a node promises one other, of its list, to found nothing, and none if it founds or has data itself.
+func TestPromise(t *testing.T) {
+	m := &Membership{o: Options{List: []string{"a", "b", "c"}}}
+	for _, step := range []struct {
+		to   string
+		good bool
+	}{{"x", false}, {"a", true}, {"a", true}, {"b", false}} {
+		if err := m.promise(step.to); (err == nil) != step.good {
+			t.Errorf("promise to %s = %v", step.to, err)
+		}
+	}
+	for name, m := range map[string]*Membership{"data": {hasStore: true}, "founds": {phase: founds}, "belongs": {file: file{Cluster: "one"}}} {
+		m.o.List = []string{"a"}
+		if err := m.promise("a"); err == nil {
+			t.Errorf("a node promises to found nothing: %s", name)
+		}
+	}
+}

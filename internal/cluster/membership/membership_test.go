@@ -159,12 +159,18 @@ func TestJoinsLaterAndIsRemoved(t *testing.T) {
 	w.wantVoters(one, two)
 }
 
+// TestRemoveKeepsTheMajority also looks at who counts as up: neither a node that is not ready nor one that is gone.
 func TestRemoveKeepsTheMajority(t *testing.T) {
 	heavy(t)
 	w := newWorld(t, 3)
 	w.startAll(w.nodes...)
 	w.wantVoters(w.nodes...)
+	w.nodes[2].SetReady(false)
+	w.wantUp(w.nodes[0], 2)
+	w.nodes[2].SetReady(true)
+	w.wantUp(w.nodes[0], 3)
 	w.nodes[2].stop()
+	w.wantUp(w.nodes[0], 2)
 	w.until("the node is missed", func(context.Context) error {
 		if members := w.nodes[0].Members(); slices.ContainsFunc(members, func(m membership.Member) bool { return m.Addr == w.nodes[2].addr && m.Up }) {
 			return errors.New("it is up")

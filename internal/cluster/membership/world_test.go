@@ -242,6 +242,19 @@ func (w *world) wantVoters(nodes ...*node) {
 	}
 }
 
+// wantUp waits until a node was told that so many are up.
+func (w *world) wantUp(n *node, want int) {
+	w.t.Helper()
+	w.until("nodes come and go", func(context.Context) error {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if len(n.up) != want {
+			return fmt.Errorf("%x are up, want %d", n.up, want)
+		}
+		return nil
+	})
+}
+
 // append appends a record to a shard, through one node.
 func (n *node) append(ctx context.Context, s int) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
