@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/livetree/livetree/internal/store/batch"
+	"github.com/livetree/livetree/internal/store/datadir"
 	"github.com/livetree/livetree/internal/store/layout"
 )
 
@@ -147,7 +148,7 @@ func (s *Store) apply(rows *pebble.Batch, millis int64, format uint32) error {
 	format = max(p.format, format)
 	if format > p.format {
 		if err := s.dir.Raise(format); err != nil {
-			return err
+			return datadir.Failed(err)
 		}
 		if err := rows.Set(layout.FormatKey, binary.BigEndian.AppendUint32(nil, format), nil); err != nil {
 			return err
