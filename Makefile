@@ -61,6 +61,20 @@ pressure: ## what ordinary clients notice of each attack, as a table: PRESSURE_R
 	$(call say,pressure)
 	$(GO) test -count=1 -timeout 60m -v -run '^TestPressure$$' ./trust -pressure.rounds $(PRESSURE_ROUNDS) -pressure.nice $(PRESSURE_NICE)
 
+# How many rounds the drills of a cluster have: 1 is some minutes, 50 some hours.
+DRILLS ?= 1
+NIGHTLY_DRILLS ?= 50
+
+.PHONY: cluster
+cluster: ## drills of three real nodes: kills, restarts, histories, cuts, damage: DRILLS=n; takes 5 minutes
+	$(call say,drills of a cluster)
+	$(GO) test -count=1 -timeout 12h -v -run '^TestCluster' ./trust -drills $(DRILLS)
+
+.PHONY: cluster-nightly
+cluster-nightly: ## the same for some hours: NIGHTLY_DRILLS=n; figures go to FIGURES
+	$(call say,drills of a cluster)
+	$(GO) test -count=1 -timeout 24h -v -run '^TestCluster' ./trust -drills $(NIGHTLY_DRILLS) $(KEEP)
+
 .PHONY: benchstat
 benchstat: ## compare two saved runs: make benchstat OLD=old.txt NEW=new.txt
 	@$(TOOL) benchstat '$(OLD)' '$(NEW)'

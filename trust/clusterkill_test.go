@@ -75,6 +75,7 @@ type clusterLoop struct {
 	pauses []time.Duration // of writes, one each round
 	starts []time.Duration // how long the node took that was started again
 	wrong  []string        // what nodes that are up must not answer
+	helped int             // nodes that were not well again by themselves
 }
 
 // newClusterLoop returns a loop with so many witnesses at each node, for each of two versions of HTTP.

@@ -1,0 +1,116 @@
+package trust_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// fullTime is how long the disk of a node stays full.
+const fullTime = 10 * time.Second
+
+// TestClusterFullDisk fills the disk of one node under load, and makes room again. The others go on, and the node comes
+// back by itself, or when its supervisor starts it again. It needs the right to mount a file system.
+func TestClusterFullDisk(t *testing.T) {
+	count := drill(t, 1)
+	mount := t.TempDir()
+	if err := syscall.Mount("livetree-test", mount, "tmpfs", 0, "size=1000m,mode=0700"); err != nil {
+		t.Skipf("a full disk is NOT tested: a tmpfs cannot be mounted: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(mount, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	})
+	c := &cluster{addrs: freeAddrs(t, 3), sight: &sightings{}}
+	c.makeNodes(t, c.addrs, nil)
+	const victim = 1
+	c.nodes[victim].dir = filepath.Join(mount, "data")
+	if err := c.each(func(p *process) error { return p.start() }); err != nil {
+		t.Fatal(err)
+	}
+	l := newClusterLoop(t, c, seed(t), 3)
+	for i := range count {
+		err := l.round(func() (int, error) {
+			filler := filepath.Join(mount, "filler")
+			if err := fill(mount, filler); err != nil {
+				return victim, err
+			}
+			full := time.After(fullTime)
+			if err := l.await(100); err != nil {
+				return victim, fmt.Errorf("with the disk of node %d full: %w", victim+1, err)
+			}
+			<-full
+			if err := os.Remove(filler); err != nil {
+				return victim, err
+			}
+			return victim, l.revive(victim)
+		})
+		if err != nil {
+			t.Fatalf("round %d: %v", i, err)
+		}
+		if err := l.awaitReady(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.report(t, "clusterfulldisk")
+}
+
+// revive returns when a node answers again, which is started if it has ended.
+func (l *clusterLoop) revive(victim int) error {
+	began := time.Now()
+	defer func() { l.starts = append(l.starts, time.Since(began)) }()
+	p := l.cluster.nodes[victim]
+	for {
+		err := l.look(victim)
+		switch {
+		case err == nil:
+			return nil
+		case time.Since(began) > patience/3:
+			return fmt.Errorf("node %d is not well after %v: %w", victim+1, time.Since(began), err)
+		case p.isGone():
+			l.t.Logf("node %d has ended; it is started again", victim+1)
+			if err := p.start(); err != nil {
+				return err
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// isGone reports whether the process has ended by itself.
+func (p *process) isGone() bool {
+	var usage syscall.Rusage
+	var status syscall.WaitStatus
+	pid, err := syscall.Wait4(p.pid(), &status, syscall.WNOHANG, &usage)
+	if err != nil || pid == 0 {
+		return false
+	}
+	p.kill()
+	return true
+}
+
+// fill leaves no space on a file system.
+func fill(mount, name string) error {
+	var usage syscall.Statfs_t
+	if err := syscall.Statfs(mount, &usage); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	// The server is writing: what is free now may not be in a moment.
+	for size, step := int64(0), int64(usage.Bavail)*usage.Bsize; step >= usage.Bsize; {
+		if err := syscall.Fallocate(int(file.Fd()), 0, size, step); err != nil {
+			step /= 2
+			continue
+		}
+		size += step
+	}
+	return nil
+}

@@ -1,0 +1,138 @@
+//go:build unix
+
+package trust_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/livetree/livetree/internal/proof"
+)
+
+// TestClusterLarge has a client write 100 MB at once, through any node, while others write.
+func TestClusterLarge(t *testing.T) {
+	count := drill(t, 1)
+	c := startCluster(t, "--max-bodies", "4GiB")
+	l := newClusterLoop(t, c, seed(t), 3)
+	if err := c.create(0, "large"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range count {
+		body := largeBody(100<<20, i)
+		node := l.rng.IntN(3)
+		var took time.Duration
+		err := l.round(func() (int, error) {
+			began := time.Now()
+			r := request{method: "PUT", target: target("large", []string{"all"}, false, "print=silent"), body: body}
+			a, _, err := l.clients[node].send(r)
+			took = time.Since(began)
+			if err != nil || a.status != http.StatusNoContent {
+				return noNode, fmt.Errorf("PUT of %d bytes through node %d = %d %.300s, %w", len(body), node+1, a.status, a.body, err)
+			}
+			return noNode, nil
+		})
+		if err != nil {
+			t.Fatalf("round %d: %v", i, err)
+		}
+		if err := c.equal(l.clients, "large"); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("round %d: %d bytes through node %d took %v", i, len(body), node+1, took)
+	}
+	var most int
+	for _, p := range c.nodes {
+		most = max(most, peakMemory(p))
+	}
+	l.report(t, "clusterlarge")
+	figures.Report(t, "clusterlargememory", proof.Count("most_mib", most))
+}
+
+// largeBody returns an object with so many bytes.
+func largeBody(size, mark int) string {
+	var text strings.Builder
+	text.WriteString("{")
+	fill := strings.Repeat("x", 1000)
+	for i := 0; text.Len() < size; i++ {
+		if i > 0 {
+			text.WriteString(",")
+		}
+		fmt.Fprintf(&text, `"k%07d":"%d %s"`, i, mark, fill)
+	}
+	text.WriteString("}")
+	return text.String()
+}
+
+// peakMemory returns the most memory that a process has had, in MiB; 0 where the system does not say.
+func peakMemory(p *process) int {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.pid()), "status"))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, _ := strconv.Atoi(strings.Fields(rest)[0])
+			return kib >> 10
+		}
+	}
+	return 0
+}
+
+// TestClusterConvert makes three nodes out of one server under load. Nothing that it has acknowledged is lost.
+func TestClusterConvert(t *testing.T) {
+	count := drill(t, 1)
+	for range count {
+		c := &cluster{addrs: freeAddrs(t, 3), sight: &sightings{}}
+		c.makeNodes(t, c.addrs, nil)
+		one := c.nodes[0]
+		clusterFlags := one.flags
+		one.flags = []string{"--admin-addr", "127.0.0.1:0"}
+		if err := one.start(); err != nil {
+			t.Fatal(err)
+		}
+		l := newClusterLoop(t, &cluster{nodes: []*process{one, one, one}, addrs: c.addrs, sight: c.sight}, seed(t), 1)
+		err := l.round(func() (int, error) {
+			began := time.Now()
+			if err := one.terminate(); err != nil {
+				return allNodes, err
+			}
+			one.flags = clusterFlags
+			others := make(chan error, 2)
+			for _, p := range c.nodes[1:] {
+				go func() { others <- p.start() }()
+			}
+			if err := one.start(); err != nil {
+				return allNodes, err
+			}
+			l.starts = append(l.starts, time.Since(began))
+			for range c.nodes[1:] {
+				if err := <-others; err != nil {
+					return allNodes, err
+				}
+			}
+			return allNodes, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.cluster = c
+		for i := range l.clients {
+			l.clients[i] = c.client(t, i, 1)
+		}
+		for i, w := range l.witnesses {
+			w.client = c.client(t, i%3, 1+i/3%2)
+		}
+		if err := l.awaitReady(); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.round(l.kill(0)); err != nil {
+			t.Fatal(err)
+		}
+		l.report(t, "clusterconvert")
+	}
+}
