@@ -54,7 +54,7 @@ await() {
 	i=0
 	until "$program" ready --data "$dir/$1" >/dev/null 2>&1; do
 		i=$((i + 1))
-		if ! runs "$1" || [ $i -gt $((wait_seconds * 5)) ]; then
+		if ! kill -0 "$(cat "$dir/$1.pid")" 2>/dev/null || [ $i -gt $((wait_seconds * 5)) ]; then
 			echo "node $1 is not ready; the end of $dir/$1.log:" >&2
 			tail -n 5 "$dir/$1.log" >&2
 			exit 1
