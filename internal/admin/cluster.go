@@ -12,6 +12,8 @@ import (
 // A Cluster is that of which the server is a node.
 type Cluster interface {
 	Status(ctx context.Context) *status.Cluster
+	// Stats are what this node knows without asking others.
+	Stats() status.Stats
 	// Condition is one word for readiness: ok if all is well with this node.
 	Condition() string
 	// Remove removes a node, and Move gives what this one leads to another, or to several for an empty name.

@@ -47,6 +47,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	c.collectClients(p)
 	c.collectArchive(p)
 	c.collectHooks(p)
+	c.collectCluster(p)
 	c.collectProcess(p)
 }
 

@@ -44,6 +44,7 @@ func fullPage(t *testing.T) string {
 	lag.Observe(time.Millisecond)
 	counts := func() map[string]uint64 { return map[string]uint64{"reason": 1} }
 	s := newStand(t, func(o *admin.Options) {
+		o.Cluster = fakeCluster{}
 		o.Sources = admin.Sources{
 			Streams: func() admin.StreamStats {
 				return admin.StreamStats{Open: 3, Closed: counts(), Lag: lag.Counts()}

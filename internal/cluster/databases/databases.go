@@ -70,6 +70,7 @@ type Databases struct {
 
 	numbers atomic.Uint64 // of origins
 	void    atomic.Uint64 // groups that did not follow what their database had
+	sent    atomic.Uint64 // requests that were sent to their home
 
 	// control is held, by taking what is in it, by who judges which databases there are. Only the home of the first shard does.
 	control chan struct{}
@@ -118,6 +119,9 @@ func (d *Databases) Bind(node *cluster.Node, c *catalog.Catalog) {
 
 // Void returns how many groups of the log did not follow what their database had. It is 0, or there is a defect.
 func (d *Databases) Void() uint64 { return d.void.Load() }
+
+// Forwarded returns how many requests were sent to their home.
+func (d *Databases) Forwarded() uint64 { return d.sent.Load() }
 
 // Home implements [engine.Log].
 func (d *Databases) Home(id store.ID) (tenure uint64, ok bool) { return d.node.Home(store.ShardOf(id)) }

@@ -112,6 +112,7 @@ func (d *Databases) forward(ctx context.Context, id store.ID, req engine.Request
 	if now, _ := d.node.Applied(s); now.Tenure != f.tenure {
 		return commit, false, nil // before it was registered
 	}
+	d.sent.Add(1)
 	call := append(encodeHead(f.tenure, origin, id), body...)
 	for tries := 1; ; tries++ {
 		said, err := d.o.Peers.Call(calling, home, Forward, call)

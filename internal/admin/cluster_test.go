@@ -1,0 +1,61 @@
+package admin_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/livetree/livetree/internal/admin"
+	"github.com/livetree/livetree/internal/cluster/status"
+)
+
+// A fakeCluster is one of two nodes and two shards.
+type fakeCluster struct{ admin.Cluster }
+
+func (fakeCluster) Condition() string { return "ok" }
+
+func (fakeCluster) Status(context.Context) *status.Cluster { return &status.Cluster{ID: "c1"} }
+
+func (fakeCluster) Stats() status.Stats {
+	return status.Stats{
+		Applied: []uint64{7, 3}, Tenures: []uint64{2, 1}, Leads: []bool{true, false},
+		Peers:     []status.Peer{{Node: "10.0.0.2:9100", Up: true, RTT: time.Millisecond, Clock: -time.Second}},
+		Forwarded: 5, LogFileBytes: 20, LogBytes: 10,
+	}
+}
+
+// TestMetricsOfACluster: a node tells how it does, and what etcd counts in the registry of the process; a single server does not.
+func TestMetricsOfACluster(t *testing.T) {
+	counter := prometheus.NewCounter(prometheus.CounterOpts{Name: "etcd_test_total", Help: "One of etcd's."})
+	other := prometheus.NewCounter(prometheus.CounterOpts{Name: "other_test_total", Help: "Of a library."})
+	prometheus.MustRegister(counter, other)
+	t.Cleanup(func() { prometheus.Unregister(counter); prometheus.Unregister(other) })
+	_, page := newStand(t, func(o *admin.Options) { o.Cluster = fakeCluster{} }).get("/metrics")
+	for _, line := range []string{
+		`livetree_cluster_applied{shard="0"} 7`, `livetree_cluster_term{shard="1"} 1`, "livetree_cluster_leads 1",
+		`livetree_cluster_peer_up{peer="10.0.0.2:9100"} 1`, `livetree_cluster_peer_rtt_seconds{peer="10.0.0.2:9100"} 0.001`,
+		`livetree_cluster_clock_offset_seconds{peer="10.0.0.2:9100"} -1`, "livetree_cluster_void_total 0",
+		"livetree_cluster_forwarded_total 5", "livetree_cluster_log_file_bytes 20", "livetree_cluster_log_bytes 10", "etcd_test_total 0",
+	} {
+		if !strings.Contains(page, "\n"+line+"\n") {
+			t.Errorf("the metrics of a node lack %q", line)
+		}
+	}
+	if strings.Contains(page, "other_test_total") {
+		t.Error("the metrics of a node have those of a library")
+	}
+	if _, page := newStand(t, nil).get("/metrics"); strings.Contains(page, "cluster_") || strings.Contains(page, "etcd_") {
+		t.Error("a single server has metrics of a cluster")
+	}
+}
+
+// TestClusterOfASingleServer: the routes say that there is none.
+func TestClusterOfASingleServer(t *testing.T) {
+	status, body := newStand(t, nil).get("/v1/cluster")
+	if status != 404 || !strings.Contains(body, "this server is not a node of a cluster: it runs without --cluster") {
+		t.Errorf("GET /v1/cluster of a single server = %d %s", status, body)
+	}
+}

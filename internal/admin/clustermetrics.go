@@ -1,0 +1,55 @@
+package admin
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// collectCluster sends how this node of a cluster does, if it is one.
+func (c *collector) collectCluster(p page) {
+	if c.opts.Cluster == nil {
+		return
+	}
+	s := c.opts.Cluster.Stats()
+	leads := 0
+	for i := range s.Applied {
+		name := strconv.Itoa(i)
+		p.gauge("cluster_applied", "The number of the newest record of a shard that this node has applied.", float64(s.Applied[i]), "shard", name)
+		p.gauge("cluster_term", "How often the node that judges the writes of a shard has changed.", float64(s.Tenures[i]), "shard", name)
+		if s.Leads[i] {
+			leads++
+		}
+	}
+	p.gauge("cluster_leads", "Shards of which this node judges the writes.", float64(leads))
+	for _, peer := range s.Peers {
+		p.gauge("cluster_peer_up", "1 if this node reaches the other one, else 0.", boolean(peer.Up), "peer", peer.Node)
+		p.gauge("cluster_peer_rtt_seconds", "How long a ping to the other node and its answer take, the shortest of the newest.", peer.RTT.Seconds(), "peer", peer.Node)
+		p.gauge("cluster_clock_offset_seconds", "By how much the clock of the other node is ahead of that of this one.", peer.Clock.Seconds(), "peer", peer.Node)
+	}
+	p.counter("cluster_void_total", "Groups of the log that did not follow what their database had: a defect of the server.", float64(s.Void))
+	p.counter("cluster_forwarded_total", "Requests that were sent to the node that judges them.", float64(s.Forwarded))
+	p.gauge("cluster_log_file_bytes", "Size of the file of the cluster's log; it does not shrink by itself.", float64(s.LogFileBytes))
+	p.gauge("cluster_log_bytes", "How much of that file is in use.", float64(s.LogBytes))
+}
+
+// etcdPrefix is that of the metrics of etcd, which has them in the registry of the process.
+const etcdPrefix = "etcd_"
+
+// gatherer returns where metrics come from: in a cluster also from etcd, which is part of this process.
+func (h *Handler) gatherer() prometheus.Gatherer {
+	if h.opts.Cluster == nil {
+		return h.registry
+	}
+	return prometheus.Gatherers{h.registry, prometheus.GathererFunc(onlyEtcd(prometheus.DefaultGatherer.Gather))}
+}
+
+// onlyEtcd leaves out what is not etcd's: that registry has metrics of the Go runtime and of libraries, too.
+func onlyEtcd[F interface{ GetName() string }](gather func() ([]F, error)) func() ([]F, error) {
+	return func() ([]F, error) {
+		all, err := gather()
+		return slices.DeleteFunc(all, func(f F) bool { return !strings.HasPrefix(f.GetName(), etcdPrefix) }), err
+	}
+}
