@@ -183,6 +183,7 @@ nightly: ## some hours: all tests under the race detector, kills, power cuts, fa
 	$(GO) test -count=1 -timeout 12h -v ./trust -long $(KEEP)
 	$(GO) test -count=1 -timeout 2h ./internal/cluster -seeds 100000
 	$(GO) test -count=1 -timeout 2h ./internal/cluster/etcdlog -long -rounds 20 -kills 200
+	$(GO) test -count=1 -timeout 20m ./internal/cluster/membership -long
 	$(call long,5000,50,20,10m,10m)
 	@FIGURES='$(abspath $(FIGURES))' GO='$(GO)' scripts/fuzz.sh $(NIGHTLY_FUZZ_SECONDS) each
 

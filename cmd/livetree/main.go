@@ -90,6 +90,7 @@ var commands = []func(*app) *cobra.Command{
 	newDBCommand,
 	newSecretCommand,
 	newHookCommand,
+	newClusterCommand,
 	newTokenCommand,
 	newServiceAccountCommand,
 	newBackupCommand,

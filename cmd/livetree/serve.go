@@ -145,6 +145,7 @@ func (s *serveSettings) declare(flags *pflag.FlagSet) {
 	flags.Var(&s.logFormat, "log-format", "how it is logged; auto is text on a terminal and JSON otherwise")
 	serverflags.Archive(flags, &c.Archive)
 	serverflags.Hooks(flags, &c.Hooks)
+	serverflags.Cluster(flags, &c.Cluster)
 	flags.BoolVar(&c.AccessLog, "access-log", false, "log every request, at the level INFO")
 
 	flags.StringVar(&s.configFile, configFlag, "", "a TOML `file` with settings; its keys are the names of flags")

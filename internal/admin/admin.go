@@ -85,6 +85,8 @@ type Options struct {
 	Past func(ctx context.Context, d *engine.Database, at time.Time) (was *engine.Database, leave func(), err error)
 	// Older reads commits that the change log does not hold any more; nil if there is no archive.
 	Older rows.Older
+	// Cluster is that of which the server is a node; nil if it is none.
+	Cluster Cluster
 	// Hooks delivers for webhooks; nil if nothing does.
 	Hooks *deliver.Runner
 	// Audit is told what is done, Settings are shown, and DataURLs returns where the

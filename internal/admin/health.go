@@ -79,6 +79,9 @@ func (h *Handler) Readiness() Readiness {
 	r.add("writes", choose(health.Stalled > maxStall, "stalled", "ok"), "ok", "fail")
 	draining := h.opts.Draining != nil && h.opts.Draining()
 	r.add("drain", choose(draining, "draining", "no"), "no", "fail")
+	if h.opts.Cluster != nil {
+		r.add("cluster", h.opts.Cluster.Condition(), "ok", "fail")
+	}
 	if h.opts.Archive != nil {
 		r.add("archive", h.opts.Archive().State, archiver.StateOK, "warn")
 	}

@@ -43,7 +43,8 @@ const (
 // routes are all routes but those for everybody: health, the console's page, and signing
 // in.
 func (h *Handler) routes() []route {
-	return append(append(h.rowRoutes(), h.hooks.routes(h.failWith)...), []route{
+	desks := append(append(h.rowRoutes(), h.hooks.routes(h.failWith)...), h.clusterRoutes()...)
+	return append(desks, []route{
 		{pattern: "GET /metrics", handle: promhttp.HandlerFor(h.registry, promhttp.HandlerOpts{}).ServeHTTP},
 		{pattern: "GET /v1/databases", handle: h.listDatabases},
 		{pattern: "POST /v1/databases", handle: h.createDatabase},

@@ -69,6 +69,8 @@ var livetree = layout{
 		"internal/cluster/shard",
 		"internal/cluster",
 		"internal/cluster/etcdlog",
+		"internal/cluster/peer",
+		"internal/cluster/membership",
 		"internal/archive/place",
 		"internal/archive",
 		"internal/archive/place/s3",

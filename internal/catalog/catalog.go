@@ -8,8 +8,8 @@
 // other names never wait, and those for a database that is being dropped find it until it is
 // gone.
 //
-// The order of locks: first a name is held, one at a time. Then come the locks of engine and
-// store. The lock of the catalog guards its maps alone and is the last: no other lock is
+// The order of locks: first a name is held, one at a time. Then comes, in a cluster, the lock of
+// opening, then those of engine and store. The lock of the catalog guards its maps alone and is the last: no other lock is
 // taken and nothing is called while it is held.
 package catalog
 
@@ -43,6 +43,10 @@ func CheckName(name string) error {
 type Catalog struct {
 	store *store.Store
 	opts  engine.Options
+
+	// others, if not nil, are the nodes that have the same databases.
+	others  Others
+	opening sync.Mutex // held while a database is opened, if there are others
 
 	mu     sync.RWMutex
 	open   map[string]*engine.Database
@@ -111,11 +115,32 @@ func (c *Catalog) giveBack(name string) {
 // load opens a database that is not open. Its name is held.
 func (c *Catalog) load(name string) (*engine.Database, error) {
 	id, found, err := c.store.Find(name)
+	if err == nil && !found && c.others != nil {
+		if err = c.others.Await(); err == nil { // another node may have made it
+			id, found, err = c.store.Find(name)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
 	if !found {
 		return nil, state.NoDatabase(name)
+	}
+	return c.openAs(name, id)
+}
+
+// openAs opens the database with a number, unless it is open under its name. Where others decide, a database is
+// opened without its name being held, too, so only one is opened at a time.
+func (c *Catalog) openAs(name string, id store.ID) (*engine.Database, error) {
+	if c.others != nil {
+		c.opening.Lock()
+		defer c.opening.Unlock()
+		c.mu.RLock()
+		d := c.open[name]
+		c.mu.RUnlock()
+		if d != nil && engine.IDOf(d) == id {
+			return d, nil
+		}
 	}
 	opts := c.opts
 	opts.Name = name
@@ -139,12 +164,27 @@ func (c *Catalog) Create(name string) (*engine.Database, error) {
 		return nil, err
 	}
 	defer c.giveBack(name)
-	if _, err := c.store.Create(name); errors.Is(err, store.ErrExists) {
+	if err := c.create(name); errors.Is(err, store.ErrExists) {
 		return nil, fault.Wrap(fault.Conflict, err, "the database %q exists already", name)
 	} else if err != nil {
 		return nil, state.Classify(err)
 	}
+	c.mu.RLock()
+	d := c.open[name] // the nodes have made it, and somebody has written to it
+	c.mu.RUnlock()
+	if d != nil {
+		return d, nil
+	}
 	return c.load(name)
+}
+
+// create makes a database in the store. Its name is held.
+func (c *Catalog) create(name string) error {
+	if c.others != nil {
+		return c.others.Create(name)
+	}
+	_, err := c.store.Create(name)
+	return err
 }
 
 // Drop removes a database with all it holds. Requests that have it find it until it is
@@ -160,13 +200,22 @@ func (c *Catalog) Drop(name string) error {
 			return err
 		}
 	}
-	if err := d.Drop(); err != nil {
+	if err := c.drop(d); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.open, name)
+	if c.open[name] == d {
+		delete(c.open, name)
+	}
 	return nil
+}
+
+func (c *Catalog) drop(d *engine.Database) error {
+	if c.others != nil {
+		return c.others.Drop(d)
+	}
+	return d.Drop()
 }
 
 // Names returns the names of all databases, in order.

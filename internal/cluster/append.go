@@ -17,7 +17,12 @@ import (
 // or asks the home. It returns shard.ErrUnknown if ctx ended before that was known. Then the record may be applied at any later time, also between
 // the judging and the append of another one. So the tenure is over, and this node takes the shard again: after its home record the old one is applied, or never will be.
 func (n *Node) Append(ctx context.Context, s int, tenure uint64, r record.Record) (shard.Head, error) {
-	return n.append(ctx, s, func(now replicaState) (record.Record, bool) {
+	return n.appendIn(ctx, n.o.Log, s, tenure, r)
+}
+
+// appendIn appends a record in a tenure, by a log that is this node's or one for a transfer.
+func (n *Node) appendIn(ctx context.Context, log shard.Log, s int, tenure uint64, r record.Record) (shard.Head, error) {
+	return n.append(ctx, log, s, func(now replicaState) (record.Record, bool) {
 		r.Tenure = tenure
 		return r, now.mine && now.applied.Tenure == tenure
 	})
@@ -25,14 +30,14 @@ func (n *Node) Append(ctx context.Context, s int, tenure uint64, r record.Record
 
 // Give makes another node the home of a shard, if this one is.
 func (n *Node) Give(ctx context.Context, s int, to record.NodeID) error {
-	_, err := n.append(ctx, s, func(now replicaState) (record.Record, bool) {
+	_, err := n.append(ctx, n.o.Log, s, func(now replicaState) (record.Record, bool) {
 		return record.Record{Kind: record.Home, Home: to, Tenure: now.applied.Tenure + 1}, now.mine && to != n.o.ID
 	})
 	return err
 }
 
 // append appends the record that build makes, if it makes one, after what is applied here.
-func (n *Node) append(ctx context.Context, s int, build func(replicaState) (record.Record, bool)) (shard.Head, error) {
+func (n *Node) append(ctx context.Context, log shard.Log, s int, build func(replicaState) (record.Record, bool)) (shard.Head, error) {
 	r := n.shards[s]
 	select {
 	case <-r.writing:
@@ -54,7 +59,7 @@ func (n *Node) append(ctx context.Context, s int, build func(replicaState) (reco
 	if err != nil {
 		return shard.Head{}, fmt.Errorf("%w: %w", ErrNever, err)
 	}
-	head, err := shard.Settle(ctx, n.o.Log, s, now.applied, now.applied.After(next.Tenure, encoded), encoded)
+	head, err := shard.Settle(ctx, log, s, now.applied, now.applied.After(next.Tenure, encoded), encoded)
 	switch {
 	case errors.Is(err, shard.ErrStale):
 		// The caller may judge again at once: on what came instead.
@@ -64,6 +69,7 @@ func (n *Node) append(ctx context.Context, s int, build func(replicaState) (reco
 		return shard.Head{}, ErrNever
 	case errors.Is(err, shard.ErrUnknown):
 		r.change(func(now *replicaState) { now.mine = false })
+		n.o.Became(s, false)
 		return shard.Head{}, err
 	case err != nil:
 		return shard.Head{}, fmt.Errorf("%w: %w", ErrNever, err)

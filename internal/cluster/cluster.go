@@ -9,8 +9,15 @@
 // That a node is home is a hint, and nothing rests on it: whoever appends changes the head, so what
 // was judged on an older one is refused. Two nodes that both hold themselves for the home cost time, not data.
 //
+// A group that is larger than a record is sent in parts before its turn, and a small record assembles them; whoever applies that
+// reads the parts from the log of its own node. Neither callers nor appliers know of it.
+//
+// Every node flushes its data now and then and tells so through the log. The home of shard 0 trims what all have flushed ([Upkeep]), and what is left of
+// transfers that nobody finished.
+//
 // What grows: a node has one goroutine for each shard and one that follows the log. A question for the heads is
-// shared by all readers that wait. A record is held in memory while it is under way, one for each shard.
+// shared by all readers that wait. A record is held in memory while it is under way, one for each shard. Of a group in parts, a node
+// that sends it has four parts beside the group, and one that applies it has the group and a page of parts.
 package cluster
 
 import (
@@ -36,9 +43,14 @@ var (
 	// ErrBroken says that a node cannot apply the log of a shard any further: it must start again from a
 	// copy of another node's data, and not serve the shard until then.
 	ErrBroken = errors.New("this node's data and the log of the cluster do not belong together")
-	errHole   = errors.New("a record of the log is missing")
-	errFork   = errors.New("the records before are others here")
-	errAhead  = errors.New("the log ends before what this node has applied")
+	// ErrEarly says, from an Applier, that a record rests on one of shard 0 that was not applied yet. That one
+	// was appended before, so this node has it: it is applied first.
+	ErrEarly = errors.New("a record of the first shard comes before this one")
+	// ErrTooLarge says that a group is larger than any that may be sent. It never was in the log, and judging it again is of no use.
+	ErrTooLarge = errors.New("the write is too large for the cluster")
+	errHole     = errors.New("a record of the log is missing")
+	errFork     = errors.New("the records before are others here")
+	errAhead    = errors.New("the log ends before what this node has applied")
 )
 
 // An Applier holds the data that records change. Only one call for a shard is under way at a time.
@@ -60,11 +72,17 @@ type Options struct {
 	Level uint16
 	// AppendTime is how long a record of groups may be under way until its outcome counts as not known.
 	AppendTime time.Duration
+	// Became is told that this process is the home of a shard from now on, or is it no more. It must not wait for
+	// anything; nil for nobody.
+	Became func(shard int, home bool)
+	// PartBytes is how long a part of a group is, and how long a record may be. 0 is record.MaxBytes; less is for tests.
+	PartBytes int
 	// Rand gives the first number of this process's records. It must be another for each process.
 	Rand func() uint64
-	// Now is used to tell a shard that is taken to and fro from one that changes its home once a day.
+	// Now is used to tell a shard that is taken to and fro from one that changes its home once a day, and old records from new ones. It must not be nil.
 	Now    func() time.Time
 	Logger *slog.Logger
+	Upkeep
 }
 
 // A Node is what one process does for the cluster.
@@ -78,6 +96,10 @@ type Node struct {
 
 	gatherers [shard.Count]gatherer
 	gathering sync.WaitGroup
+	// slots are held by those who put a part, by taking what is in them.
+	slots  chan struct{}
+	sent   sentGroups
+	upkeep upkeep
 	// life ends with Run: what is under way then is not of any caller.
 	life context.Context
 	end  context.CancelFunc
@@ -89,13 +111,23 @@ func New(o Options) *Node {
 		o.Rand = rand.Uint64
 	}
 	o.AppendTime = cmp.Or(o.AppendTime, DefaultAppendTime)
+	if o.Became == nil {
+		o.Became = func(int, bool) {}
+	}
+	o.PartBytes = cmp.Or(o.PartBytes, record.MaxBytes)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	o.Upkeep = o.filled()
 	n := &Node{o: o, first: o.Rand()}
 	n.numbers.Store(n.first)
 	n.life, n.end = context.WithCancel(context.Background())
-	n.up.changed = make(chan struct{})
+	n.up.changed, n.up.seen, n.up.start = make(chan struct{}), map[record.NodeID]time.Time{}, o.Now()
+	n.upkeep.flushDue, n.upkeep.trimDue = make(chan struct{}, 1), make(chan struct{}, 1)
+	n.slots = make(chan struct{}, partsUnderWay)
+	for range partsUnderWay {
+		n.slots <- struct{}{}
+	}
 	for s := range n.shards {
 		n.shards[s] = newReplica(s, o.Applier)
 	}
@@ -106,9 +138,18 @@ func New(o Options) *Node {
 // the log has been trimmed beyond what this node has applied. It is called once; nothing is to be appended after it.
 func (n *Node) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
+	// A record whose parts cannot be read is waited for no longer than that.
+	defer context.AfterFunc(ctx, n.end)()
 	var all sync.WaitGroup
 	for _, r := range n.shards {
 		all.Go(func() { n.keep(ctx, r) })
+	}
+	if n.o.Flush != nil {
+		all.Go(func() { every(ctx, n.o.FlushEvery, n.upkeep.flushDue, func() { n.flush(ctx) }) })
+		all.Go(func() { every(ctx, n.o.TrimEvery, n.upkeep.trimDue, func() { n.trim(ctx) }) })
+	}
+	if n.o.Flush != nil && n.o.File != nil {
+		all.Go(func() { every(ctx, spaceEvery, nil, func() { n.keepSpace(ctx) }) })
 	}
 	err := shard.Follow(ctx, n.o.Log, n)
 	if errors.Is(err, shard.ErrTrimmed) {
@@ -129,7 +170,7 @@ func (n *Node) Run(ctx context.Context) error {
 // it has applied a home record of its own: what an earlier process of this node was asked for is over then.
 func (n *Node) Home(s int) (tenure uint64, ok bool) {
 	now := n.shards[s].state()
-	return now.applied.Tenure, now.mine && now.broken == nil
+	return now.applied.Tenure, now.mine && now.broken == nil && n.life.Err() == nil
 }
 
 // own says whether a record, or a commit, comes from this process.
@@ -139,6 +180,24 @@ func (n *Node) own(o record.Origin) bool {
 
 // HomeOf returns the node that is home of a shard, as far as this one knows; 0 if it does not know any.
 func (n *Node) HomeOf(s int) record.NodeID { return n.shards[s].state().home }
+
+// Reach waits until this node has applied a record of a shard.
+func (n *Node) Reach(ctx context.Context, s int, number uint64) error {
+	return n.shards[s].reach(ctx, number)
+}
+
+// Watch returns the head of a shard as this node has applied it, the node that is its home, and a channel that is closed when
+// either is another.
+func (n *Node) Watch(s int) (shard.Head, record.NodeID, <-chan struct{}) {
+	now, changed := n.shards[s].watch()
+	return now.applied, now.home, changed
+}
+
+// Life ends with Run, and a little before it returns: nothing is applied or appended any more.
+func (n *Node) Life() context.Context { return n.life }
+
+// ID is the number of this node.
+func (n *Node) ID() record.NodeID { return n.o.ID }
 
 // Applied returns the head of a shard as this node has applied it, or why it does not go on.
 func (n *Node) Applied(s int) (shard.Head, error) {

@@ -107,8 +107,8 @@ func TestGroupsThatAreNotAppended(t *testing.T) {
 		if err := n.AppendGroup(ctx, 2, tenure+1, groupOf(1, 10)); !errors.Is(err, cluster.ErrNever) {
 			t.Errorf("a group of another tenure: %v, want ErrNever", err)
 		}
-		if err := n.AppendGroup(ctx, 2, tenure, groupOf(2, record.MaxBytes)); !errors.Is(err, cluster.ErrNever) {
-			t.Errorf("a group that is too long: %v, want ErrNever", err)
+		if err := n.AppendGroup(ctx, 2, tenure+1, groupOf(2, record.MaxBytes)); !errors.Is(err, cluster.ErrNever) {
+			t.Errorf("a long group of another tenure: %v, want ErrNever", err)
 		}
 		over, cancel := context.WithCancel(ctx)
 		cancel()

@@ -22,6 +22,9 @@ type ups struct {
 	mu      sync.Mutex
 	nodes   []record.NodeID
 	changed chan struct{}
+	// seen is when a node was last up. Until then it counts as up at the start.
+	seen  map[record.NodeID]time.Time
+	start time.Time
 }
 
 // SetUp says which nodes are up, this one among them. Until it is called for the first time, no shard is taken.
@@ -29,6 +32,10 @@ type ups struct {
 func (n *Node) SetUp(nodes []record.NodeID) {
 	n.up.mu.Lock()
 	defer n.up.mu.Unlock()
+	now := n.o.Now()
+	for _, id := range slices.Concat(n.up.nodes, nodes) {
+		n.up.seen[id] = now
+	}
 	n.up.nodes = slices.Clone(nodes)
 	close(n.up.changed)
 	n.up.changed = make(chan struct{})
@@ -38,6 +45,22 @@ func (u *ups) watch() ([]record.NodeID, <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.nodes, u.changed
+}
+
+// live returns the nodes that are up, or were after a time.
+func (u *ups) live(nodes []record.NodeID, since time.Time) (live []record.NodeID) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, id := range nodes {
+		seen, ok := u.seen[id]
+		if !ok {
+			seen = u.start
+		}
+		if slices.Contains(u.nodes, id) || seen.After(since) {
+			live = append(live, id)
+		}
+	}
+	return live
 }
 
 // Order returns nodes in the order in which they are to be home of a shard: another for each shard, and the same on
@@ -103,7 +126,7 @@ func (n *Node) take(ctx context.Context, r *replica) error {
 	if err := n.Barrier(ctx, r.shard); err != nil {
 		return err
 	}
-	head, err := n.append(ctx, r.shard, func(now replicaState) (record.Record, bool) {
+	head, err := n.append(ctx, n.o.Log, r.shard, func(now replicaState) (record.Record, bool) {
 		return record.Record{Kind: record.Home, Home: n.o.ID, Tenure: now.applied.Tenure + 1}, n.due(r)
 	})
 	if err != nil {

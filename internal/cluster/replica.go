@@ -2,12 +2,14 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/livetree/livetree/internal/cluster/record"
 	"github.com/livetree/livetree/internal/cluster/shard"
+	"github.com/livetree/livetree/internal/pause"
 )
 
 // A replica is one shard as this node has it.
@@ -115,7 +117,17 @@ func (n *Node) apply(r *replica, e shard.Entry) error {
 	}
 	after := now.applied.After(next.Tenure, e.Record)
 	after.Revision = e.Revision
-	if err := n.o.Applier.Apply(r.shard, next, after); err != nil {
+	applied, err := n.assembled(next)
+	if err != nil {
+		return fmt.Errorf("record %d of shard %d: %w", e.Number, r.shard, err)
+	}
+	err = n.o.Applier.Apply(r.shard, applied, after)
+	if errors.Is(err, ErrEarly) && r.shard != 0 {
+		if err = n.applyFirst(); err == nil {
+			err = n.o.Applier.Apply(r.shard, applied, after)
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("record %d of shard %d: %w", e.Number, r.shard, err)
 	}
 	home, mine := homeAfter(next), n.own(next.Origin) && (now.mine || next.Kind == record.Home)
@@ -123,8 +135,37 @@ func (n *Node) apply(r *replica, e shard.Entry) error {
 	if now.mine && !mine && !n.own(next.Origin) {
 		r.noteLost(n.o.Now())
 	}
+	was := now.mine && now.applied.Tenure == after.Tenure
 	r.change(func(now *replicaState) { now.applied, now.home, now.mine = after, home, mine })
+	if mine != was {
+		n.o.Became(r.shard, mine)
+	}
+	n.noteApplied(r.shard, e.Number, int64(len(e.Record))+int64(next.Transfer.Bytes))
 	return nil
+}
+
+// applyFirst applies all records of shard 0 that this node has.
+func (n *Node) applyFirst() error {
+	for {
+		page, err := n.o.Log.Page(n.life, 0, n.Next(0))
+		if errors.Is(err, shard.ErrTrimmed) || errors.Is(err, shard.ErrDamaged) {
+			return fmt.Errorf("%w: %w", ErrBroken, err)
+		}
+		if err != nil {
+			if err := pause.For(n.life, barrierPause); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, e := range page.Entries {
+			if err := n.Take(e); err != nil {
+				return err
+			}
+		}
+		if page.Last {
+			return nil
+		}
+	}
 }
 
 // recognize looks at the record that was applied last, by an earlier process.

@@ -1,11 +1,13 @@
 package cluster_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -124,10 +126,18 @@ func (w *world) client(c int, r *rand.Rand) {
 		if r.IntN(3) == 0 {
 			w.get(s, at)
 		} else {
-			w.put(s, at, fmt.Sprintf("%d.%d", c, i))
+			w.put(s, at, fmt.Sprintf("%d.%d", c, i)+long(r))
 		}
 		_ = pause.For(context.Background(), time.Duration(r.IntN(40))*time.Millisecond)
 	}
+}
+
+// long makes every fourth token so long that it travels in parts.
+func long(r *rand.Rand) string {
+	if r.IntN(4) > 0 {
+		return ""
+	}
+	return "." + strings.Repeat("long", partBytes/4+r.IntN(partBytes))
 }
 
 // get reads at a node, after a barrier.
@@ -180,7 +190,7 @@ func (p *process) write(s int, token string) (int, error) {
 	}
 	count := len(p.data.read(s).tokens)
 	// Judging takes a while, in which a record of before may be applied.
-	_ = pause.For(ctx, time.Duration(len(token)*(count%5))*5*time.Millisecond)
+	_ = pause.For(ctx, time.Duration(min(len(token), 5)*(count%5))*5*time.Millisecond)
 	group := record.Group{Database: 1, Base: uint64(count), Commits: []record.Commit{{Effect: []byte(token)}}}
 	return count + 1, p.node.AppendGroup(ctx, s, tenure, group)
 }
@@ -225,6 +235,18 @@ func (l *reused) Heads(ctx context.Context) (shard.Heads, error) {
 	return heads, err
 }
 
+// turned turns a bit of each part that is read.
+type turned struct{ shard.Log }
+
+func (l turned) Parts(ctx context.Context, id record.TransferID, from uint32) ([][]byte, error) {
+	parts, err := l.Log.Parts(ctx, id, from)
+	for i := range parts {
+		parts[i] = bytes.Clone(parts[i])
+		parts[i][len(parts[i])-1] ^= 1
+	}
+	return parts, err
+}
+
 func TestPlantedErrorsAreFound(t *testing.T) {
 	t.Parallel()
 	planted := map[string]flaws{
@@ -233,7 +255,10 @@ func TestPlantedErrorsAreFound(t *testing.T) {
 		"barrier reused":           {wrap: func(l shard.Log) shard.Log { return &reused{Log: l} }},
 		"no barrier":               {skipsBarrier: true},
 		"trim beyond a flush":      {trimEarly: true},
+		"flush told too early":     {toldEarly: true},
 		"two batches for a record": {twoBatches: true},
+		"part trimmed too early":   {fake: shardtest.Options{PartsEarly: true}},
+		"a bit of a part turned":   {wrap: func(l shard.Log) shard.Log { return turned{l} }},
 	}
 	for _, flaw := range shardtest.Flaws {
 		planted[flaw.Name] = flaws{wrap: flaw.Wrap}

@@ -18,7 +18,10 @@ import (
 	"github.com/livetree/livetree/internal/pause"
 )
 
-const size = 3 // nodes of a world
+const (
+	size      = 3   // nodes of a world
+	partBytes = 164 // so that two short groups fit into a record
+)
 
 // used are the shards that clients write to.
 var used = []int{0, 5}
@@ -77,10 +80,17 @@ func (l *lists) flush(apart bool) {
 	}
 }
 
+func (l *lists) kept() [shard.Count]list {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.flushed
+}
+
 // flaws are errors to plant into a world.
 type flaws struct {
 	fake         shardtest.Options
 	wrap         func(shard.Log) shard.Log
+	toldEarly    bool // a node says that it has flushed what it has not
 	trimEarly    bool // what one node has applied is trimmed, whatever was flushed
 	skipsBarrier bool // readers read without a barrier
 	twoBatches   bool // a record and the head after it are not written together
@@ -112,10 +122,22 @@ type process struct {
 func id(i int) record.NodeID { return record.NodeID(i + 1) }
 
 // start starts a node with the data that its last process has flushed.
-func (w *world) start(i int) {
+func (w *world) start(i int) { w.startFrom(i, i) }
+
+// startFrom starts a node with a copy of what another has flushed. Before that, the log is told that the node has nothing: so nothing is trimmed until
+// it has told what came with the copy.
+func (w *world) startFrom(i, from int) {
+	if i != from {
+		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+		if shard.Publish(ctx, w.fake.Log(from), id(i), shard.Numbers{}) != nil {
+			from = i
+		}
+		cancel()
+	}
 	p := &process{data: &lists{}, ended: make(chan struct{})}
-	if last := w.nodes[i]; last != nil {
-		p.data.now, p.data.flushed = last.data.flushed, last.data.flushed
+	if last := w.nodes[from]; last != nil {
+		flushed := last.data.kept()
+		p.data.now, p.data.flushed = flushed, flushed
 	}
 	for s := range p.writer {
 		p.writer[s] = make(chan struct{}, 1)
@@ -128,6 +150,13 @@ func (w *world) start(i int) {
 	}
 	p.node = cluster.New(cluster.Options{
 		ID: id(i), Log: log, Applier: p.data, Level: 1, Rand: func() uint64 { return numbers }, Now: time.Now,
+		PartBytes: partBytes,
+		Upkeep: cluster.Upkeep{
+			Flush:      func() (shard.Numbers, error) { return w.flush(p), nil },
+			FlushEvery: time.Duration(1+w.rand.IntN(3000)) * time.Millisecond, FlushBytes: 2000,
+			Members:   func() []record.NodeID { return []record.NodeID{id(0), id(1), id(2)} },
+			TrimEvery: time.Duration(1+w.rand.IntN(1000)) * time.Millisecond, KeepBytes: 100,
+		},
 		AppendTime: time.Duration(1+w.rand.IntN(1500)) * time.Millisecond,
 	})
 	go func() {
@@ -139,6 +168,20 @@ func (w *world) start(i int) {
 	w.mu.Lock()
 	w.nodes[i] = p
 	w.mu.Unlock()
+}
+
+// flush has a process flush its data, and returns what it has flushed.
+func (w *world) flush(p *process) (numbers shard.Numbers) {
+	if !w.flaws.toldEarly {
+		p.data.flush(w.flaws.twoBatches)
+	}
+	for s, kept := range p.data.kept() {
+		numbers[s] = kept.head.Number
+		if w.flaws.toldEarly {
+			numbers[s] = p.data.read(s).head.Number
+		}
+	}
+	return numbers
 }
 
 func (w *world) fail(err error) {
@@ -153,20 +196,30 @@ func (w *world) process(i int) *process {
 	return w.nodes[i]
 }
 
-func (w *world) crash(i int) {
+// crash ends a node, and starts it with what it has flushed, or from a copy of what another has.
+func (w *world) crash(i, from int) {
 	p := w.nodes[i]
 	w.fake.Crash(i)
 	p.end()
 	<-p.ended
-	w.start(i)
+	w.startFrom(i, from)
+}
+
+// sweep abandons all transfers that are open. That is allowed at any time.
+func (w *world) sweep(i int) {
+	log := w.fake.Log(i)
+	open, _ := log.OpenTransfers(context.Background())
+	for _, t := range open {
+		_ = log.Abandon(context.Background(), t, 0)
+	}
 }
 
 // disturb does one thing that clients do not ask for.
 func (w *world) disturb() {
 	i := w.rand.IntN(size)
-	switch w.rand.IntN(8) {
+	switch w.rand.IntN(10) {
 	case 0:
-		w.crash(i)
+		w.crash(i, i)
 	case 1:
 		w.cutOff(i, true)
 	case 2:
@@ -177,6 +230,10 @@ func (w *world) disturb() {
 		w.trim(i)
 	case 4, 5:
 		w.nodes[i].data.flush(w.flaws.twoBatches)
+	case 6:
+		w.crash(i, w.rand.IntN(size))
+	case 7:
+		w.sweep(i)
 	}
 	for i := range size {
 		w.look(i)
@@ -206,7 +263,7 @@ func (w *world) trim(i int) {
 		below[s] = w.nodes[i].data.read(s).head.Number
 		for _, p := range w.nodes {
 			if !w.flaws.trimEarly {
-				below[s] = min(below[s], p.data.flushed[s].head.Number)
+				below[s] = min(below[s], p.data.kept()[s].head.Number)
 			}
 		}
 	}

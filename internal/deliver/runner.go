@@ -178,6 +178,8 @@ func (r *Runner) reconcile(ctx context.Context) {
 			err = d.Standing() // one that was dropped just now may still be found
 		}
 		switch {
+		case err == nil && !engine.IsHome(d): // its home delivers
+			r.forget(name)
 		case err == nil:
 			r.baseOf(ctx, d).reconcile(engine.Hooks(d))
 		case fault.KindOf(err) == fault.NotFound:

@@ -364,3 +364,41 @@ func DecodeAnswer(req Request, b []byte) (Commit, error) {
 	}
 	return c, err
 }
+
+// CommitOf returns the answer to a request that was committed as a change. It fails if that cannot be told.
+func CommitOf(req Request, c tree.Change) (Commit, error) {
+	commit := Commit{Change: c}
+	if req.Push {
+		commit.Key = c.At.Last()
+	}
+	switch {
+	case !resolves(req) && req.Push && len(req.Assignments) == 1:
+		commit.Write = tree.Put(c.At, req.Assignments[0].Node)
+	case !resolves(req):
+		commit.Write = req.Write
+	case c.Truncated:
+		return Commit{}, errors.New("what the server values of the request came to is not in the log")
+	default:
+		commit.Write = named(c.Write, req.Write)
+	}
+	commit.Truncated = false
+	return commit, nil
+}
+
+// named returns what was committed in the order and with the names of the request.
+func named(committed, asked tree.Write) tree.Write {
+	w := tree.Write{At: committed.At, Patch: asked.Patch}
+	if !asked.Patch {
+		w.Assignments = committed.Assignments
+		return w
+	}
+	for _, a := range asked.Assignments {
+		for _, c := range committed.Assignments {
+			if c.Path == a.Path && c.Priority == a.Priority {
+				c.Name = a.Name
+				w.Assignments = append(w.Assignments, c)
+			}
+		}
+	}
+	return w
+}

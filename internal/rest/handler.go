@@ -86,6 +86,8 @@ type Options struct {
 	// other fronts. If it is nil, MaxBodies is what all bodies may take at a time.
 	Memory    *budget.Memory
 	MaxBodies int64
+	// Reads says, for a node of a cluster, how new what is read has to be where the request does not.
+	Reads Consistency
 	// RulesSet, if set, is told when the rules document of a database was replaced, and
 	// by whom.
 	RulesSet func(ctx context.Context, database, by string)
@@ -170,7 +172,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.setHeaders(w.Header(), r)
 	if r.Method == http.MethodOptions {
-		preflight(w)
+		h.preflight(w)
 		return
 	}
 	c := h.newCall(w, r)
@@ -199,6 +201,9 @@ func (c *call) serve() error {
 		return err
 	}
 	if err := c.findDatabase(values); err != nil {
+		return err
+	}
+	if err := c.await(values); err != nil {
 		return err
 	}
 	if err := c.identify(values); err != nil {

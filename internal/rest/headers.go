@@ -29,7 +29,7 @@ var (
 func (h *Handler) setHeaders(header http.Header, r *http.Request) {
 	header["Cache-Control"] = noCache
 	header["Access-Control-Allow-Origin"] = anyOrigin
-	header["Access-Control-Expose-Headers"] = exposedHeaders
+	header["Access-Control-Expose-Headers"] = h.exposed()
 	header["X-Content-Type-Options"] = noSniffing
 	if r.TLS != nil && !h.opts.Dev && isRealName(hosts.Name(r.Host)) {
 		header["Strict-Transport-Security"] = transportSecurity
@@ -43,10 +43,10 @@ func isRealName(host string) bool {
 }
 
 // preflight answers a browser that asks what it may send.
-func preflight(w http.ResponseWriter) {
+func (h *Handler) preflight(w http.ResponseWriter) {
 	header := w.Header()
 	header.Set("Access-Control-Allow-Methods", allowedMethods)
-	header.Set("Access-Control-Allow-Headers", allowedHeaders)
+	header.Set("Access-Control-Allow-Headers", h.allowed())
 	header.Set("Access-Control-Max-Age", "3600")
 	header.Set("Allow", allowedMethods)
 	exchange.SetLength(header, 0)

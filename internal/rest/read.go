@@ -43,6 +43,7 @@ func (c *call) look() (content, string, error) {
 	snapshot := c.database.View() // not by c.snapshot: this one stays off the heap
 	snapshot.Until(waiting(c.r))
 	defer snapshot.Close()
+	c.showPosition()
 	trace, err := snapshot.AllowRead(c.who, c.path(), c.params.filter())
 	c.reply.showTrace(trace)
 	if err != nil {

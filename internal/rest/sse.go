@@ -35,9 +35,13 @@ func encodeFrame(e *watch.Event) []byte {
 // appendID appends the field that names a position, which stands in front of the
 // others of its frame.
 func appendID(dst []byte, epoch, position uint64) []byte {
-	dst = strconv.AppendUint(append(dst, "id: "...), epoch, 10)
-	dst = strconv.AppendUint(append(dst, '-'), position, 10)
-	return append(dst, '\n')
+	return append(appendPosition(append(dst, "id: "...), epoch, position), '\n')
+}
+
+// appendPosition names a commit.
+func appendPosition(dst []byte, epoch, position uint64) []byte {
+	dst = strconv.AppendUint(dst, epoch, 10)
+	return strconv.AppendUint(append(dst, '-'), position, 10)
 }
 
 // parseID reads what appendID names; false for anything else.

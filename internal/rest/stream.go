@@ -66,6 +66,7 @@ func (c *call) open(s *stream) error {
 	note(c.w, RouteStream, c.name)
 	header := c.w.Header()
 	header.Set("Content-Type", streamType)
+	c.showPosition()
 	header.Set("X-Accel-Buffering", "no") // for nginx, which would gather events
 	if c.r.ProtoMajor == 1 {
 		return c.takeOver(s)

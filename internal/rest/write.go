@@ -37,6 +37,7 @@ func (c *call) write() error {
 	if c.hides(req.Write) {
 		return c.reply.respond(http.StatusOK, nullText)
 	}
+	c.showPosition()
 	c.tagWritten(commit)
 	return c.reply.respond(http.StatusOK, echo(c.verb, commit))
 }

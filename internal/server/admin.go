@@ -162,6 +162,7 @@ func (a *adminSide) serve(ctx context.Context, parts adminParts) error {
 		return err
 	}
 	a.handler = admin.New(admin.Options{
+		Cluster:    parts.clusterOf(),
 		Credential: credential,
 		Sessions:   sessions,
 		Front:      parts.front,
@@ -201,6 +202,9 @@ func (p adminParts) actions(dir string) admin.Actions {
 		Drop:       p.founder.drop,
 		SetSecrets: p.founder.replaceSecrets,
 		Backup: func(ctx context.Context, request admin.BackupRequest) (any, error) {
+			if err := p.catchUp(ctx); err != nil { // a backup has all that was acknowledged before, at whatever node
+				return nil, err
+			}
 			manifest, err := backup.Take(ctx, p.store, p.Data, request.Target,
 				backup.Options{Version: p.Version, Logger: p.Logger, AuthorityKey: request.AuthorityKey})
 			if err == nil {

@@ -73,6 +73,7 @@ func newREST(c Config, f *founder, rulesSet func(ctx context.Context, database, 
 		Dialect:    c.Dialect,
 		RulesSet:   rulesSet,
 		Past:       a.open(),
+		Reads:      c.reads(),
 	}
 	if c.Dev {
 		opts.Create = f.create

@@ -20,6 +20,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/livetree/livetree/internal/admin"
@@ -27,6 +28,7 @@ import (
 	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/clientaddr"
+	"github.com/livetree/livetree/internal/cluster/assembly"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/loopback"
 	"github.com/livetree/livetree/internal/machine"
@@ -108,6 +110,8 @@ type Config struct {
 	// Scrub says how the tables are read again in the background; not at all by
 	// default.
 	Scrub store.Scrub
+	// Cluster says which cluster the server is a node of; none by default.
+	Cluster Cluster
 	// Archive is where every commit goes; nowhere by default. Hooks say how webhooks deliver.
 	Archive Archive
 	Hooks   Hooks
@@ -129,7 +133,9 @@ type Config struct {
 	// Disturb, if set, gives the store a disk or a clock that fails. Only tests do.
 	Disturb func(*store.Options)
 
-	memory    *budget.Memory // that all fronts share
+	node      *assembly.Assembly // nil for a single server
+	others    *atomic.Int64      // how many other nodes were well when this one could not go on
+	memory    *budget.Memory     // that all fronts share
 	clients   *outbox.Clients
 	sdks      *wire.Front
 	postponed *catalog.Postponed
@@ -148,6 +154,9 @@ func (c *Config) check() error {
 		return err
 	}
 	if err := c.ACME.check(c); err != nil {
+		return err
+	}
+	if err := c.Cluster.check(c); err != nil {
 		return err
 	}
 	setDefault(&c.Dialect, rest.SpecDialect)
@@ -191,18 +200,35 @@ func Run(ctx context.Context, c Config) error {
 	c.shareMemory(memory)
 	limitMemory(c, memory)
 	keepPrivate(c)
+	for {
+		err := runOnce(ctx, c, memory)
+		if !errors.Is(err, errRepair) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// runOnce is Run until a node of a cluster has to begin again with a copy of its data.
+func runOnce(ctx context.Context, c Config, memory int64) error {
+	c.others = new(atomic.Int64)
 	operator, err := openAdmin(&c)
 	if err != nil {
 		return err
 	}
+	if c.node, err = enterCluster(ctx, c); err != nil {
+		return errors.Join(err, operator.close())
+	}
+	defer c.leaveCluster()
 	tables, connections := shareFiles(c.OpenFiles, c.MaxConnections)
-	options := store.Options{Logger: c.Logger, CacheBytes: c.CacheBytes, MaxTables: tables, LogKeep: c.LogKeep, Scrub: c.Scrub}
+	options := store.Options{
+		Logger: c.Logger, CacheBytes: c.CacheBytes, MaxTables: tables, LogKeep: c.LogKeep, Scrub: c.Scrub, Replicated: c.node != nil,
+	}
 	if c.Disturb != nil {
 		c.Disturb(&options)
 	}
 	s, err := store.Open(c.Data, options)
 	if err != nil {
-		return errors.Join(err, operator.close())
+		return errors.Join(c.repaired(ctx, err), operator.close())
 	}
 	tellMemory(c, memory)
 	tellFiles(c.Logger, c.OpenFiles, c.MaxConnections, connections)
@@ -211,7 +237,7 @@ func Run(ctx context.Context, c Config) error {
 	if errors.Is(err, errHandlersRunning) {
 		return err // the store is in use; the next start replays its log
 	}
-	return errors.Join(err, s.Close())
+	return c.repaired(ctx, errors.Join(err, s.Close()))
 }
 
 // keepPrivate takes from others what they may do in the data directory: secrets are
@@ -241,14 +267,23 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	if err != nil {
 		return err
 	}
-	streamBudget := watch.NewBudget(debug.SetMemoryLimit(-1) / streamShare)
-	scans := scan.NewPool(scan.DefaultBounds())
-	databases, triggers, err := openDatabases(&c, s, operator, engine.Options{
-		Clock: clock, Verifier: verifier, Metrics: operator.metrics, Streams: streamBudget, Scans: scans})
+	log, err := c.clusterLog(s)
 	if err != nil {
 		return err
 	}
+	streamBudget := watch.NewBudget(debug.SetMemoryLimit(-1) / streamShare)
+	scans := scan.NewPool(scan.DefaultBounds())
+	databases, triggers, err := openDatabases(&c, s, operator, engine.Options{
+		Clock: clock, Verifier: verifier, Metrics: operator.metrics, Streams: streamBudget, Scans: scans, Log: log})
+	if err != nil {
+		return err
+	}
+	defer c.leaveCluster() // it applies to the store
 	defer databases.Close()
+	if err := joinCluster(ctx, c, s, databases); err != nil {
+		return err
+	}
+	ctx, whyEnded := untilFailed(ctx, c, s)
 	defer triggers.expirer.Close()
 	patience, cancel := newPatience(c.Abort)
 	defer cancel()
@@ -256,13 +291,15 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	c.postponed = catalog.NewPostponed(c.Logger, &operator.metrics.LeftWaiting)
 	defer c.postponed.Close()
 	f := &founder{Catalog: databases, secretsDir: filepath.Join(c.Data, "secrets"), open: c.Dev}
-	if err := f.foundDefault(ctx, c); err != nil {
+	if err := f.foundAll(ctx, c); err != nil {
 		return err
 	}
 	keeping, stopKeeping := context.WithCancel(ctx)
 	var keeper sync.WaitGroup
 	keeper.Go(func() { watchClock(keeping, clock, clockTolerance, c.Logger) })
-	keeper.Go(func() { newSecretKeeper(f, c.Logger).run(keeping) })
+	if c.node == nil { // an old file on another node would bring back what was revoked
+		keeper.Go(func() { newSecretKeeper(f, c.Logger).run(keeping) })
+	}
 	keeper.Go(func() { triggers.hooks.Run(keeping) })
 	defer keeper.Wait()
 	defer stopKeeping()
@@ -295,10 +332,14 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	// The authority asks back, so the ports have to be open.
 	listening := func() {
 		operator.listening(serving.addr())
+		if c.node != nil {
+			c.node.SetAddr(serving.addr().String())
+		}
 		keeper.Go(func() { acme.run(keeping) })
 		keeper.Go(func() { operator.run(keeping) })
 	}
-	return runServing(ctx, c, serving, announcement{c, caFile, f, operator.consoleLine(c)}, listening)
+	err = runServing(ctx, c, serving, announcement{c, caFile, f, operator.consoleLine(c)}, listening)
+	return errors.Join(err, whyEnded())
 }
 
 // newVerifier returns what tells whose a credential is.
@@ -316,6 +357,7 @@ func newTLS(c Config) (*tls.Config, string, *acmeCertificates, error) {
 	machine, _ := os.Hostname() // only one of the names in the certificate
 	names := certificateNames(c.Addr, c.Domain, machine)
 	names.needed = append(names.needed, adminNames(c.AdminAddr)...)
+	names.needed = append(names.needed, c.Cluster.hosts()...)
 	certs, err := newCertificates(filepath.Join(c.Data, "tls"), certFiles{c.TLSCert, c.TLSKey}, names, time.Now, c.Logger)
 	if err != nil {
 		return nil, "", nil, err
@@ -392,6 +434,9 @@ func runServing(ctx context.Context, c Config, serving *serving, ready announcem
 	<-ctx.Done()
 	forget()
 	ready.stopping()
+	if c.node != nil {
+		c.node.HandOver(c.patience)
+	}
 	c.Logger.Info("stopping: requests that are running are answered first")
 	return serving.drain(c.patience)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/cli"
+	"github.com/livetree/livetree/internal/cluster/peer"
 	"github.com/livetree/livetree/internal/server"
 )
 
@@ -22,6 +23,44 @@ func Archive(flags *pflag.FlagSet, a *server.Archive) {
 	flags.Var((*cli.ByteSize)(&a.PastBytes), "past-size", "the `size` of the views of the past on disk at most, in all")
 	flags.Var((*cli.List)(&a.Recipients), "archive-recipient", "a public `key` of age that the archive is encrypted to; repeatable")
 	flags.StringVar(&a.Identities, "archive-identity", "", "a `file` with a secret key of age, for reading the past of an encrypted archive")
+}
+
+// Cluster declares the flags of a node of a cluster.
+func Cluster(flags *pflag.FlagSet, c *server.Cluster) {
+	c.Reads, c.LogBytes, c.Election = "linearizable", server.DefaultClusterLog, server.DefaultClusterElection
+	flags.Var((*cli.List)(&c.List), "cluster", "the addresses `HOST:PORT,...` of the nodes of a cluster, the same on all; a single server if empty")
+	flags.StringVar(&c.Addr, "cluster-addr", "", "the `HOST:PORT` by which the other nodes reach this one")
+	flags.StringVar(&c.Listen, "cluster-listen", "", "the `HOST:PORT` where it listens for them, if that differs")
+	flags.Var(clusterKey{c}, "cluster-key", "the `file` with the key of the cluster, which livetree cluster key makes; LIVETREE_CLUSTER_KEY may also be the key itself")
+	flags.StringVar(&c.Reads, "reads", c.Reads, "what a node of a cluster shows: all that was acknowledged anywhere (`linearizable`), or what it has (local)")
+	flags.Var((*cli.ByteSize)(&c.LogBytes), "cluster-log", "the `size` of the log of the cluster, beyond which a node that is away must start from a copy")
+	flags.Var((*cli.Duration)(&c.Election), "cluster-election", "the `time` after which the nodes replace a leader that is silent; 3s across regions")
+}
+
+// A clusterKey is the file with the key of a cluster. In the environment it may be the key itself, which is never shown.
+type clusterKey struct{ *server.Cluster }
+
+// String implements pflag.Value, as the methods below do.
+func (k clusterKey) String() string {
+	if k.Cluster == nil {
+		return ""
+	}
+	if k.Key != "" {
+		return "(hidden)"
+	}
+	return k.KeyFile
+}
+
+// Type names the value.
+func (clusterKey) Type() string { return "string" }
+
+// Set takes a file, or a key.
+func (k clusterKey) Set(text string) error {
+	k.Key, k.KeyFile = "", text
+	if _, err := peer.ParseKey(text); err == nil {
+		k.Key, k.KeyFile = text, ""
+	}
+	return nil
 }
 
 // Hooks declares the flags of webhooks.

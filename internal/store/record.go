@@ -27,7 +27,7 @@ type RecordPart struct {
 }
 
 // BatchOf reads the batch of a commit from its effect, the bytes that Batch.Effect has made of
-// it in this store or in another: see batch.Effect. The bytes are kept.
+// it in this store or in another: see batch.Effect. The bytes must not change.
 func BatchOf(s *Store, id layout.ID, effect []byte) (*batch.Effect, error) {
 	return s.batches.Of(id, effect)
 }

@@ -217,3 +217,6 @@ func (t Tree) DiskBytes(p tree.Path) (uint64, error) {
 	bytes, err := t.store.db.EstimateDiskUsage(l.Key, l.End())
 	return bytes, damage.Mark(err)
 }
+
+// FreeBytes returns how much space the disk has left, as it was seen last; 0 if that is not known.
+func FreeBytes(s *Store) uint64 { return s.health.freeBytes.Load() }

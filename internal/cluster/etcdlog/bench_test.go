@@ -48,16 +48,6 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// headOf waits for the head of a shard.
-func headOf(c *members, s int) (head shard.Head) {
-	c.until("the heads are told", func(ctx context.Context) error {
-		heads, err := c.lives[0].Heads(ctx)
-		head = heads[s]
-		return err
-	})
-	return head
-}
-
 // cpu is the processor time that this process has used.
 func cpu(b *testing.B) time.Duration {
 	var used syscall.Rusage

@@ -3,6 +3,7 @@
 package etcdlog_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -104,12 +105,14 @@ func (f *front) pass(c net.Conn) {
 
 // members are those of one cluster, in this process.
 type members struct {
-	t      testing.TB
-	dir    string
-	quota  int64
-	tls    etcdlog.TLS
-	fronts []*front
-	wrap   func(shard.Log) shard.Log
+	t     testing.TB
+	dir   string
+	quota int64
+	// election is the time of one, if the test must not see any on a busy machine.
+	election time.Duration
+	tls      etcdlog.TLS
+	fronts   []*front
+	wrap     func(shard.Log) shard.Log
 
 	mu    sync.Mutex
 	lives []life
@@ -163,7 +166,7 @@ func (c *members) start(i int, list []string, founds bool) life {
 	}
 	options := etcdlog.Options{
 		Dir: filepath.Join(c.dir, fmt.Sprint(i)), Peer: c.fronts[i].addr(), Listen: "127.0.0.1:0", Cluster: c.t.Name(),
-		Members: list, Founds: founds, Election: election, Quota: c.quota, TLS: c.tls,
+		Members: list, Founds: founds, Election: cmp.Or(c.election, election), Quota: c.quota, TLS: c.tls,
 		Fatal: func(text string) { panic("etcd cannot go on: " + text) },
 		Log:   slog.New(slog.NewTextHandler(c.t.Output(), &slog.HandlerOptions{Level: level})),
 	}
@@ -224,4 +227,14 @@ func (c *members) Restart(i int) {
 	c.mu.Lock()
 	c.lives[i] = again
 	c.mu.Unlock()
+}
+
+// headOf waits for the head of a shard.
+func headOf(c *members, s int) (head shard.Head) {
+	c.until("the heads are told", func(ctx context.Context) error {
+		heads, err := c.lives[0].Heads(ctx)
+		head = heads[s]
+		return err
+	})
+	return head
 }

@@ -19,8 +19,12 @@ import (
 	"github.com/livetree/livetree/internal/cluster/shard"
 )
 
-// ErrLeftOut says that this binary was built without the cluster.
-var ErrLeftOut = errors.New("this binary was built without the cluster (tag no_cluster)")
+var (
+	// ErrLeftOut says that this binary was built without the cluster.
+	ErrLeftOut = errors.New("this binary was built without the cluster (tag no_cluster)")
+	// ErrRemoved says that the cluster has removed this member, which never comes back: a new one may join.
+	ErrRemoved = errors.New("the cluster has removed this member")
+)
 
 // Options say how a member runs.
 type Options struct {
@@ -65,7 +69,7 @@ type Member interface {
 	Stop()
 	// Addr is where etcd listens for its peers.
 	Addr() string
-	// Failed is told why etcd has ended by itself.
+	// Failed is told why etcd has ended by itself: ErrRemoved, or an error of its listener.
 	Failed() <-chan error
 
 	// ID is that of this member; no other ever has the same.
@@ -86,8 +90,17 @@ type Member interface {
 
 	// Size returns how large etcd's file is, and how much of it is in use.
 	Size() (file, used int64)
+	// Quota is how large the file may grow.
+	Quota() int64
 	// Defragment makes the file as small as what is in it. The member stands still meanwhile.
 	Defragment() error
+	// GiveLead hands the lead to another voter, if this member has it and there is one.
+	GiveLead(ctx context.Context) error
+	// Full says whether this member takes no records since there is no room for more in its file, or any member has raised the alarm that
+	// its file has reached the quota.
+	Full() bool
+	// Clear ends these alarms. They are raised again if a file is still too large.
+	Clear(ctx context.Context) error
 	// Alarms returns what keeps the cluster from taking records.
 	Alarms(ctx context.Context) ([]Alarm, error)
 	// Disarm ends an alarm.

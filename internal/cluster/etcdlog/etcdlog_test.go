@@ -48,7 +48,7 @@ func TestEtcdPassesTheSuite(t *testing.T) {
 // TestPlantedErrorsAreFound plants errors into a log on etcd, and runs the case that is to find them, with one
 // shard after the other.
 func TestPlantedErrorsAreFound(t *testing.T) {
-	finders := []string{"heads", "given up", "given up", "watch"}
+	finders := []string{"heads", "given up", "given up", "watch", "abandoned", "transfers"}
 	for i, flaw := range shardtest.Flaws {
 		t.Run(flaw.Name, func(t *testing.T) {
 			c := found(t, 1, func(c *members) { c.wrap = flaw.Wrap })

@@ -16,35 +16,56 @@ import (
 
 // Append implements [shard.Log].
 func (m *member) Append(ctx context.Context, s int, base, next shard.Head, encoded []byte) (int64, error) {
+	return m.append(ctx, s, base, next, encoded, nil)
+}
+
+// append appends a record, that of a transfer if there is one.
+func (m *member) append(ctx context.Context, s int, base, next shard.Head, encoded []byte, t *shard.Transfer) (int64, error) {
 	if len(encoded) > record.MaxBytes {
 		return 0, fmt.Errorf("a record of %d bytes: at most %d are taken", len(encoded), record.MaxBytes)
 	}
-	ctx, done := m.bounded(ctx)
+	if err := m.room(); err != nil {
+		return 0, err
+	}
+	ctx, done := m.bounded(ctx, len(encoded))
 	defer done()
 	key := headKey(s)
-	answer, err := m.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(key), "=", base.Revision)).
-		Then(clientv3.OpPut(logKey(s, next.Number), string(encoded)), clientv3.OpPut(key, string(next.Append(nil)))).
-		Commit()
-	switch {
-	case refused(err):
-		return 0, fmt.Errorf("%w: %w", shard.ErrAgain, err)
-	case err != nil:
-		return 0, fmt.Errorf("%w: %w", shard.ErrUnknown, err)
-	case !answer.Succeeded:
-		return 0, shard.ErrStale
+	compares := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", base.Revision)}
+	puts := []clientv3.Op{clientv3.OpPut(logKey(s, next.Number), string(encoded)), clientv3.OpPut(key, string(next.Append(nil)))}
+	if t != nil {
+		compares = append(compares, isOpen(*t)...)
+		puts = append(puts, clientv3.OpPut(transferKey(t.ID), assembledBy(s, next.Number)))
 	}
-	return answer.Header.Revision, nil
+	answer, err := m.client.Txn(ctx).If(compares...).Then(puts...).Else(clientv3.OpGet(key)).Commit()
+	if err != nil {
+		return 0, outcome(err)
+	}
+	if answer.Succeeded {
+		return answer.Header.Revision, nil
+	}
+	// The head is as it was when the transaction was refused. If it is base, it was the transfer.
+	var now int64
+	for _, kv := range answer.Responses[0].GetResponseRange().Kvs {
+		now = kv.ModRevision
+	}
+	if t != nil && now == base.Revision {
+		return 0, shard.ErrGone
+	}
+	return 0, shard.ErrStale
 }
 
-// refused says that etcd has not taken a proposal, and never will.
-func refused(err error) bool {
-	return errors.Is(err, rpctypes.ErrTooManyRequests) || errors.Is(err, rpctypes.ErrNoSpace)
+// outcome says what a proposal has come to that has failed. etcd says that there is no space, too, for the first that is
+// beyond its quota, which takes effect all the same: so that is not known.
+func outcome(err error) error {
+	if errors.Is(err, rpctypes.ErrTooManyRequests) {
+		return fmt.Errorf("%w: %w", shard.ErrAgain, err)
+	}
+	return fmt.Errorf("%w: %w", shard.ErrUnknown, err)
 }
 
 // Heads implements [shard.Log] by a read that etcd confirms with a majority.
 func (m *member) Heads(ctx context.Context) (heads shard.Heads, err error) {
-	ctx, done := m.bounded(ctx)
+	ctx, done := m.bounded(ctx, 0)
 	defer done()
 	answer, err := m.client.Get(ctx, headPrefix, clientv3.WithPrefix())
 	if err != nil {
@@ -104,11 +125,15 @@ func (m *member) Trim(ctx context.Context, below shard.Numbers) error {
 			deletes = append(deletes, clientv3.OpDelete(logKey(s, 0), clientv3.WithRange(logKey(s, number))))
 		}
 	}
-	answer, err := m.client.Txn(ctx).Then(deletes...).Commit()
-	if err != nil {
+	// The parts come after the records, so that a record that is in the log has its parts.
+	if _, err := m.client.Txn(ctx).Then(deletes...).Commit(); err != nil {
 		return fmt.Errorf("trim of the log: %w", err)
 	}
-	if _, err := m.client.Compact(ctx, answer.Header.Revision); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
+	revision, err := m.trimParts(ctx, below, heads)
+	if err != nil {
+		return fmt.Errorf("trim of parts: %w", err)
+	}
+	if _, err := m.client.Compact(ctx, revision); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
 		return fmt.Errorf("compaction of the log: %w", err)
 	}
 	return nil

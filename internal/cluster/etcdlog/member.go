@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -42,6 +41,7 @@ type member struct {
 	// lead ends when another member leads.
 	lead          atomic.Pointer[context.Context]
 	stop, stopped chan struct{}
+	failed        chan error
 	once          sync.Once
 }
 
@@ -63,7 +63,7 @@ func Start(o Options) (Member, error) {
 	}
 	m := &member{
 		etcd: e, client: v3client.New(e.Server), election: o.Election,
-		stop: make(chan struct{}), stopped: make(chan struct{}),
+		stop: make(chan struct{}), stopped: make(chan struct{}), failed: make(chan error, 1),
 	}
 	m.lead.Store(new(context.Background()))
 	go m.followLeader()
@@ -123,17 +123,27 @@ func (m *member) followLeader() {
 		select {
 		case <-changed:
 			cancel()
+			continue
 		case <-m.stop:
-			cancel()
-			return
+		case <-m.etcd.Server.StopNotify():
+			// A removal is the only reason for which a server stops that was not asked to.
+			m.failed <- ErrRemoved
+		case err := <-m.etcd.Err():
+			m.failed <- err
 		}
+		cancel()
+		return
 	}
 }
 
-// bounded returns a context that ends after two election times, or when the leader changes: a proposal on
-// its way to a leader that died is lost in silence, and etcd says so only after seconds.
-func (m *member) bounded(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithTimeout(ctx, 2*m.election)
+// slowest is how many bytes etcd must take in a second, at least. What takes longer is sent again.
+const slowest = 128 << 10
+
+// bounded returns a context for a call with some bytes. It ends when the leader changes: a proposal on its way to a leader that died is lost in silence, and
+// etcd says so only after seconds. It also ends after two election times and as long as etcd may take for the bytes. Without the
+// latter a cluster that is too slow for a moment would be sent the same bytes again and again, and get ever slower.
+func (m *member) bounded(ctx context.Context, bytes int) (context.Context, func()) {
+	ctx, cancel := context.WithTimeout(ctx, 2*m.election+time.Duration(bytes)*time.Second/slowest)
 	stop := context.AfterFunc(*m.lead.Load(), cancel)
 	return ctx, func() { stop(); cancel() }
 }
@@ -149,7 +159,7 @@ func (m *member) Stop() {
 
 func (m *member) Addr() string { return m.etcd.Peers[0].Addr().String() }
 
-func (m *member) Failed() <-chan error { return m.etcd.Err() }
+func (m *member) Failed() <-chan error { return m.failed }
 
 func (m *member) ID() uint64 { return uint64(m.etcd.Server.MemberID()) }
 
@@ -192,34 +202,5 @@ func (m *member) Promote(ctx context.Context, id uint64) error {
 
 func (m *member) Remove(ctx context.Context, id uint64) error {
 	_, err := m.client.MemberRemove(ctx, id)
-	return err
-}
-
-func (m *member) Size() (file, used int64) {
-	b := m.etcd.Server.Backend()
-	return b.Size(), b.SizeInUse()
-}
-
-// Defragment goes around etcd's client, whose call needs what only a server with a client port has.
-func (m *member) Defragment() error { return m.etcd.Server.Backend().Defrag() }
-
-func (m *member) Alarms(ctx context.Context) ([]Alarm, error) {
-	answer, err := m.client.AlarmList(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var alarms []Alarm
-	for _, a := range answer.Alarms {
-		alarms = append(alarms, Alarm{Member: a.MemberID, Space: a.Alarm == pb.AlarmType_NOSPACE})
-	}
-	return alarms, nil
-}
-
-func (m *member) Disarm(ctx context.Context, a Alarm) error {
-	kind := pb.AlarmType_CORRUPT
-	if a.Space {
-		kind = pb.AlarmType_NOSPACE
-	}
-	_, err := m.client.AlarmDisarm(ctx, &clientv3.AlarmMember{MemberID: a.Member, Alarm: kind})
 	return err
 }

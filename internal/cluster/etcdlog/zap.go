@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"maps"
+	"slices"
 
 	"go.uber.org/zap/zapcore"
 )
@@ -63,8 +65,8 @@ func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 		f.AddTo(values)
 	}
 	args := make([]any, 0, 2*len(values.Fields))
-	for name, value := range values.Fields {
-		args = append(args, slog.String(name, fmt.Sprint(value)))
+	for _, name := range slices.Sorted(maps.Keys(values.Fields)) {
+		args = append(args, slog.String(name, fmt.Sprint(values.Fields[name])))
 	}
 	c.log.Log(context.Background(), levelOf(e.Level), e.Message, args...) //nolint:sloglint // it is etcd's
 	return nil

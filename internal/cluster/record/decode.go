@@ -27,9 +27,7 @@ func Decode(b []byte) (r Record, err error) {
 	case Control:
 		r.Effect = d.take(len(d.rest))
 	case Assemble:
-		copy(r.Transfer.ID[:], d.take(len(r.Transfer.ID)))
-		copy(r.Transfer.Digest[:], d.take(len(r.Transfer.Digest)))
-		r.Transfer.Parts = d.uint32()
+		r.Database, r.Base, r.Transfer = d.uint32(), d.uint64(), d.transfer()
 	case Drop:
 		r.Database = d.uint32()
 	case Check:
@@ -106,17 +104,28 @@ func (d *reader) groups() []Group {
 	}
 	var groups []Group
 	for i := 0; i < n && !d.short; i++ {
-		g := Group{Database: d.uint32(), Base: d.uint64()}
-		commits := d.count(math.MaxInt32)
-		if commits == 0 {
-			d.short = true
-		}
-		for j := 0; j < commits && !d.short; j++ {
-			c := Commit{Origin: d.origin()}
-			c.Effect = d.take(d.count(MaxBytes))
-			g.Commits = append(g.Commits, c)
-		}
-		groups = append(groups, g)
+		groups = append(groups, Group{Database: d.uint32(), Base: d.uint64(), Commits: d.commits()})
 	}
 	return groups
+}
+
+func (d *reader) commits() (commits []Commit) {
+	n := d.count(math.MaxInt32)
+	if n == 0 {
+		d.short = true
+	}
+	for i := 0; i < n && !d.short; i++ {
+		c := Commit{Origin: d.origin()}
+		c.Effect = d.take(d.count(len(d.rest)))
+		commits = append(commits, c)
+	}
+	return commits
+}
+
+func (d *reader) transfer() (t Transfer) {
+	copy(t.ID[:], d.take(len(t.ID)))
+	copy(t.Digest[:], d.take(len(t.Digest)))
+	t.Parts, t.Bytes = d.uint32(), d.uint64()
+	d.short = d.short || !t.sound()
+	return t
 }

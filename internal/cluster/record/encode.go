@@ -8,6 +8,9 @@ import (
 // headBytes is how long the head of a record is: version, kind, level, origin, tenure, previous digest.
 const headBytes = 1 + 1 + 2 + 16 + 8 + 16
 
+// assembleBytes is how long what follows the head of an Assemble is.
+const assembleBytes = 4 + 8 + 16 + 16 + 4 + 8
+
 // Encode returns the bytes of the record. It fails if they would be more than MaxBytes, or if the
 // record is none that Decode takes.
 func (r Record) Encode() ([]byte, error) {
@@ -34,9 +37,12 @@ func (r Record) Encode() ([]byte, error) {
 	case Control:
 		b = append(b, r.Effect...)
 	case Assemble:
-		b = append(b, r.Transfer.ID[:]...)
-		b = append(b, r.Transfer.Digest[:]...)
-		b = binary.BigEndian.AppendUint32(b, r.Transfer.Parts)
+		if !r.Transfer.sound() {
+			return nil, fmt.Errorf("%w: %d bytes in %d parts", ErrMalformed, r.Transfer.Bytes, r.Transfer.Parts)
+		}
+		b = binary.BigEndian.AppendUint32(b, r.Database)
+		b = binary.BigEndian.AppendUint64(b, r.Base)
+		b = r.Transfer.append(b)
 	case Drop:
 		b = binary.BigEndian.AppendUint32(b, r.Database)
 	case Check:
@@ -51,7 +57,7 @@ func (r Record) Encode() ([]byte, error) {
 
 // bytes is about how long the encoded record is, and no less.
 func (r Record) bytes() int {
-	n := headBytes + binary.MaxVarintLen64 + 36 + len(r.Effect)
+	n := headBytes + binary.MaxVarintLen64 + assembleBytes + len(r.Effect)
 	for _, g := range r.Groups {
 		n += g.Bytes()
 	}
@@ -75,11 +81,8 @@ func (o Origin) append(b []byte) []byte {
 func (g Group) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, g.Database)
 	b = binary.BigEndian.AppendUint64(b, g.Base)
-	b = binary.AppendUvarint(b, uint64(len(g.Commits)))
-	for _, c := range g.Commits {
-		b = c.Origin.append(b)
-		b = binary.AppendUvarint(b, uint64(len(c.Effect)))
-		b = append(b, c.Effect...)
+	for piece := range g.pieces() {
+		b = append(b, piece...)
 	}
 	return b
 }

@@ -19,8 +19,10 @@ import (
 )
 
 const (
-	// MaxBytes is how long a record is at most. What is larger travels in parts.
+	// MaxBytes is how long a record is at most, and a part. What is larger travels in parts.
 	MaxBytes = 512 << 10
+	// MaxParts is how many parts a group has at most.
+	MaxParts = 4096
 	// MaxGroups is how many databases a record changes at most.
 	MaxGroups = 64
 	// version is that of the format. It is raised when the head changes; new kinds come with a level.
@@ -41,7 +43,7 @@ const (
 	Home
 	// Control changes what belongs to no database.
 	Control
-	// Assemble is a group whose effects were sent before, in the parts of a transfer.
+	// Assemble is a group whose commits were sent before, in the parts of a transfer.
 	Assemble
 	// Drop deletes a database.
 	Drop
@@ -96,11 +98,12 @@ type Record struct {
 	// Previous is the digest of all records before this one.
 	Previous Digest
 
-	Groups   []Group // of Groups
-	Home     NodeID  // of Home
-	Effect   []byte  // of Control
-	Transfer Transfer
-	Database uint32 // of Drop
+	Groups   []Group  // of Groups
+	Home     NodeID   // of Home
+	Effect   []byte   // of Control
+	Transfer Transfer // of Assemble
+	Base     uint64   // of Assemble, as that of a group
+	Database uint32   // of Assemble and Drop
 }
 
 // A Group holds the commits of one database that a record makes.
@@ -115,11 +118,4 @@ type Group struct {
 type Commit struct {
 	Origin Origin
 	Effect []byte
-}
-
-// A Transfer names the parts that an Assemble puts together.
-type Transfer struct {
-	ID     [16]byte
-	Digest Digest
-	Parts  uint32
 }

@@ -34,9 +34,11 @@ var records = []struct {
 		"01020001" + "0102030405060708" + "0000000000000009" + "0000000000000008" + "00000000000000000000000000000000" + "0102030405060708"},
 	{"control", record.Record{Kind: record.Control, Level: 2, Origin: origin, Tenure: 8, Effect: []byte{1, 2}},
 		"01030002" + "0102030405060708" + "0000000000000009" + "0000000000000008" + "00000000000000000000000000000000" + "0102"},
-	{"assemble", record.Record{Kind: record.Assemble, Level: 1, Origin: origin, Transfer: record.Transfer{ID: [16]byte{1}, Digest: record.Digest{2}, Parts: 400}},
+	{"assemble", record.Record{Kind: record.Assemble, Level: 1, Origin: origin, Database: 3, Base: 41,
+		Transfer: record.Transfer{ID: record.TransferID{1}, Digest: record.Digest{2}, Parts: 400, Bytes: 200_000_000}},
 		"01040001" + "0102030405060708" + "0000000000000009" + "0000000000000000" + "00000000000000000000000000000000" +
-			"01000000000000000000000000000000" + "02000000000000000000000000000000" + "00000190"},
+			"00000003" + "0000000000000029" +
+			"01000000000000000000000000000000" + "02000000000000000000000000000000" + "00000190" + "000000000bebc200"},
 	{"drop", record.Record{Kind: record.Drop, Level: 1, Origin: origin, Database: 3},
 		"01050001" + "0102030405060708" + "0000000000000009" + "0000000000000000" + "00000000000000000000000000000000" + "00000003"},
 	{"check", record.Record{Kind: record.Check, Level: 1, Origin: origin},
@@ -92,6 +94,9 @@ func TestBounds(t *testing.T) {
 		}
 		return r
 	}
+	assemble := func(parts uint32, bytes uint64) record.Record {
+		return record.Record{Kind: record.Assemble, Transfer: record.Transfer{Parts: parts, Bytes: bytes}}
+	}
 	const head = 1 + 1 + 2 + 16 + 8 + 16
 	tests := []struct {
 		name   string
@@ -104,6 +109,11 @@ func TestBounds(t *testing.T) {
 		{"a database without commits", record.Record{Kind: record.Groups, Groups: []record.Group{{Database: 1}}}, false},
 		{"as long as may be", record.Record{Kind: record.Control, Effect: make([]byte, record.MaxBytes-head)}, true},
 		{"a byte longer", record.Record{Kind: record.Control, Effect: make([]byte, record.MaxBytes-head+1)}, false},
+		{"as many parts as may be", assemble(record.MaxParts, record.MaxParts*record.MaxBytes), true},
+		{"one more part", assemble(record.MaxParts+1, record.MaxParts*record.MaxBytes), false},
+		{"no part", assemble(0, 0), false},
+		{"an empty part", assemble(3, 2), false},
+		{"parts that are too long", assemble(3, 3*record.MaxBytes+1), false},
 		{"no kind", record.Record{}, false},
 		{"a kind of the future", record.Record{Kind: record.Check + 1}, false},
 	}

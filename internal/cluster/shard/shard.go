@@ -15,6 +15,8 @@
 //     end with [ErrCompacted] at any time, and then its reader turns pages instead.
 //   - What was appended is never forgotten, until it is trimmed.
 //
+// What is larger than a record is put into the log in parts before: see [Transfers].
+//
 // [Settle] turns an append with these promises into one whose outcome is known.
 //
 // The driver is package etcdlog. Package shardtest has one in memory that does the worst
@@ -136,6 +138,9 @@ type Log interface {
 	// Watch tells the entries of all shards that have a revision or a later one, as this node
 	// learns of them. It is for the near end of the log: a node that is far behind turns pages first.
 	Watch(ctx context.Context, revision int64) (Watch, error)
-	// Trim deletes the records of each shard below a number, never the newest one.
+	// Trim deletes the records of each shard below a number, never the newest one, and then the parts that these
+	// records have assembled.
 	Trim(ctx context.Context, below Numbers) error
+	Transfers
+	Flushes
 }

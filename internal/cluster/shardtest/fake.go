@@ -36,6 +36,8 @@ type Options struct {
 	Members int
 	// NoCompare plants an error: appends are not compared.
 	NoCompare bool
+	// PartsEarly plants an error: a trim deletes the parts of records that it leaves.
+	PartsEarly bool
 	// StaleHeads plants an error: heads are those that the member knows of.
 	StaleHeads bool
 }
@@ -52,8 +54,11 @@ type Fake struct {
 	entries  []stored // by revision
 	floor    int64    // watches from below are told that it is compacted
 	members  []*member
-	calls    []*call
-	late     []*proposal // those whose callers are gone
+	// transfers are all that ever were.
+	transfers []*transfer
+	flushed   []shard.Flushed
+	calls     []*call
+	late      []*proposal // those whose callers are gone
 }
 
 // stored is an entry with the head that it made.
@@ -90,6 +95,8 @@ const (
 	paging
 	watching
 	trimming
+	sending
+	flushing
 )
 
 // New returns an empty log. Run must be running for its calls to return.

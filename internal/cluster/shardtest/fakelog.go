@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/livetree/livetree/internal/cluster/record"
 	"github.com/livetree/livetree/internal/cluster/shard"
@@ -22,37 +23,27 @@ func (l *memberLog) call(kind, s int) *call {
 	return c
 }
 
-// A proposal is an append on its way.
+// A proposal is a change of the log on its way.
 type proposal struct {
-	shard      int
-	base, next shard.Head
-	record     []byte
-	done       bool
-	stale      bool
+	// take makes the change if what it compares holds, and returns why it does not.
+	take     func() error
+	done     bool
+	err      error
+	revision int64 // of the change
 }
 
-// effect compares a proposal and appends it.
+// effect compares a proposal and makes its change.
 func (f *Fake) effect(p *proposal) {
 	p.done = true
-	if f.heads[p.shard].Revision != p.base.Revision && !f.options.NoCompare {
-		p.stale = true
-		return
+	if p.err = p.take(); p.err == nil {
+		p.revision = f.revision
 	}
-	f.revision++
-	p.next.Revision = f.revision
-	f.heads[p.shard] = p.next
-	f.entries = append(f.entries, stored{
-		Entry: shard.Entry{Shard: p.shard, Number: p.next.Number, Revision: f.revision, Record: p.record}, head: p.next,
-	})
 }
 
-// Append implements [shard.Log].
-func (l *memberLog) Append(ctx context.Context, s int, base, next shard.Head, encoded []byte) (int64, error) {
-	if len(encoded) > record.MaxBytes {
-		return 0, fmt.Errorf("a record of %d bytes", len(encoded))
-	}
-	f, c := l.fake, l.call(appending, s)
-	p := &proposal{shard: s, base: base, next: next, record: bytes.Clone(encoded)}
+// propose has a change take effect at some time or never, and returns its revision if that is told.
+func (l *memberLog) propose(ctx context.Context, kind, s int, take func() error) (int64, error) {
+	f, c := l.fake, l.call(kind, s)
+	p := &proposal{take: take}
 	c.leave = func() {
 		if !p.done {
 			f.late = append(f.late, p)
@@ -62,9 +53,8 @@ func (l *memberLog) Append(ctx context.Context, s int, base, next shard.Head, en
 		switch {
 		case p.done && f.chance(8):
 			c.err = errLost
-		case p.done && p.stale:
-			c.err = shard.ErrStale
 		case p.done:
+			c.err = p.err
 		case f.chance(20):
 			c.err = shard.ErrAgain
 		case f.chance(6):
@@ -83,11 +73,34 @@ func (l *memberLog) Append(ctx context.Context, s int, base, next shard.Head, en
 	err := f.do(ctx, c)
 	switch {
 	case err == nil:
-		return p.next.Revision, nil
-	case errors.Is(err, shard.ErrStale), errors.Is(err, shard.ErrAgain):
+		return p.revision, nil
+	case errors.Is(err, shard.ErrStale), errors.Is(err, shard.ErrAgain), errors.Is(err, shard.ErrGone):
 		return 0, err
 	}
 	return 0, fmt.Errorf("%w: %w", shard.ErrUnknown, err)
+}
+
+// Append implements [shard.Log].
+func (l *memberLog) Append(ctx context.Context, s int, base, next shard.Head, encoded []byte) (int64, error) {
+	if len(encoded) > record.MaxBytes {
+		return 0, fmt.Errorf("a record of %d bytes", len(encoded))
+	}
+	encoded = bytes.Clone(encoded)
+	return l.propose(ctx, appending, s, func() error { return l.fake.append(s, base, next, encoded) })
+}
+
+// append compares the head and appends a record.
+func (f *Fake) append(s int, base, next shard.Head, encoded []byte) error {
+	if f.heads[s].Revision != base.Revision && !f.options.NoCompare {
+		return shard.ErrStale
+	}
+	f.revision++
+	next.Revision = f.revision
+	f.heads[s] = next
+	f.entries = append(f.entries, stored{
+		Entry: shard.Entry{Shard: s, Number: next.Number, Revision: f.revision, Record: encoded}, head: next,
+	})
+	return nil
 }
 
 // Heads implements [shard.Log].
@@ -204,10 +217,45 @@ func (l *memberLog) Trim(ctx context.Context, below shard.Numbers) error {
 				f.entries[i].deleted = f.revision
 			}
 		}
+		f.trimParts()
 		f.floor = f.revision
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	return f.do(ctx, c)
+}
+
+// SetFlushed implements [shard.Flushes].
+func (l *memberLog) SetFlushed(ctx context.Context, row shard.Flushed) error {
+	f := l.fake
+	_, err := l.propose(ctx, flushing, 0, func() error {
+		i := slices.IndexFunc(f.flushed, func(known shard.Flushed) bool { return known.Node == row.Node })
+		if i < 0 {
+			i = len(f.flushed)
+			f.flushed = append(f.flushed, shard.Flushed{Node: row.Node})
+		}
+		if f.flushed[i].Revision != row.Revision {
+			return shard.ErrStale
+		}
+		f.revision++
+		f.flushed[i] = shard.Flushed{Node: row.Node, Numbers: row.Numbers, Revision: f.revision}
+		return nil
+	})
+	return err
+}
+
+// Flushed implements [shard.Flushes].
+func (l *memberLog) Flushed(ctx context.Context) (rows []shard.Flushed, err error) {
+	f, c := l.fake, l.call(heading, 2)
+	c.step = func() bool {
+		rows = slices.DeleteFunc(slices.Clone(f.flushed), func(row shard.Flushed) bool { return row.Revision == 0 })
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	if err := f.do(ctx, c); err != nil {
+		return nil, err
+	}
+	return rows, nil
 }

@@ -20,6 +20,8 @@ var Flaws = []Flaw{
 	{"resent with a new base", func(l shard.Log) shard.Log { return rebased{l} }},
 	{"refused taken for never", func(l shard.Log) shard.Log { return &blind{Log: l} }},
 	{"watch begun one revision late", func(l shard.Log) shard.Log { return lateWatch{l} }},
+	{"assembled whatever became of the parts", func(l shard.Log) shard.Log { return unguarded{l} }},
+	{"assembled with a missing part", func(l shard.Log) shard.Log { return forgetful{l} }},
 }
 
 // uncompared appends to whatever the head is.
@@ -83,4 +85,21 @@ type lateWatch struct{ shard.Log }
 
 func (l lateWatch) Watch(ctx context.Context, revision int64) (shard.Watch, error) {
 	return l.Log.Watch(ctx, revision+1)
+}
+
+// unguarded appends the record of a transfer without a look at the transfer.
+type unguarded struct{ shard.Log }
+
+func (l unguarded) Assemble(ctx context.Context, _ shard.Transfer, s int, base, next shard.Head, encoded []byte) (int64, error) {
+	return l.Append(ctx, s, base, next, encoded)
+}
+
+// forgetful does not put each third part.
+type forgetful struct{ shard.Log }
+
+func (l forgetful) PutPart(ctx context.Context, t shard.Transfer, number uint32, part []byte) error {
+	if number%3 == 2 {
+		return nil
+	}
+	return l.Log.PutPart(ctx, t, number, part)
 }

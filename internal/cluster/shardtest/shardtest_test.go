@@ -100,11 +100,11 @@ func TestFakePassesTheSuite(t *testing.T) {
 
 // TestPlantedErrorsAreFound plants each error, and looks for it with all cases and one seed after the other.
 func TestPlantedErrorsAreFound(t *testing.T) {
-	planted := []shardtest.Flaw{{Name: "the fake does not compare"}, {Name: "serializable heads"}}
+	planted := []shardtest.Flaw{{Name: "the fake does not compare"}, {Name: "serializable heads"}, {Name: "parts deleted before their record"}}
 	for _, flaw := range append(planted, shardtest.Flaws...) {
 		t.Run(flaw.Name, func(t *testing.T) {
 			t.Parallel()
-			o := shardtest.Options{Members: 3, NoCompare: flaw.Name == planted[0].Name, StaleHeads: flaw.Name == planted[1].Name}
+			o := shardtest.Options{Members: 3, NoCompare: flaw.Name == planted[0].Name, StaleHeads: flaw.Name == planted[1].Name, PartsEarly: flaw.Name == planted[2].Name}
 			wrap := flaw.Wrap
 			if wrap == nil {
 				wrap = none

@@ -60,7 +60,7 @@ func (e *Effect) Whole() (layout.Record, error) {
 	return layout.DecodeRecord(row, e.Record.Position)
 }
 
-// Of makes a batch of an effect, which it keeps. It fails with ErrNoEffect for what no batch
+// Of makes a batch of an effect, to which what it returns refers. It fails with ErrNoEffect for what no batch
 // of this database does: today's batches set and delete rows in its data, indexes and settings,
 // delete ranges of them, and set one row of its log, with one of its records perhaps.
 // The drop of a database is no effect.
@@ -70,7 +70,8 @@ func (m Maker) Of(id layout.ID, effect []byte) (*Effect, error) {
 		return nil, err
 	}
 	e.Rows = m.DB.NewBatch()
-	if err := e.Rows.SetRepr(effect); err != nil {
+	// Pebble uses the memory of a batch again, and the bytes may be those of a record that others have.
+	if err := e.Rows.SetRepr(bytes.Clone(effect)); err != nil {
 		e.Close()
 		return nil, fmt.Errorf("%w: %w", ErrNoEffect, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -94,6 +95,9 @@ func syncDirectory(fs vfs.FS, path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
+// nodeFiles are there before the store, if that is of a node which founds a cluster.
+var nodeFiles = []string{"cluster.json", "cluster-tls", "etcd"}
+
 // isForeign reports whether a directory with these files is somebody else's.
 func isForeign(names []string) bool {
 	strangers := 0
@@ -101,7 +105,7 @@ func isForeign(names []string) bool {
 		switch {
 		case name == MarkerFile:
 			return false
-		case name != LockFile && !strings.HasSuffix(name, temporarySuffix):
+		case name != LockFile && !strings.HasSuffix(name, temporarySuffix) && !slices.Contains(nodeFiles, name):
 			strangers++
 		}
 	}

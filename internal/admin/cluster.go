@@ -1,0 +1,64 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/livetree/livetree/internal/cluster/status"
+	"github.com/livetree/livetree/internal/fault"
+)
+
+// A Cluster is that of which the server is a node.
+type Cluster interface {
+	Status(ctx context.Context) *status.Cluster
+	// Condition is one word for readiness: ok if all is well with this node.
+	Condition() string
+	// Remove removes a node, and Move gives what this one leads to another, or to several for an empty name.
+	Remove(ctx context.Context, node string) error
+	Move(ctx context.Context, to string) error
+}
+
+// A NodeRequest names a node of the cluster by its address.
+type NodeRequest struct {
+	Node string `json:"node"`
+}
+
+// errAlone says that there is no cluster.
+var errAlone = fault.New(fault.NotFound, "this server is not a node of a cluster: it runs without --cluster")
+
+// clusterRoutes are the routes of the cluster.
+func (h *Handler) clusterRoutes() []route {
+	return []route{
+		{pattern: "GET /v1/cluster", handle: orFail(h.failWith, h.showCluster)},
+		{pattern: "POST /v1/cluster/remove", handle: orFail(h.failWith, h.changeCluster("removed a node of the cluster", true, Cluster.Remove))},
+		{pattern: "POST /v1/cluster/move", handle: orFail(h.failWith, h.changeCluster("gave to other nodes what this one leads", false, Cluster.Move))},
+	}
+}
+
+func (h *Handler) showCluster(w http.ResponseWriter, r *http.Request) error {
+	if h.opts.Cluster == nil {
+		return errAlone
+	}
+	answer(w, http.StatusOK, h.opts.Cluster.Status(r.Context()))
+	return nil
+}
+
+// changeCluster returns a handler that does something with a node.
+func (h *Handler) changeCluster(what string, needed bool, do func(Cluster, context.Context, string) error) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if h.opts.Cluster == nil {
+			return errAlone
+		}
+		var request NodeRequest
+		if err := json.NewDecoder(r.Body).Decode(&request); err != nil || needed && request.Node == "" {
+			return fault.New(fault.Invalid, `the body must be {"node":"HOST:PORT"}`)
+		}
+		if err := do(h.opts.Cluster, r.Context(), request.Node); err != nil {
+			return err
+		}
+		h.audit(r, what, "", request.Node)
+		answer(w, http.StatusOK, request)
+		return nil
+	}
+}

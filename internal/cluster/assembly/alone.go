@@ -1,0 +1,99 @@
+package assembly
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/livetree/livetree/internal/catalog"
+	"github.com/livetree/livetree/internal/cluster"
+	"github.com/livetree/livetree/internal/cluster/databases"
+	"github.com/livetree/livetree/internal/cluster/etcdlog"
+	"github.com/livetree/livetree/internal/cluster/membership"
+	"github.com/livetree/livetree/internal/cluster/record"
+	"github.com/livetree/livetree/internal/cluster/shard"
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/pause"
+	"github.com/livetree/livetree/internal/state"
+	"github.com/livetree/livetree/internal/store"
+)
+
+// ErrNotAlone says that a data directory is that of one of several nodes.
+var ErrNotAlone = errors.New("other nodes have the same databases")
+
+const (
+	// etcdDir is where etcd's files are, and leftDir where they are kept aside.
+	etcdDir, leftDir = "etcd", "etcd.left"
+	// aloneTime is how long the last node of a cluster may take to become its leader.
+	aloneTime = 15 * time.Second
+	// alonePause is how often it is asked meanwhile.
+	alonePause = 100 * time.Millisecond
+)
+
+// BecomeSingle makes the data directory of the last node of a cluster that of a single server: it applies the log to its end, and sets
+// etcd's files aside. It fails with ErrNotAlone, and changes nothing, if the cluster has other nodes. Nobody may have the directory open.
+func BecomeSingle(ctx context.Context, data string, now func() time.Time, logger *slog.Logger) error {
+	fatal := func(text string) { logger.Error("the log of the cluster failed", "error", text) }
+	member, err := etcdlog.Start(etcdlog.Options{
+		Dir: filepath.Join(data, etcdDir), Peer: "127.0.0.1:1", Listen: "127.0.0.1:0", Members: []string{"127.0.0.1:1"}, Fatal: fatal, Log: logger,
+	})
+	if err != nil {
+		return err
+	}
+	defer member.Stop()
+	ctx, cancel := context.WithTimeout(ctx, aloneTime)
+	defer cancel()
+	peers, err := member.Peers(ctx)
+	for isPassing(err) && pause.For(ctx, alonePause) == nil { // it is about to lead itself
+		peers, err = member.Peers(ctx)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: its log does not answer alone: %w", ErrNotAlone, err)
+	case len(peers) != 1:
+		return fmt.Errorf("%w: the cluster has %d nodes", ErrNotAlone, len(peers))
+	}
+	if err := applyAll(ctx, data, member, now, logger); err != nil {
+		return err
+	}
+	member.Stop()
+	if err := os.RemoveAll(filepath.Join(data, leftDir)); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(data, membership.FileName)); err != nil {
+		return err
+	}
+	return os.Rename(filepath.Join(data, etcdDir), filepath.Join(data, leftDir))
+}
+
+// applyAll applies the log of a node to its end.
+func applyAll(ctx context.Context, data string, member etcdlog.Member, now func() time.Time, logger *slog.Logger) error {
+	s, err := store.Open(data, store.Options{Logger: logger, Replicated: true})
+	if err != nil {
+		return err
+	}
+	d, err := databases.New(databases.Options{Store: s, Logger: logger})
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	c := catalog.New(s, engine.Options{Clock: state.NewClock(now, rand.Reader, s.LastMillis()), Log: d})
+	node := cluster.New(cluster.Options{ID: record.NodeID(member.ID()), Log: member, Applier: d, Level: level, Now: now, Became: d.Became, Logger: logger})
+	d.Bind(node, c)
+	running, end := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- node.Run(running) }()
+	for n := range shard.Count {
+		if err = node.Barrier(ctx, n); err != nil {
+			break
+		}
+	}
+	end()
+	<-ended
+	c.Close()
+	return errors.Join(err, s.Close())
+}

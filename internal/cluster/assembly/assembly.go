@@ -1,0 +1,317 @@
+// Package assembly puts the parts of a cluster's node together, in the order in which a process needs them.
+//
+// [Enter] comes first, before the store is opened: the front listens, the node founds a cluster or joins one, and there is a store.
+// [Assembly.Log] is what the databases of the store are opened with. [Assembly.Start] then has the node apply what the others have
+// written, waits until it has all of it, and gets it its vote. [Assembly.HandOver] gives away what other nodes can do as well, before a
+// stop, and [Assembly.Close] ends everything.
+//
+// [Assembly.Status] is what an operator is told.
+package assembly
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/livetree/livetree/internal/catalog"
+	"github.com/livetree/livetree/internal/cluster"
+	"github.com/livetree/livetree/internal/cluster/databases"
+	"github.com/livetree/livetree/internal/cluster/etcdlog"
+	"github.com/livetree/livetree/internal/cluster/membership"
+	"github.com/livetree/livetree/internal/cluster/peer"
+	"github.com/livetree/livetree/internal/cluster/record"
+	"github.com/livetree/livetree/internal/cluster/shard"
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/pause"
+	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/store/layout"
+)
+
+// level is that of the records which this version writes.
+const level = 1
+
+// tlsDir is where the certificates of a node lie, for etcd.
+const tlsDir = "cluster-tls"
+
+// largestForward is how long a request may be that is sent to another node, with all that stands around it.
+const largestForward = 300 << 20
+
+// Options say which node of which cluster this is.
+type Options struct {
+	// Data is the data directory.
+	Data string
+	// List are the addresses of nodes, Addr that of this one, and Listen where it listens if that differs.
+	List         []string
+	Addr, Listen string
+	Key          peer.Key
+	// Election is how long a silent leader is waited for, LogBytes how large the log may grow; 0 is the default.
+	Election time.Duration
+	LogBytes int64
+	// Extra returns the files of the data directory that all nodes have alike.
+	Extra func() []string
+	// Fatal is told what etcd cannot go on with. It must end the process.
+	Fatal func(text string)
+	// Version is told to the other nodes.
+	Version string
+	Now     func() time.Time
+	Logger  *slog.Logger
+}
+
+// An Assembly is a node of a cluster.
+type Assembly struct {
+	o          Options
+	front      *peer.Front
+	membership *membership.Membership
+	data       *databases.Databases
+	node       *cluster.Node
+	store      *store.Store
+
+	addr  atomic.Value // a string: where clients are served
+	ready atomic.Bool
+
+	cancel context.CancelFunc
+	loops  sync.WaitGroup
+	failed chan error // takes what ended the node
+	once   sync.Once
+}
+
+// Enter makes this process a node of its cluster, and returns when there is a store to be opened.
+func Enter(ctx context.Context, o Options) (*Assembly, error) {
+	front, err := peer.Listen(peer.Options{
+		Addr: o.Addr, Listen: o.Listen, Key: o.Key, Dir: filepath.Join(o.Data, tlsDir), MaxBody: largestForward, MaxBodies: 2 * largestForward,
+		MaxCalls: 1 << 14, Now: o.Now, Logger: o.Logger,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listen for the other nodes: %w", err)
+	}
+	a := &Assembly{o: o, front: front, cancel: func() {}, failed: make(chan error, 2)}
+	a.addr.Store("")
+	_, statErr := os.Stat(filepath.Join(o.Data, layout.PebbleDir))
+	a.membership, err = membership.Enter(ctx, membership.Options{
+		Data: o.Data, HasStore: statErr == nil, Front: front, List: o.List, Election: o.Election, Quota: quotaOf(o.LogBytes),
+		Fatal: o.Fatal, Now: o.Now, Logger: o.Logger,
+	})
+	if err == nil && a.membership.Founded() {
+		// It makes a store that there is none of, or takes from one what it knew of another cluster.
+		err = store.ForgetApplied(o.Data, store.Options{Logger: o.Logger})
+	}
+	if err != nil {
+		a.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// What is used where Options say nothing: how large the log may grow, and how long a silent leader is waited for.
+const (
+	DefaultLogBytes = 1 << 30
+	DefaultElection = etcdlog.DefaultElection
+)
+
+// quotaOf is how large etcd's file may be, for a log of so many bytes.
+func quotaOf(bytes int64) int64 {
+	if bytes == 0 {
+		bytes = DefaultLogBytes
+	}
+	return min(4*bytes, 8<<30)
+}
+
+// Log returns what the databases of a store agree by. It is called once.
+func (a *Assembly) Log(s *store.Store, led func(shard int, home bool)) (engine.Log, error) {
+	var err error
+	a.data, err = databases.New(databases.Options{Store: s, Peers: peers{a}, Logger: a.o.Logger, Led: led})
+	return a.data, err
+}
+
+// peers calls other nodes by their number.
+type peers struct{ *Assembly }
+
+// Call implements [databases.Peers].
+func (p peers) Call(ctx context.Context, node record.NodeID, kind string, body []byte) ([]byte, error) {
+	addr := p.membership.AddrOf(node)
+	if addr == "" {
+		return nil, databases.ErrNotSent
+	}
+	said, err := p.front.Call(ctx, addr, kind, body)
+	if errors.Is(err, peer.ErrNotSent) {
+		err = fmt.Errorf("%w: %w", databases.ErrNotSent, err)
+	}
+	return said, err
+}
+
+// Start has the node apply what the others have written, and returns when it has all of it and may be asked.
+func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog) error {
+	a.node = cluster.New(cluster.Options{
+		ID: record.NodeID(a.membership.Log().ID()), Log: a.membership.Log(), Applier: a.data, Level: level, Now: a.o.Now,
+		Became: a.data.Became, Logger: a.o.Logger,
+		Upkeep: cluster.Upkeep{Flush: a.data.Flush, Members: a.memberIDs, LogBytes: a.o.LogBytes},
+	})
+	a.data.Bind(a.node, c)
+	a.store = s
+	for kind, serve := range map[string]func(context.Context, []byte) ([]byte, error){
+		databases.Forward: a.data.ServeForward, databases.Create: a.data.ServeCreate, databases.Drop: a.data.ServeDrop,
+		statusCall: a.serveStatus,
+	} {
+		a.front.Handle(kind, func(ctx context.Context, _ string, body []byte) ([]byte, error) { return serve(ctx, body) })
+	}
+	running, cancel := context.WithCancel(context.Background())
+	a.cancel = cancel
+	a.loops.Go(func() { a.fail(running, a.node.Run(running)) })
+	a.loops.Go(func() { a.fail(running, a.membership.Run(running, a.node.SetUp)) })
+	a.loops.Go(func() { a.balance(running) })
+	a.membership.Serve(source{s, a.o.Extra})
+	if err := a.membership.Ready(ctx, a.CaughtUp); err != nil {
+		return err
+	}
+	a.ready.Store(true)
+	return nil
+}
+
+// fail notes what has ended a part of the node by itself.
+func (a *Assembly) fail(running context.Context, err error) {
+	if running.Err() == nil {
+		a.failed <- err
+	}
+}
+
+// Failed is told why the node cannot go on.
+func (a *Assembly) Failed() <-chan error { return a.failed }
+
+// CaughtUp returns when this node has everything that was acknowledged before the call.
+func (a *Assembly) CaughtUp(ctx context.Context) error {
+	for s := range shard.Count {
+		if err := a.node.Barrier(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// handOverTime is how long giving a shard away may take.
+const handOverTime = 2 * time.Second
+
+// HandOver gives the shards of which this node is the home, and the lead of the log, to other nodes. It does nothing where there is no other.
+func (a *Assembly) HandOver(ctx context.Context) {
+	if a.node == nil {
+		return
+	}
+	a.ready.Store(false)
+	a.membership.SetReady(false)
+	if others := a.others(); len(others) > 0 {
+		a.giveTo(ctx, others)
+	}
+}
+
+// giveTo gives the shards of which this node is the home, and the lead of the log, to other nodes.
+func (a *Assembly) giveTo(ctx context.Context, others []record.NodeID) {
+	ctx, cancel := context.WithTimeout(ctx, handOverTime)
+	defer cancel()
+	var all sync.WaitGroup
+	for s := range shard.Count {
+		if _, home := a.node.Home(s); home {
+			all.Go(func() {
+				if err := a.node.Give(ctx, s, cluster.Order(s, others)[0]); err != nil {
+					a.o.Logger.Warn("a shard was not given to another node: one takes it when this one is gone", "shard", s, "error", err)
+				}
+			})
+		}
+	}
+	all.Wait()
+	if log := a.membership.Log(); log.Leader() == log.ID() {
+		if err := log.MoveLeader(ctx, uint64(others[0])); err != nil {
+			a.o.Logger.Debug("the lead of the log was not moved", "error", err)
+		}
+	}
+}
+
+// memberIDs are the numbers of all nodes.
+func (a *Assembly) memberIDs() (ids []record.NodeID) {
+	for _, m := range a.membership.Members() {
+		ids = append(ids, m.ID)
+	}
+	return ids
+}
+
+const (
+	// balanceEvery is how often a node looks whether others are to lead what it does.
+	balanceEvery = 10 * time.Second
+	// balanceAfter is how long a node must have been well before it leads again.
+	balanceAfter = 30 * time.Second
+)
+
+// balance gives shards to the nodes that come first in their order, when those have been well for a while.
+func (a *Assembly) balance(ctx context.Context) {
+	for pause.For(ctx, balanceEvery) == nil {
+		well := []record.NodeID{a.node.ID()}
+		for _, m := range a.membership.Members() {
+			if m.ID != a.node.ID() && m.Voter && m.Up && m.Ready && a.o.Now().Sub(m.Since) > balanceAfter {
+				well = append(well, m.ID)
+			}
+		}
+		for s := range shard.Count {
+			_, home := a.node.Home(s)
+			if first := cluster.Order(s, well)[0]; home && first != a.node.ID() && a.ready.Load() {
+				giving, cancel := context.WithTimeout(ctx, handOverTime)
+				if err := a.node.Give(giving, s, first); err != nil {
+					a.o.Logger.Debug("a shard was not given to the node that comes first", "shard", s, "error", err)
+				}
+				cancel()
+			}
+		}
+	}
+}
+
+// others are the nodes that may take over from this one.
+func (a *Assembly) others() (ids []record.NodeID) {
+	for _, m := range a.membership.Members() {
+		if m.ID != a.node.ID() && m.Voter && m.Up && m.Ready {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
+}
+
+// IsHome reports whether this node is the home of the first shard, which does what is to be done once for all.
+func (a *Assembly) IsHome() bool {
+	_, home := a.node.Home(0)
+	return home
+}
+
+// Close ends the node. The databases must be closed before, and the store after it.
+func (a *Assembly) Close() { a.once.Do(a.close) }
+
+func (a *Assembly) close() {
+	a.cancel()
+	a.loops.Wait()
+	if a.membership != nil {
+		a.membership.Serve(nil)
+		a.membership.Close()
+	}
+	if err := a.front.Close(); err != nil {
+		a.o.Logger.Debug("close of the front", "error", err)
+	}
+}
+
+// A source is what copies for other nodes are made from.
+type source struct {
+	store *store.Store
+	extra func() []string
+}
+
+// Checkpoint implements [membership.Source].
+func (s source) Checkpoint(dir string) error {
+	c, err := s.store.Checkpoint()
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.Rename(c.Dir, dir), c.Remove())
+}
+
+// Extra implements [membership.Source].
+func (s source) Extra() []string { return s.extra() }

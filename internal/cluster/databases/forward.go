@@ -1,0 +1,331 @@
+package databases
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/livetree/livetree/internal/cluster/record"
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/pause"
+	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// This file has requests made at the home of their database.
+//
+// A forward names the tenure in which the other node is the home, and that node takes it in no other one. So one
+// that was held up cannot be made after somebody has concluded that it never was. If the answer is lost, the same request is
+// sent again, with the same origin, and this node watches its own log meanwhile: when the request is in a record, it was made;
+// when a record begins a later tenure, it never will be, and it is forwarded anew.
+
+const (
+	// again is how long a node waits before it calls a home again.
+	again = 20 * time.Millisecond
+	// forwardHead is how long what stands before a request is: tenure, origin, database.
+	forwardHead = 8 + 8 + 8 + 4
+)
+
+// What a home says of a forward.
+const (
+	saysAway    byte = iota // nothing was made: this node is not the home in that tenure
+	saysDone                // what follows is the number of a record that has it, and the answer
+	saysUnknown             // the log will tell
+)
+
+// errPassedOn says that a request which was forwarded here would have to be forwarded again.
+var errPassedOn = errors.New("the home has changed")
+
+var errLate = errors.New("the deadline for writes has passed")
+
+// A forwarded request waits for its answer.
+type forwarded struct {
+	shard  int
+	tenure uint64
+	done   chan forwardedNews // takes one without waiting
+	cancel context.CancelFunc // ends the call
+}
+
+// forwardedNews are what the log tells of a request.
+type forwardedNews struct {
+	origin record.Origin
+	never  bool
+	change tree.Change
+	number uint64
+}
+
+// Forward implements [engine.Log].
+func (d *Databases) Forward(ctx context.Context, id store.ID, req engine.Request) (engine.Commit, error) {
+	if req.Origin != (engine.Origin{}) {
+		return engine.Commit{}, errPassedOn
+	}
+	body, err := engine.EncodeRequest(req)
+	if err != nil {
+		return engine.Commit{}, fault.Wrap(fault.Unavailable, err, "another node writes to the database, try again")
+	}
+	ctx, cancel := d.untilEnd(ctx)
+	defer cancel()
+	for ctx.Err() == nil {
+		if _, home := d.node.Home(store.ShardOf(id)); home {
+			db, err := d.known(ctx, id)
+			if err != nil {
+				return engine.Commit{}, err
+			}
+			return db.Write(ctx, req)
+		}
+		commit, made, err := d.forward(ctx, id, req, body)
+		if made || err != nil {
+			return commit, err
+		}
+	}
+	return engine.Commit{}, fault.Wrap(fault.Unavailable, context.Cause(ctx), "nothing was written: the nodes do not agree at present, try again")
+}
+
+// errEnded says that this node has ended.
+var errEnded = errors.New("the node has ended")
+
+// untilEnd returns a context that ends after the deadline, or with the node.
+func (d *Databases) untilEnd(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithTimeoutCause(ctx, d.o.Deadline, errLate)
+	ctx, cancel := context.WithCancelCause(ctx)
+	forget := context.AfterFunc(d.node.Life(), func() { cancel(errEnded) })
+	return ctx, func() { forget(); cancel(nil); stop() }
+}
+
+// forward sends a request to the home once, and returns what became of it. If nothing did, it is not made.
+func (d *Databases) forward(ctx context.Context, id store.ID, req engine.Request, body []byte) (commit engine.Commit, made bool, err error) {
+	s := store.ShardOf(id)
+	head, home, changed := d.node.Watch(s)
+	if home == 0 || home == d.node.ID() {
+		d.wait(ctx, changed)
+		return commit, false, nil
+	}
+	origin := d.origin()
+	calling, cancel := context.WithCancel(ctx)
+	defer cancel()
+	f := &forwarded{shard: s, tenure: head.Tenure, done: make(chan forwardedNews, 1), cancel: cancel}
+	d.register(origin, f)
+	defer d.unregister(origin)
+	if now, _ := d.node.Applied(s); now.Tenure != f.tenure {
+		return commit, false, nil // before it was registered
+	}
+	call := append(encodeHead(f.tenure, origin, id), body...)
+	for tries := 1; ; tries++ {
+		said, err := d.o.Peers.Call(calling, home, Forward, call)
+		switch {
+		case err == nil && len(said) > 8 && said[0] == saysDone:
+			if err := d.node.Reach(ctx, s, binary.BigEndian.Uint64(said[1:])); err != nil {
+				return commit, true, fault.Wrap(fault.Unknown, err, "the write is not confirmed")
+			}
+			commit, err := engine.DecodeAnswer(req, said[9:])
+			return commit, true, err
+		case tries == 1 && (err == nil && len(said) > 0 && said[0] == saysAway || errors.Is(err, ErrNotSent)):
+			d.wait(ctx, changed)
+			return commit, false, nil
+		}
+		// It may be under way. The log tells, or the home does when it is asked again.
+		select {
+		case news := <-f.done:
+			return d.learned(ctx, f, req, news)
+		case <-time.After(again):
+		case <-ctx.Done():
+			return commit, true, fault.Wrap(fault.Unknown, context.Cause(ctx), "the write is not confirmed")
+		}
+	}
+}
+
+// learned returns what the log tells of a request.
+func (d *Databases) learned(ctx context.Context, f *forwarded, req engine.Request, news forwardedNews) (engine.Commit, bool, error) {
+	if news.never {
+		return engine.Commit{}, false, nil
+	}
+	commit, err := engine.CommitOf(req, news.change)
+	if err == nil {
+		err = d.node.Reach(ctx, f.shard, news.number)
+	}
+	if err != nil {
+		return engine.Commit{}, true, fault.Wrap(fault.Unknown, err, "the write is not confirmed")
+	}
+	return commit, true, nil
+}
+
+// wait returns when the home may be another, or after a while.
+func (d *Databases) wait(ctx context.Context, changed <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, again)
+	defer cancel()
+	select {
+	case <-changed:
+	case <-ctx.Done():
+	}
+}
+
+func (d *Databases) register(o record.Origin, f *forwarded) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.waiting[o] = f
+}
+
+func (d *Databases) unregister(o record.Origin) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.waiting, o)
+}
+
+// tell tells those who wait that their requests are in a record.
+func (d *Databases) tell(news []forwardedNews, applied store.Applied) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, n := range news {
+		if f := d.waiting[n.origin]; f != nil {
+			n.number = applied.Number
+			f.end(n)
+		}
+	}
+}
+
+// endTenure tells those who wait for a home of an earlier tenure that their requests were never made.
+func (d *Databases) endTenure(s int, tenure uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for o, f := range d.waiting {
+		if f.shard == s && f.tenure < tenure {
+			f.end(forwardedNews{origin: o, never: true})
+		}
+	}
+}
+
+// end tells the first news, and ends the call: the home may have gone, and would not answer.
+func (f *forwarded) end(n forwardedNews) {
+	select {
+	case f.done <- n:
+		if n.never {
+			f.cancel()
+		}
+	default:
+	}
+}
+
+func encodeHead(tenure uint64, o record.Origin, id store.ID) []byte {
+	b := binary.BigEndian.AppendUint64(nil, tenure)
+	b = binary.BigEndian.AppendUint64(b, uint64(o.Node))
+	b = binary.BigEndian.AppendUint64(b, o.Number)
+	return binary.BigEndian.AppendUint32(b, uint32(id))
+}
+
+// ServeForward answers the call of a node that forwards a request.
+func (d *Databases) ServeForward(ctx context.Context, body []byte) ([]byte, error) {
+	if len(body) < forwardHead {
+		return nil, errors.New("a forward that is cut short")
+	}
+	tenure := binary.BigEndian.Uint64(body)
+	origin := record.Origin{Node: record.NodeID(binary.BigEndian.Uint64(body[8:])), Number: binary.BigEndian.Uint64(body[16:])}
+	id := store.ID(binary.BigEndian.Uint32(body[24:]))
+	entry, first := d.origins.begin(origin)
+	if !first {
+		select {
+		case <-entry.done:
+			return entry.said, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	said := d.serve(tenure, origin, id, body[forwardHead:])
+	d.origins.end(origin, entry, said)
+	return said, nil
+}
+
+// serve makes a request that was forwarded. It is made also if the node that forwards it goes away: it has to be known
+// whether it was.
+func (d *Databases) serve(tenure uint64, origin record.Origin, id store.ID, body []byte) []byte {
+	s := store.ShardOf(id)
+	if now, home := d.node.Home(s); !home || now != tenure {
+		return []byte{saysAway}
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), d.o.Deadline, errLate)
+	defer cancel()
+	req, err := engine.DecodeRequest(body)
+	if err != nil {
+		return d.done(s, req, engine.Commit{}, fault.Wrap(fault.Internal, err, "a request of another node cannot be read"))
+	}
+	req.Origin = engine.Origin{Node: uint64(origin.Node), Number: origin.Number}
+	db, err := d.known(ctx, id)
+	if err != nil {
+		return d.done(s, req, engine.Commit{}, err)
+	}
+	if !db.Holds(req.Who) {
+		return d.done(s, req, engine.Commit{}, fault.New(fault.Unauthenticated, "the credential is not valid any more"))
+	}
+	commit, err := db.Write(ctx, req)
+	switch {
+	case errors.Is(err, errPassedOn):
+		return []byte{saysAway}
+	case fault.KindOf(err) == fault.Unknown:
+		return []byte{saysUnknown}
+	}
+	return d.done(s, req, commit, err)
+}
+
+// done returns what a home says of a request that it has decided.
+func (d *Databases) done(s int, req engine.Request, commit engine.Commit, err error) []byte {
+	answer, encodeErr := engine.EncodeAnswer(req, commit, err)
+	if encodeErr != nil {
+		d.o.Logger.Error("the answer to a forwarded request cannot be sent", "error", encodeErr)
+		return []byte{saysUnknown}
+	}
+	applied, _ := d.node.Applied(s)
+	return append(binary.BigEndian.AppendUint64([]byte{saysDone}, applied.Number), answer...)
+}
+
+// What is kept of requests that were answered.
+const (
+	maxKnown      = 1 << 16
+	maxKnownBytes = 16 << 20
+)
+
+// knownOrigins are the requests that were forwarded here, while they are under way and for some time after.
+type knownOrigins struct {
+	mu      sync.Mutex
+	entries map[record.Origin]*knownEntry
+	old     []record.Origin // that are answered, the oldest first
+	bytes   int             // of what was said of them
+}
+
+// A knownEntry is one of them. What was said is there when done is closed.
+type knownEntry struct {
+	done chan struct{}
+	said []byte
+}
+
+// begin returns the entry of a request, and whether it is new.
+func (k *knownOrigins) begin(o record.Origin) (e *knownEntry, first bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if e := k.entries[o]; e != nil {
+		return e, false
+	}
+	if k.entries == nil {
+		k.entries = make(map[record.Origin]*knownEntry)
+	}
+	e = &knownEntry{done: make(chan struct{})}
+	k.entries[o] = e
+	return e, true
+}
+
+// end keeps what was said of a request, until there are too many.
+func (k *knownOrigins) end(o record.Origin, e *knownEntry, said []byte) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	e.said = said
+	close(e.done)
+	k.old = append(k.old, o)
+	for k.bytes += len(said); len(k.old) > maxKnown || k.bytes > maxKnownBytes && len(k.old) > 1; k.old = k.old[1:] {
+		k.bytes -= len(k.entries[k.old[0]].said)
+		delete(k.entries, k.old[0])
+	}
+}
+
+// pauseAgain waits before a call is made again.
+func pauseAgain(ctx context.Context) error { return pause.For(ctx, again) }

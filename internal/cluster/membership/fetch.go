@@ -1,0 +1,268 @@
+package membership
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// A copy is received into partDir. When it is whole and on disk, that is renamed to wholeDir; then its
+// parts are moved into the data directory, which is done again after a crash.
+const (
+	partDir  = "copy.part"
+	wholeDir = "copy.whole"
+	// storeDir has the parts of the store, each of which replaces what is there; extraDir has single files.
+	storeDir = "store"
+	extraDir = "extra"
+)
+
+// reserved are names in a data directory that no copy may bring.
+var reserved = []string{FileName, "LOCK", "etcd", "cluster-tls", copiesDir, partDir, wholeDir}
+
+var errCopy = errors.New("a copy that is no copy")
+
+// fetch fetches a copy of the store from one of some nodes.
+func (m *Membership) fetch(ctx context.Context, via []string) (wait string, err error) {
+	for _, node := range via {
+		if node == m.o.Front.Addr() {
+			continue
+		}
+		err := m.fetchFrom(ctx, node)
+		if err == nil {
+			m.update(func() { m.hasStore, m.copied = true, true })
+			m.o.Logger.Info("this node has a copy of the store", "of", node)
+			return "", nil
+		}
+		if ctx.Err() != nil {
+			return "", context.Cause(ctx)
+		}
+		wait = fmt.Sprintf("for a copy of the store of %s: %v", node, err)
+	}
+	if wait == "" {
+		wait = "for another member, to have a copy of its store"
+	}
+	return wait, nil
+}
+
+func (m *Membership) fetchFrom(ctx context.Context, node string) error {
+	r, err := m.o.Front.Open(ctx, node, copyStream, []byte(m.file.Cluster))
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	part, whole := filepath.Join(m.o.Data, partDir), filepath.Join(m.o.Data, wholeDir)
+	if err := receive(r, part); err != nil {
+		return errors.Join(err, os.RemoveAll(part))
+	}
+	if err := os.Rename(part, whole); err != nil {
+		return err
+	}
+	if err := syncDir(m.o.Data); err != nil {
+		return err
+	}
+	_, err = finishCopy(m.o.Data)
+	return err
+}
+
+// fetchMissing is for a member that has no store: it was lost, or was given up because it is damaged.
+func (m *Membership) fetchMissing(ctx context.Context) (wait string, err error) {
+	if m.hasStore || m.founded {
+		return "", nil
+	}
+	list, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	peers, err := m.Log().Peers(list)
+	switch {
+	case m.failure() != nil:
+		return "", m.failure()
+	case err != nil:
+		return fmt.Sprintf("for a majority of the members: %v", err), nil
+	case len(peers) == 1 && m.file.Founder == m.o.Front.Addr():
+		// The process that has founded the cluster ended before it made a store, and no other node has come.
+		m.founded = true
+		return "", nil
+	}
+	m.update(func() { m.peers = peers })
+	m.keep()
+	var via []string
+	for _, p := range peers {
+		via = append(via, p.Address)
+	}
+	return m.fetch(ctx, via)
+}
+
+// receive writes the files of a copy into a directory, and has them on disk before it returns.
+func receive(r io.Reader, dir string) error {
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
+	in := bufio.NewReaderSize(r, 256<<10)
+	for files := 0; ; files++ {
+		h, err := readHeading(in)
+		if err != nil {
+			return err
+		}
+		if h.Name == "" {
+			if h.Files != files || files == 0 {
+				return fmt.Errorf("%w: it has %d files of %d", errCopy, files, h.Files)
+			}
+			// The stream must end well: what follows is the sender's last word.
+			if _, err := in.ReadByte(); !errors.Is(err, io.EOF) {
+				return fmt.Errorf("%w: it does not end: %w", errCopy, err)
+			}
+			return syncTree(dir)
+		}
+		if files >= maxFiles {
+			return fmt.Errorf("%w: it has too many files", errCopy)
+		}
+		if err := receiveFile(in, dir, h); err != nil {
+			return fmt.Errorf("%s: %w", h.Name, err)
+		}
+	}
+}
+
+func readHeading(r io.Reader) (h heading, err error) {
+	var length [4]byte
+	if _, err := io.ReadFull(r, length[:]); err != nil {
+		return h, err
+	}
+	n := binary.BigEndian.Uint32(length[:])
+	if n > maxHeading {
+		return h, fmt.Errorf("%w: a heading of %d bytes", errCopy, n)
+	}
+	text := make([]byte, n)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return h, err
+	}
+	if err := json.Unmarshal(text, &h); err != nil {
+		return h, fmt.Errorf("%w: %w", errCopy, err)
+	}
+	first, _, _ := strings.Cut(h.Name, "/")
+	name := filepath.FromSlash(h.Name)
+	switch {
+	case h.Name == "":
+	case h.Size < 0, !filepath.IsLocal(name), filepath.Clean(name) != name, slices.Contains(reserved, first), h.Extra && h.Size > maxExtra:
+		return h, fmt.Errorf("%w: a file %q of %d bytes", errCopy, h.Name, h.Size)
+	}
+	return h, nil
+}
+
+func receiveFile(r io.Reader, dir string, h heading) error {
+	part := storeDir
+	if h.Extra {
+		part = extraDir
+	}
+	path := filepath.Join(dir, part, filepath.FromSlash(h.Name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	sum := sha256.New()
+	_, err = io.CopyN(io.MultiWriter(file, sum), r, h.Size)
+	if err == nil {
+		err = file.Sync()
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	var sent [sha256.Size]byte
+	if _, err := io.ReadFull(r, sent[:]); err != nil {
+		return err
+	}
+	if !bytes.Equal(sum.Sum(nil), sent[:]) {
+		return fmt.Errorf("%w: it has not the bytes that were sent", errCopy)
+	}
+	return nil
+}
+
+// finishCopy moves a whole copy into its place. It says whether there was one.
+func finishCopy(data string) (bool, error) {
+	whole := filepath.Join(data, wholeDir)
+	if _, err := os.Stat(whole); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	parts, err := os.ReadDir(filepath.Join(whole, storeDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	for _, part := range parts {
+		to := filepath.Join(data, part.Name())
+		if err := os.RemoveAll(to); err != nil {
+			return false, err
+		}
+		if err := os.Rename(filepath.Join(whole, storeDir, part.Name()), to); err != nil {
+			return false, err
+		}
+	}
+	if err := moveExtra(filepath.Join(whole, extraDir), data); err != nil {
+		return false, err
+	}
+	// What was moved must be in its place on disk before the place that it came from is gone.
+	if err := syncDir(data); err != nil {
+		return false, err
+	}
+	return true, os.RemoveAll(whole)
+}
+
+// moveExtra moves single files, and leaves those beside them.
+func moveExtra(from, data string) error {
+	touched := map[string]bool{}
+	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(data, name)
+		touched[filepath.Dir(to)] = true
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			return err
+		}
+		return os.Rename(path, to)
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	for dir := range touched {
+		err = errors.Join(err, syncDir(dir))
+	}
+	return err
+}
+
+// syncTree makes the names in a directory, and in all below it, durable.
+func syncTree(dir string) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() {
+			return err
+		}
+		return syncDir(path)
+	})
+}
+
+func syncDir(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil // which cannot sync a directory
+	}
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -1,0 +1,70 @@
+package membership
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/livetree/livetree/internal/wholefile"
+)
+
+// FileName is the file that makes a data directory that of a node of a cluster.
+const FileName = "cluster.json"
+
+// file is what cluster.json holds.
+type file struct {
+	Cluster string `json:"cluster"`
+	// Node is the address of this node, by which the others know its member.
+	Node string `json:"node,omitempty"`
+	// Founder is the node that has founded the cluster, if it is this one.
+	Founder string `json:"founder,omitempty"`
+	// Founding is set until the cluster has a log. No other node joins before that.
+	Founding bool `json:"founding,omitempty"`
+	// Forming are the nodes of a cluster that was founded without data, until all of them vote.
+	Forming []string `json:"forming,omitempty"`
+}
+
+// etcdDir is where etcd keeps its files in a data directory.
+func etcdDir(data string) string { return filepath.Join(data, "etcd") }
+
+// hasLog says whether etcd has begun its log there: then this node is the member that it was.
+func hasLog(data string) bool {
+	names, err := os.ReadDir(filepath.Join(etcdDir(data), "member", "wal"))
+	return err == nil && len(names) > 0
+}
+
+// readFile returns what cluster.json of a directory says, or nothing if there is none.
+func readFile(data string) (f file, err error) {
+	name := filepath.Join(data, FileName)
+	text, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return file{}, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &f)
+	}
+	if err == nil && f.Cluster == "" {
+		err = errors.New("it names no cluster")
+	}
+	if err != nil {
+		return file{}, fmt.Errorf("%s cannot be read: %w", name, err)
+	}
+	return f, nil
+}
+
+// writeFile has the directory belong to a cluster, on disk, before it returns.
+func (m *Membership) writeFile(f file) error {
+	f.Node = m.o.Front.Addr()
+	text, err := json.Marshal(f)
+	if err == nil {
+		err = wholefile.Write(filepath.Join(m.o.Data, FileName), 0o600, append(text, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", FileName, err)
+	}
+	m.update(func() { m.file = f })
+	return nil
+}

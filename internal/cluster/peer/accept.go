@@ -1,0 +1,189 @@
+package peer
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/livetree/livetree/internal/pause"
+)
+
+// doors bound the connections of all hosts together, and of each. A host from which a node has come once finds them
+// open, however many others stand there: strangers cannot shut nodes out.
+type doors struct {
+	mu        sync.Mutex
+	known     map[string]bool // at most maxKnown
+	strangers crowd           // that have not shown yet that they come from a node
+	peers     crowd
+	passed    crowd // on to etcd
+}
+
+// crowd counts the connections of one kind.
+type crowd struct {
+	all    int
+	ofHost map[string]int
+}
+
+// enter takes a place in a crowd.
+func (d *doors) enter(c *crowd, host string, most, mostOfHost int) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c.all >= most && !d.known[host] || c.ofHost[host] >= mostOfHost {
+		return false
+	}
+	if c.ofHost == nil {
+		c.ofHost = map[string]int{}
+	}
+	c.all++
+	c.ofHost[host]++
+	return true
+}
+
+func (d *doors) leave(c *crowd, host string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c.all--
+	if c.ofHost[host]--; c.ofHost[host] == 0 {
+		delete(c.ofHost, host)
+	}
+}
+
+// know remembers a host from which a node has come.
+func (d *doors) know(host string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.known == nil {
+		d.known = map[string]bool{}
+	}
+	if len(d.known) < maxKnown {
+		d.known[host] = true
+	}
+}
+
+var errCrowded = errors.New("there are too many connections")
+
+// accept takes connections until the front is closed.
+func (f *Front) accept() {
+	for {
+		c, err := f.listener.Accept()
+		switch {
+		case f.life.Err() != nil:
+			if err == nil {
+				_ = c.Close()
+			}
+			return
+		case err != nil:
+			// There are no files left, or the like: that passes.
+			f.o.Logger.Error("a connection of another node was not accepted", "error", err)
+			_ = pause.For(f.life, 100*time.Millisecond)
+			continue
+		}
+		host, _, _ := net.SplitHostPort(c.RemoteAddr().String())
+		if !f.doors.enter(&f.doors.strangers, host, maxStrangers, maxStrangersOfHost) {
+			f.refuse(c, errCrowded)
+			continue
+		}
+		f.all.Go(func() { f.welcome(c, host) })
+	}
+}
+
+func (f *Front) refuse(c net.Conn, why error) {
+	_ = c.Close()
+	if f.life.Err() == nil {
+		f.refusals.warn(f.o.Now(), c.RemoteAddr(), why)
+	}
+}
+
+// welcome reads the first message of a connection and leads it to where it belongs.
+func (f *Front) welcome(c net.Conn, host string) {
+	left := sync.OnceFunc(func() { f.doors.leave(&f.doors.strangers, host) })
+	defer left()
+	stop := context.AfterFunc(f.life, func() { _ = c.Close() })
+	defer stop()
+	_ = c.SetDeadline(time.Now().Add(f.o.hello)) //nolint:forbidigo // a deadline of the kernel's
+	hello, ours, err := readHello(f.life, c)
+	if err != nil {
+		f.refuse(c, err)
+		return
+	}
+	if !ours {
+		_ = c.SetDeadline(time.Time{})
+		left()
+		if !f.doors.enter(&f.doors.passed, host, maxPassed, maxPassedOfHost) {
+			f.refuse(c, errCrowded)
+			return
+		}
+		defer f.doors.leave(&f.doors.passed, host)
+		if err := f.pass(c, hello); err != nil {
+			f.refuse(c, err)
+		}
+		return
+	}
+	a := &arrivals{Conn: c}
+	t := tls.Server(&replay{Conn: a, first: hello}, f.serverTLS())
+	if err := t.HandshakeContext(f.life); err != nil {
+		f.refuse(c, fmt.Errorf("its key is not that of this cluster: %w", err))
+		return
+	}
+	left()
+	f.doors.know(host)
+	if !f.doors.enter(&f.doors.peers, host, maxPeerConns, maxPeerConnsOfHost) {
+		f.refuse(c, errCrowded)
+		return
+	}
+	defer f.doors.leave(&f.doors.peers, host)
+	if err := f.serve(t, a); err != nil {
+		f.o.Logger.Debug("the connection of a node has ended", "remote", c.RemoteAddr(), "error", err)
+	}
+}
+
+// replay gives the bytes again that were read to look at them.
+type replay struct {
+	net.Conn
+	first []byte
+}
+
+func (r *replay) Read(b []byte) (int, error) {
+	if len(r.first) == 0 {
+		return r.Conn.Read(b)
+	}
+	n := copy(b, r.first)
+	r.first = r.first[n:]
+	return n, nil
+}
+
+var errNoHello = errors.New("it does not speak TLS")
+
+// readHello reads the first message of a TLS connection and answers nothing. It returns all that it has read, and
+// whether the other end asks for the protocol of this package.
+func readHello(ctx context.Context, c net.Conn) (hello []byte, ours bool, err error) {
+	var read bytes.Buffer
+	seen := false
+	look := &tls.Config{GetConfigForClient: func(info *tls.ClientHelloInfo) (*tls.Config, error) {
+		seen, ours = true, slices.Contains(info.SupportedProtos, Protocol)
+		return nil, errNoHello // ends the handshake here
+	}}
+	silent := onlyRead{Conn: c, r: io.TeeReader(io.LimitReader(c, helloBytes), &read)}
+	err = tls.Server(silent, look).HandshakeContext(ctx)
+	if !seen {
+		return nil, false, fmt.Errorf("%w: %w", errNoHello, err)
+	}
+	return read.Bytes(), ours, nil
+}
+
+// onlyRead is a connection to which nothing is written.
+type onlyRead struct {
+	net.Conn
+	r io.Reader
+}
+
+func (o onlyRead) Read(b []byte) (int, error)  { return o.r.Read(b) }
+func (o onlyRead) Write(b []byte) (int, error) { return len(b), nil }
+func (o onlyRead) Close() error                { return nil }

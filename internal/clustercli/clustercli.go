@@ -1,0 +1,124 @@
+// Package clustercli is the command livetree cluster: it asks the admin listener of a node how its cluster is, and has it
+// changed.
+package clustercli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/livetree/livetree/internal/admin"
+	"github.com/livetree/livetree/internal/cluster/peer"
+	"github.com/livetree/livetree/internal/cluster/status"
+	"github.com/livetree/livetree/internal/pause"
+)
+
+// An Operator asks the admin listener.
+type Operator struct {
+	// Do makes a request and reads the answer into a value, which may be nil.
+	Do func(ctx context.Context, method, path string, request, into any) error
+	// Out is where text for people goes; nothing does if they asked for JSON.
+	Out func() io.Writer
+}
+
+// Surroundings are what the command has from the program that it is part of.
+type Surroundings struct {
+	// Operator declares the flags by which the listener is found.
+	Operator func(*pflag.FlagSet) Operator
+	// Takes bounds the arguments of a command by their names.
+	Takes func(names ...string) cobra.PositionalArgs
+	// Long ends the long help of the commands that ask the listener.
+	Long string
+	// Out is the standard output.
+	Out io.Writer
+}
+
+// Commands returns the commands below livetree cluster.
+func Commands(s Surroundings) []*cobra.Command {
+	return []*cobra.Command{s.status(), s.remove(), s.move(), s.key()}
+}
+
+func (s Surroundings) status() *cobra.Command {
+	c := &cobra.Command{
+		Use: "status", Short: "say whether the cluster is well, and what to do if not",
+		Long:    "livetree cluster status says which nodes there are, which of them are up and how far, and what is wrong." + s.Long,
+		Example: "  livetree cluster status\n  livetree cluster status --json\n  livetree cluster status --watch",
+		Args:    s.Takes(),
+	}
+	o := s.Operator(c.Flags())
+	watch := c.Flags().Bool("watch", false, "say it again every two seconds")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		for {
+			var told status.Cluster
+			if err := o.Do(c.Context(), http.MethodGet, "/v1/cluster", nil, &told); err != nil {
+				return err
+			}
+			if err := told.Print(o.Out()); err != nil || !*watch {
+				return err
+			}
+			if pause.For(c.Context(), 2*time.Second) != nil {
+				return nil
+			}
+		}
+	}
+	return c
+}
+
+func (s Surroundings) remove() *cobra.Command {
+	c := &cobra.Command{
+		Use: "remove HOST:PORT", Short: "remove a node, alive or dead",
+		Long: "livetree cluster remove takes a node out of the cluster for good. It refuses what would leave no majority of nodes that are up.\n" +
+			"The node may come back with an empty data directory." + s.Long,
+		Example: "  livetree cluster remove 10.0.0.3:9100",
+		Args:    s.Takes("HOST:PORT"),
+	}
+	o := s.Operator(c.Flags())
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := o.Do(c.Context(), http.MethodPost, "/v1/cluster/remove", admin.NodeRequest{Node: args[0]}, nil); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(o.Out(), "removed %s\n", args[0])
+		return err
+	}
+	return c
+}
+
+func (s Surroundings) move() *cobra.Command {
+	c := &cobra.Command{
+		Use: "move [HOST:PORT]", Short: "have other nodes lead what this one does",
+		Long:    "livetree cluster move gives the shards of which this node judges the writes to another node, or to several: before work on its machine." + s.Long,
+		Example: "  livetree cluster move",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	o := s.Operator(c.Flags())
+	c.RunE = func(c *cobra.Command, args []string) error {
+		var request admin.NodeRequest
+		if len(args) > 0 {
+			request.Node = args[0]
+		}
+		if err := o.Do(c.Context(), http.MethodPost, "/v1/cluster/move", request, nil); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(o.Out(), "moved")
+		return err
+	}
+	return c
+}
+
+func (s Surroundings) key() *cobra.Command {
+	return &cobra.Command{
+		Use: "key", Short: "make a key for a new cluster",
+		Long:    "livetree cluster key prints a new key. Whoever has it is a node: keep it in a file that only the server can read, the same on all nodes.",
+		Example: "  (umask 077; livetree cluster key > cluster.key)",
+		Args:    s.Takes(),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := io.WriteString(s.Out, peer.NewKey())
+			return err
+		},
+	}
+}

@@ -1,0 +1,119 @@
+package rest
+
+import (
+	"context"
+	"time"
+
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/pause"
+)
+
+// This file says how new what a node of a cluster shows has to be. A single server shows everything.
+
+// A Consistency says how new what is read has to be.
+type Consistency string
+
+// How new what is read has to be.
+const (
+	// Linearizable shows everything that was acknowledged before the request, by whatever node.
+	Linearizable Consistency = "linearizable"
+	// Local shows what this node has.
+	Local Consistency = "local"
+)
+
+// The headers of a cluster. They are only looked at, and sent, with Options.Reads.
+const (
+	consistencyHeader = "X-Livetree-Consistency"
+	minimumHeader     = "X-Livetree-Min-Position"
+	positionHeader    = "X-Livetree-Position"
+	consistencyParam  = "consistency"
+)
+
+// agreeTime is how long a read waits for the other nodes, or for a position.
+const agreeTime = 10 * time.Second
+
+// await returns when this node may show what is asked for.
+func (c *call) await(values values) error {
+	if c.opts.Reads == "" || c.database == nil {
+		return nil
+	}
+	wanted, err := c.wanted(values)
+	if err != nil {
+		return err
+	}
+	if !c.verb.reads() {
+		return nil // the node that judges a write has everything
+	}
+	ctx, cancel := context.WithTimeout(c.r.Context(), agreeTime)
+	defer cancel()
+	if wanted == Local {
+		return c.awaitPosition(ctx)
+	}
+	return engine.Await(ctx, c.database)
+}
+
+// wanted returns how new what is read has to be.
+func (c *call) wanted(values values) (Consistency, error) {
+	given := c.r.Header.Get(consistencyHeader)
+	if list := values[consistencyParam]; len(list) == 1 {
+		delete(values, consistencyParam)
+		if given == "" {
+			given = list[0]
+		}
+	}
+	switch wanted := Consistency(given); wanted {
+	case "":
+		return c.opts.Reads, nil
+	case Linearizable, Local:
+		return wanted, nil
+	}
+	return "", fault.New(fault.Invalid, "the consistency is %.40q: it must be %s or %s", given, Linearizable, Local)
+}
+
+// positionPause is how often a position is looked for.
+const positionPause = 5 * time.Millisecond
+
+// awaitPosition returns when this node has the position that the request names, if it names one.
+func (c *call) awaitPosition(ctx context.Context) error {
+	text := c.r.Header.Get(minimumHeader)
+	if text == "" {
+		return nil
+	}
+	epoch, position, ok := parseID(text)
+	if !ok || epoch != c.database.Epoch() {
+		return fault.New(fault.Invalid, "%s is %.60q: it must be what %s said for this database", minimumHeader, text, positionHeader)
+	}
+	for c.database.Published().Position < position {
+		if err := pause.For(ctx, positionPause); err != nil {
+			return fault.Wrap(fault.Unavailable, err, "this node is behind position %d, try again", position)
+		}
+	}
+	return nil
+}
+
+// showPosition says which commit an answer shows, or a later one.
+func (c *call) showPosition() {
+	if c.opts.Reads != "" && c.database != nil {
+		c.w.Header()[positionHeader] = []string{string(appendPosition(nil, c.database.Epoch(), c.database.Published().Position))}
+	}
+}
+
+// sharedHeaders are the headers of answers that pages may read, in a cluster.
+var sharedHeaders = []string{"ETag, " + positionHeader}
+
+// exposed returns the headers of answers that pages may read.
+func (h *Handler) exposed() []string {
+	if h.opts.Reads != "" {
+		return sharedHeaders
+	}
+	return exposedHeaders
+}
+
+// allowed returns the headers that pages may send.
+func (h *Handler) allowed() string {
+	if h.opts.Reads != "" {
+		return allowedHeaders + ", x-livetree-consistency, x-livetree-min-position"
+	}
+	return allowedHeaders
+}

@@ -1,0 +1,275 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/livetree/livetree/internal/admin"
+	"github.com/livetree/livetree/internal/catalog"
+	"github.com/livetree/livetree/internal/cluster/assembly"
+	"github.com/livetree/livetree/internal/cluster/membership"
+	"github.com/livetree/livetree/internal/cluster/peer"
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/pause"
+	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/store"
+)
+
+// This file makes a server a node of a cluster. Without a list of nodes nothing of it runs.
+
+// A Cluster says which cluster the server is a node of; of none if List is empty.
+type Cluster struct {
+	// List are the addresses of its nodes, Addr that of this one, and Listen where it listens if that differs.
+	List         []string
+	Addr, Listen string
+	// KeyFile has the key of the cluster, unless Key is it.
+	KeyFile, Key string
+	// Reads says how new what is read has to be where the request does not.
+	Reads string
+	// LogBytes is how large the log of the cluster may grow, Election how long a leader that is silent is waited for.
+	LogBytes int64
+	Election time.Duration
+}
+
+func (c Cluster) isOn() bool { return len(c.List) > 0 }
+
+// hosts are the names or addresses of the nodes. The certificate of each has all of them: the authority that makes
+// it is the same on all nodes.
+func (c Cluster) hosts() (hosts []string) {
+	for _, addr := range c.List {
+		if host, _, err := net.SplitHostPort(addr); err == nil {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
+}
+
+// check refuses what cannot be run.
+func (c Cluster) check(server *Config) error {
+	if !c.isOn() {
+		if c.Addr != "" || c.KeyFile != "" {
+			return errors.New("--cluster, --cluster-addr and --cluster-key are given together, or none of them")
+		}
+		return nil
+	}
+	switch {
+	case c.Addr == "" || c.KeyFile == "" && c.Key == "":
+		return errors.New("--cluster, --cluster-addr and --cluster-key are given together, or none of them")
+	case c.Reads != string(rest.Linearizable) && c.Reads != string(rest.Local):
+		return fmt.Errorf("--reads is %q: it must be %s or %s", c.Reads, rest.Linearizable, rest.Local)
+	case server.Archive.URL != "":
+		return errors.New("--archive does not work with --cluster yet: take backups")
+	case server.Dev:
+		return errors.New("--dev does not work with --cluster")
+	}
+	return nil
+}
+
+// key reads the key of the cluster.
+func (c Cluster) key() (peer.Key, error) {
+	text := c.Key
+	if text == "" {
+		file, err := os.ReadFile(c.KeyFile)
+		if err != nil {
+			return peer.Key{}, fmt.Errorf("--cluster-key: %w", err)
+		}
+		text = string(file)
+	}
+	key, err := peer.ParseKey(text)
+	if err != nil {
+		return peer.Key{}, fmt.Errorf("the key of the cluster: %w; livetree cluster key makes one", err)
+	}
+	return key, nil
+}
+
+// enterCluster makes the server a node of its cluster, if it is to be one. It returns nil if not.
+func enterCluster(ctx context.Context, c Config) (*assembly.Assembly, error) {
+	if !c.Cluster.isOn() {
+		return nil, becomeSingle(ctx, c)
+	}
+	key, err := c.Cluster.key()
+	if err != nil {
+		return nil, err
+	}
+	c.Logger.Info("entering the cluster", "node", c.Cluster.Addr, "nodes", strings.Join(c.Cluster.List, ","), "key", key.Fingerprint())
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return nil, err
+	}
+	return assembly.Enter(ctx, assembly.Options{
+		Data: c.Data, List: c.Cluster.List, Addr: c.Cluster.Addr, Listen: c.Cluster.Listen, Key: key,
+		Election: c.Cluster.Election, LogBytes: c.Cluster.LogBytes,
+		Extra:   func() []string { return authorityFiles(c.Data) },
+		Version: c.Version, Now: time.Now, Logger: c.Logger,
+		Fatal: func(text string) {
+			c.Logger.Error("the log of the cluster failed: stopping, so that nothing is acknowledged that is not stored; check the disk, then start again", "error", text, "exit", store.ExitIO)
+			os.Exit(store.ExitIO)
+		},
+	})
+}
+
+// becomeSingle makes the directory of the last node of a cluster that of a single server. It does nothing for any other.
+func becomeSingle(ctx context.Context, c Config) error {
+	if _, err := os.Stat(filepath.Join(c.Data, membership.FileName)); err != nil {
+		return nil
+	}
+	c.Logger.Info("the data directory is that of a node of a cluster: looking whether it is the last one")
+	err := assembly.BecomeSingle(ctx, c.Data, time.Now, c.Logger)
+	if errors.Is(err, assembly.ErrNotAlone) {
+		return fmt.Errorf("%s is the directory of a node of a cluster: start it with --cluster, --cluster-addr and --cluster-key, or remove the other nodes first (%w)", c.Data, err)
+	}
+	if err != nil {
+		return fmt.Errorf("make %s that of a single server: %w", c.Data, err)
+	}
+	c.Logger.Info("the last node of a cluster is a single server from now on")
+	return nil
+}
+
+// authorityFiles are the files of the authority, if it can sign: one that cannot is of no use to other nodes, and they make
+// one of their own.
+func authorityFiles(data string) []string {
+	files := []string{"tls/" + authorityCert, "tls/" + authorityKey}
+	for _, name := range files {
+		if _, err := os.Stat(filepath.Join(data, name)); err != nil {
+			return nil
+		}
+	}
+	return files
+}
+
+// joinCluster has a node apply what the others have written.
+func joinCluster(ctx context.Context, c Config, s *store.Store, databases *catalog.Catalog) error {
+	if c.node == nil {
+		return nil
+	}
+	if _, _, _, err := newTLS(c); err != nil { // nodes that join get the authority with their copy
+		return err
+	}
+	c.Logger.Info("catching up with the cluster")
+	if err := c.node.Start(ctx, s, databases); err != nil {
+		return fmt.Errorf("catch up with the cluster: %w", err)
+	}
+	return nil
+}
+
+// leaveCluster ends the node. It may be called twice.
+func (c *Config) leaveCluster() {
+	if c.node != nil {
+		c.node.Close()
+	}
+}
+
+// clusterLog has the databases of a store agree with the other nodes, if there are some.
+func (c *Config) clusterLog(s *store.Store) (engine.Log, error) {
+	if c.node == nil {
+		return nil, nil
+	}
+	return c.node.Log(s, c.led)
+}
+
+// led is told that this node is the home of a shard, or is it no more.
+func (c *Config) led(int, bool) {}
+
+// foundPause is how often a node looks whether another has founded the default database.
+const foundPause = 100 * time.Millisecond
+
+// foundShared makes the default database of a cluster: one node does, and the others wait until it has.
+func (f *founder) foundShared(ctx context.Context, c Config) error {
+	for {
+		database, err := f.Database(c.DefaultDatabase)
+		if err == nil && database.HasSecrets() {
+			return nil
+		}
+		if c.node.IsHome() {
+			return f.foundDefault(ctx, c)
+		}
+		if err := pause.For(ctx, foundPause); err != nil {
+			return err
+		}
+	}
+}
+
+// foundAll makes the default database, if there is to be one.
+func (f *founder) foundAll(ctx context.Context, c Config) error {
+	if c.node == nil || c.DefaultDatabase == "" {
+		return f.foundDefault(ctx, c)
+	}
+	return f.foundShared(ctx, c)
+}
+
+// reads returns how new what is read has to be; nothing for a single server.
+func (c *Config) reads() rest.Consistency {
+	if c.node == nil {
+		return ""
+	}
+	return rest.Consistency(c.Cluster.Reads)
+}
+
+// untilFailed returns a context that also ends when the node cannot go on, or its data is damaged, and what returns why.
+func untilFailed(ctx context.Context, c Config, data *store.Store) (context.Context, func() error) {
+	if c.node == nil {
+		return ctx, func() error { return nil }
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		look := time.NewTicker(damageLook)
+		defer look.Stop()
+		for {
+			select {
+			case err := <-c.node.Failed():
+				c.others.Store(int64(c.node.OthersWell(ctx)))
+				cancel(err)
+			case <-look.C:
+				err := data.Damage()
+				if err == nil {
+					err = c.node.Broken()
+				}
+				if err != nil {
+					c.others.Store(int64(c.node.OthersWell(ctx)))
+					cancel(fmt.Errorf("%w: %w", errDamage, err))
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, func() error {
+		err := context.Cause(ctx)
+		cancel(nil)
+		if err == nil || errors.Is(err, context.Canceled) {
+			return nil
+		}
+		return fmt.Errorf("the node cannot go on: %w", err)
+	}
+}
+
+// Defaults of a Cluster.
+const (
+	DefaultClusterLog      = assembly.DefaultLogBytes
+	DefaultClusterElection = assembly.DefaultElection
+)
+
+// catchUp returns when this server has all that was acknowledged before the call.
+func (c *Config) catchUp(ctx context.Context) error {
+	if c.node == nil {
+		return nil
+	}
+	if err := c.node.CaughtUp(ctx); err != nil {
+		return fault.Wrap(fault.Unavailable, err, "the nodes do not agree at present, try again")
+	}
+	return nil
+}
+
+// clusterOf returns what the admin listener tells of the cluster; nil for a single server.
+func (c *Config) clusterOf() admin.Cluster {
+	if c.node == nil {
+		return nil
+	}
+	return c.node
+}
