@@ -197,10 +197,10 @@ func runServing(ctx context.Context, c Config, serving *serving, ready announcem
 	listening()
 	<-ctx.Done()
 	forget()
+	ready.stopping()
 	if c.node != nil {
 		c.node.HandOver(c.patience)
 	}
-	ready.stopping()
 	c.Logger.Info("stopping: requests that are running are answered first")
 	return serving.drain(c.patience)
 }
