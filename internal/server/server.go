@@ -319,7 +319,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 			c.clients.Close(ctx)
 		},
 	})
-	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, front, streamBudget, scans, absolute(caFile), archiving, triggers.hooks}); err != nil {
+	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, front, streamBudget, scans, absolute(caFile), archiving, triggers.hooks, passing}); err != nil {
 		return err
 	}
 	c.runLeft(ctx, databases)
