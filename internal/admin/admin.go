@@ -133,8 +133,15 @@ type Sources struct {
 	LastBackup   func() time.Time // zero if there was none
 	LastVerified func() time.Time // when one was verified, likewise
 	OpenRequests func() int64
+	Passed       func() PassedStats     // nil for a single server
 	Archive      func() archiver.Status // nil if there is none
 	HookStats    func() []deliver.Stat
+}
+
+// PassedStats count the clients of SDKs that a node of a cluster passes on to others.
+type PassedStats struct {
+	Open     int    // websockets
+	Requests uint64 // ever, those for websockets among them
 }
 
 // StreamStats are what the streams count.

@@ -292,6 +292,10 @@ func (c *collector) collectClients(p page) {
 	s := read(c.opts.Clients)
 	p.gauge("clients", "Clients of the SDKs that are connected.", float64(s.Open))
 	p.counter("client_events_total", "Events sent to clients of the SDKs.", float64(s.Events))
+	if passed := c.opts.Passed; passed != nil {
+		p.gauge("clients_passed_on", "Clients of the SDKs that came to this node and are served by another node of the cluster.", float64(passed().Open))
+		p.counter("clients_passed_on_total", "Requests of the SDKs that were passed on to another node of the cluster.", float64(passed().Requests))
+	}
 	p.counters("clients_closed_total", "Clients of the SDKs that ended, by reason.", "reason", s.Closed)
 	p.counters("clients_sdk_total", "Clients of the SDKs that came, by the SDK that they say they are.", "sdk", s.SDKs)
 	for name, bySDK := range s.Operations {

@@ -52,6 +52,7 @@ func fullPage(t *testing.T) string {
 			Clients: func() admin.ClientStats {
 				return admin.ClientStats{Open: 2, Closed: counts(), SDKs: counts(), Operations: map[string]map[string]uint64{"realtime-read": counts()}}
 			},
+			Passed:       func() admin.PassedStats { return admin.PassedStats{Open: 1, Requests: 2} },
 			Archive:      func() archiver.Status { return archiver.Status{} },
 			HookStats:    func() []deliver.Stat { return []deliver.Stat{{Database: "shop", Hook: "orders"}} },
 			AuthFailures: counts,

@@ -101,7 +101,7 @@ func (t *Tenures) run(shard int, s *tenures) {
 			return
 		}
 		number, home := t.home(shard)
-		if !home {
+		if !home || ctx.Err() != nil { // it has changed again
 			continue
 		}
 		t.begin(ctx, shard)

@@ -75,9 +75,6 @@ func New(opts Options) *Passing {
 
 // Stats returns how many websockets are being passed on, and how many requests ever were.
 func (p *Passing) Stats() (open int, passed uint64) {
-	if p == nil {
-		return 0, 0
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.open), p.passed.Load()

@@ -21,6 +21,7 @@ import (
 	"github.com/livetree/livetree/internal/hub"
 	"github.com/livetree/livetree/internal/loopback"
 	"github.com/livetree/livetree/internal/outbox"
+	"github.com/livetree/livetree/internal/passon"
 	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/scan"
 	"github.com/livetree/livetree/internal/session"
@@ -127,6 +128,7 @@ type adminParts struct {
 
 	archiving *archiving
 	hooks     *hookRunner
+	passing   *passon.Passing // nil for a single server
 }
 
 // absolute returns the name of a file from the root on, for those who work elsewhere.
@@ -257,10 +259,22 @@ func (a *adminSide) sources(parts adminParts, dir string) admin.Sources {
 		Scans:        parts.scans.Passes,
 		BodyBytes:    a.memory.Bytes,
 		OpenRequests: parts.serving.guard.running.Count,
+		Passed:       passedStats(parts.passing),
 		Archive:      parts.archiving.status(),
 		HookStats:    parts.hooks.Stats,
 		LastBackup:   func() time.Time { return modified(filepath.Join(dir, backupFile)) },
 		LastVerified: func() time.Time { return modified(filepath.Join(dir, verifiedFile)) },
+	}
+}
+
+// passedStats returns what counts the clients that are passed on; nil for a single server.
+func passedStats(p *passon.Passing) func() admin.PassedStats {
+	if p == nil {
+		return nil
+	}
+	return func() admin.PassedStats {
+		open, requests := p.Stats()
+		return admin.PassedStats{Open: open, Requests: requests}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/livetree/livetree/internal/google"
 	"github.com/livetree/livetree/internal/hosts"
 	"github.com/livetree/livetree/internal/outbox"
+	"github.com/livetree/livetree/internal/passon"
 	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/wire"
 )
@@ -98,7 +99,8 @@ func plainHandler(c Config, front http.Handler) http.Handler {
 type fronts struct {
 	rest    *rest.Handler
 	serving *serving
-	close   func() // does nothing after a drain
+	passing *passon.Passing // nil for a single server
+	close   func()          // does nothing after a drain
 }
 
 // openFronts returns the fronts of a server. They do not listen yet.
@@ -110,7 +112,8 @@ func openFronts(c *Config, f *founder, operator *adminSide, archiving *archiving
 	passing, door := c.newPassing(f.Catalog)
 	both := passing.Handler(c.sdks.Handler(front))
 	return fronts{
-		rest: front,
+		rest:    front,
+		passing: passing,
 		serving: newServing(servingOptions{
 			secure:  rates.wrap(both),
 			plain:   acme.answering(c.HTTPAddr, rates.wrap(plainHandler(*c, both))),

@@ -150,7 +150,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	fronts := openFronts(&c, f, operator, archiving, tlsConfig, acme)
 	defer fronts.close()
 	serving, front := fronts.serving, fronts.rest
-	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, front, streamBudget, scans, absolute(caFile), archiving, triggers.hooks}); err != nil {
+	if err := operator.serve(ctx, adminParts{c, s, f, verifier, serving, front, streamBudget, scans, absolute(caFile), archiving, triggers.hooks, fronts.passing}); err != nil {
 		return err
 	}
 	c.runLeft(ctx, databases)
