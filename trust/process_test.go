@@ -98,7 +98,9 @@ func (p *process) watchOver(t *testing.T) {
 			}
 		}
 		if t.Failed() {
-			t.Logf("the server said:\n%.4000s", p.log.String())
+			said := p.log.String()
+			t.Logf("the server said first:\n%.4000s", said)
+			t.Logf("and last:\n%s", said[max(min(4000, len(said)), len(said)-4000):])
 		}
 	})
 }
