@@ -39,11 +39,11 @@ func (c *collector) collectCluster(p page) {
 const etcdPrefix = "etcd_"
 
 // gatherer returns where metrics come from: in a cluster also from etcd, which is part of this process.
-func (h *Handler) gatherer() prometheus.Gatherer {
-	if h.opts.Cluster == nil {
-		return h.registry
+func gatherer(registry *prometheus.Registry, c Cluster) prometheus.Gatherer {
+	if c == nil {
+		return registry
 	}
-	return prometheus.Gatherers{h.registry, prometheus.GathererFunc(onlyEtcd(prometheus.DefaultGatherer.Gather))}
+	return prometheus.Gatherers{registry, prometheus.GathererFunc(onlyEtcd(prometheus.DefaultGatherer.Gather))}
 }
 
 // onlyEtcd leaves out what is not etcd's: that registry has metrics of the Go runtime and of libraries, too.

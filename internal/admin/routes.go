@@ -45,7 +45,7 @@ const (
 func (h *Handler) routes() []route {
 	desks := append(append(h.rowRoutes(), h.hooks.routes(h.failWith)...), h.cluster.routes(h.failWith)...)
 	return append(desks, []route{
-		{pattern: "GET /metrics", handle: promhttp.HandlerFor(h.gatherer(), promhttp.HandlerOpts{}).ServeHTTP},
+		{pattern: "GET /metrics", handle: promhttp.HandlerFor(gatherer(h.registry, h.opts.Cluster), promhttp.HandlerOpts{}).ServeHTTP},
 		{pattern: "GET /v1/databases", handle: h.listDatabases},
 		{pattern: "POST /v1/databases", handle: h.createDatabase},
 		{pattern: "GET /v1/databases/{name}", access: byDatabase, handle: h.showDatabase},
