@@ -89,6 +89,7 @@ func (a *Assembly) Status(ctx context.Context) *status.Cluster {
 	defer cancel()
 	heads, err := a.membership.Log().Heads(asking)
 	c.Quorum = err == nil
+	c.LogLeader = a.membership.AddrOf(record.NodeID(a.membership.Log().Leader()))
 	reports := a.reports(ctx, members)
 	for _, m := range members {
 		c.Nodes = append(c.Nodes, a.nodeOf(m, reports, heads))

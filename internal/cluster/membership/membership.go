@@ -215,7 +215,7 @@ func (m *Membership) enter(ctx context.Context) error {
 func (m *Membership) step(ctx context.Context) (wait string, err error) {
 	if m.Log() == nil && m.file.Cluster != "" && hasLog(m.o.Data) {
 		if err := m.start(ctx, []string{m.o.Front.Addr()}, false); err != nil {
-			return "", err
+			return setLogAside(m, err)
 		}
 	}
 	if m.Log() != nil {

@@ -29,10 +29,12 @@ type Cluster struct {
 	Level int    `json:"level"`
 	Self  string `json:"self"`
 	// Quorum says that a majority of the nodes can be reached, so that there are writes.
-	Quorum   bool     `json:"quorum"`
-	Nodes    []Node   `json:"nodes"`
-	Shards   []Shard  `json:"shards"`
-	Problems []string `json:"problems"`
+	Quorum bool `json:"quorum"`
+	// LogLeader is the node whose member leads the log of all shards; empty if none is known.
+	LogLeader string   `json:"log_leader"`
+	Nodes     []Node   `json:"nodes"`
+	Shards    []Shard  `json:"shards"`
+	Problems  []string `json:"problems"`
 }
 
 // A Node is one node of it.
@@ -91,7 +93,7 @@ func (c *Cluster) Print(w io.Writer) error {
 	for _, s := range c.Shards {
 		committed += s.Committed
 	}
-	_, _ = fmt.Fprintf(w, "cluster %s, asked at %s\nwrites: %s; records: %d\n", c.ID, c.Self, word, committed)
+	_, _ = fmt.Fprintf(w, "cluster %s, asked at %s\nwrites: %s; records: %d; the log is led by %s\n", c.ID, c.Self, word, committed, orDash(c.LogLeader))
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "NODE\tSERVES AT\tSTATE\tVOTES\tLEADS\tCLOCK\tFREE\tVERSION")
 	for _, n := range c.Nodes {

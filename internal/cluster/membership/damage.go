@@ -1,0 +1,31 @@
+package membership
+
+import (
+	"os"
+	"slices"
+	"strings"
+)
+
+// damagedLog is where etcd's files are kept that were damaged.
+const damagedLog = "etcd.damaged"
+
+// damageTexts are what etcd says of files that nobody but the disk can have changed. What it says of differences between members
+// is not among them: it blames the one that starts, which may be the one that is right.
+var damageTexts = []string{"crc mismatch", "wal: slice bounds out of range", "wal: file not found", "snap: empty snapshot", "snap: crc"}
+
+// setLogAside sets etcd's files aside if an error says that they are damaged. The node then joins as another member, with the store
+// that it has: what the log has had is on a majority of the others.
+func setLogAside(m *Membership, err error) (wait string, _ error) {
+	if !slices.ContainsFunc(damageTexts, func(text string) bool { return strings.Contains(err.Error(), text) }) {
+		return "", err
+	}
+	aside := m.o.Data + string(os.PathSeparator) + damagedLog
+	if removeErr := os.RemoveAll(aside); removeErr != nil {
+		return "", removeErr
+	}
+	if moveErr := os.Rename(etcdDir(m.o.Data), aside); moveErr != nil {
+		return "", moveErr
+	}
+	m.o.Logger.Error("the files of the log are damaged: they are set aside, and this node joins as another member; check its disk", "aside", aside, "error", err)
+	return "to join as another member", nil
+}
