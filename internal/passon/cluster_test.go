@@ -124,8 +124,27 @@ func startCluster(t *testing.T) []*node {
 	for _, n := range nodes {
 		n.await("the node listens", func() bool { return n.out.has("listening on") })
 	}
+	settle(t, nodes)
 	slices.SortFunc(nodes, func(a, b *node) int { return b.tenure() - a.tenure() })
 	return nodes
+}
+
+// settle returns when the home has not changed for a while: nodes that start one after the other take it from each other, and nothing says
+// which one is the last.
+func settle(t *testing.T, nodes []*node) {
+	t.Helper()
+	const rounds = 200 // of 10 ms
+	last, same := 0, 0
+	nodes[0].await("the home is settled", func() bool {
+		newest := 0
+		for _, n := range nodes {
+			newest = max(newest, n.tenure())
+		}
+		if same++; newest != last {
+			last, same = newest, 0
+		}
+		return same > rounds
+	})
 }
 
 func tail(text string) string { return text[max(0, len(text)-6000):] }
