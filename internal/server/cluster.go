@@ -71,6 +71,16 @@ func (c Cluster) check(server *Config) error {
 	case server.Dev:
 		return errors.New("--dev does not work with --cluster")
 	}
+	return c.checkAddrs()
+}
+
+// checkAddrs refuses addresses that no node can have: a node would wait for them without end.
+func (c Cluster) checkAddrs() error {
+	for _, addr := range append([]string{c.Addr}, c.List...) {
+		if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" || port == "0" {
+			return fmt.Errorf("%q is not the address of a node: --cluster and --cluster-addr need HOST:PORT, as other machines reach it", addr)
+		}
+	}
 	return nil
 }
 
@@ -86,7 +96,7 @@ func (c Cluster) key() (peer.Key, error) {
 	}
 	key, err := peer.ParseKey(text)
 	if err != nil {
-		return peer.Key{}, fmt.Errorf("the key of the cluster: %w; livetree cluster key makes one", err)
+		return peer.Key{}, fmt.Errorf("--cluster-key: %w", err)
 	}
 	return key, nil
 }
