@@ -64,8 +64,9 @@ func nodeDir(dir string, i int) string { return filepath.Join(dir, fmt.Sprint(i+
 // TestClusterCommands has three nodes, and asks each how the cluster is.
 func TestClusterCommands(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes seconds")
+		t.Skip("it takes half a minute, most of which a node waits for others")
 	}
+	t.Parallel()
 	dir, addrs := t.TempDir(), freeAddrs(t, 3)
 	stop := startNodes(t, dir, addrs)
 	for i, addr := range addrs {
