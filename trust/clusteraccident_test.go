@@ -49,6 +49,11 @@ func (l *clusterLoop) empty(victim int) accident {
 func (l *clusterLoop) awaitReady() error {
 	deadline := time.Now().Add(patience / 3)
 	for {
+		if l.isFrail {
+			if err := l.startGone(); err != nil {
+				return err
+			}
+		}
 		s, err := l.cluster.status(0)
 		isReady := err == nil && s.Quorum && len(s.Nodes) == len(l.cluster.nodes)
 		for _, n := range s.Nodes {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +26,7 @@ func TestClusterBitFlip(t *testing.T) {
 	for name, pattern := range map[string]string{"store": "store/*.sst", "wal": "etcd/member/wal/*.wal", "db": "etcd/member/snap/db"} {
 		t.Run(name, func(t *testing.T) {
 			l := newClusterLoop(t, startCluster(t), n, 2)
+			l.isFrail = true
 			for i := range count {
 				if err := l.flip(pattern); err != nil {
 					t.Fatalf("round %d: %v", i, err)
@@ -51,7 +53,7 @@ func (l *clusterLoop) flip(pattern string) error {
 			return victim, err
 		}
 		l.t.Logf("node %d: %s", victim+1, flipped)
-		return victim, l.supervise(victim)
+		return allNodes, l.supervise(victim)
 	})
 	if err != nil {
 		return err
@@ -63,10 +65,8 @@ func (l *clusterLoop) flip(pattern string) error {
 func (l *clusterLoop) restart(victim int) accident {
 	return func() (int, error) {
 		p := l.cluster.nodes[victim]
-		if err := p.terminate(); err != nil {
-			return victim, err
-		}
-		return victim, l.start(p)
+		_ = p.terminate() // it may have ended by itself, because of damage
+		return allNodes, l.start(p)
 	}
 }
 
@@ -81,6 +81,9 @@ func (l *clusterLoop) supervise(victim int) error {
 			if err = l.look(victim); err == nil {
 				return nil
 			}
+			if err = l.revive(victim); err == nil {
+				return nil
+			}
 			p.kill()
 		}
 	}
@@ -90,6 +93,52 @@ func (l *clusterLoop) supervise(victim int) error {
 		return err
 	}
 	return p.start()
+}
+
+// revive returns when a node answers again, which is started if it has ended.
+func (l *clusterLoop) revive(victim int) error {
+	began := time.Now()
+	defer func() { l.starts = append(l.starts, time.Since(began)) }()
+	p := l.cluster.nodes[victim]
+	for {
+		err := l.look(victim)
+		switch {
+		case err == nil:
+			return nil
+		case time.Since(began) > patience/3:
+			return fmt.Errorf("node %d is not well after %v: %w", victim+1, time.Since(began), err)
+		case p.isGone():
+			l.t.Logf("node %d has ended; it is started again", victim+1)
+			if err := l.startGone(); err != nil {
+				return err
+			}
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// startGone starts all nodes that have ended by themselves, at once: they may need each other.
+func (l *clusterLoop) startGone() error {
+	return l.cluster.each(func(p *process) error {
+		if p.isGone() {
+			return p.start()
+		}
+		return nil
+	})
+}
+
+// isGone reports whether the process has ended by itself, where the system says so.
+func (p *process) isGone() bool {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.pid()), "stat"))
+	if err != nil {
+		return p.pid() == 0
+	}
+	_, state, _ := strings.Cut(string(text), ") ")
+	if !strings.HasPrefix(state, "Z") {
+		return false
+	}
+	p.kill()
+	return true
 }
 
 // look reads all that a node has.

@@ -59,40 +59,6 @@ func TestClusterFullDisk(t *testing.T) {
 	l.report(t, "clusterfulldisk")
 }
 
-// revive returns when a node answers again, which is started if it has ended.
-func (l *clusterLoop) revive(victim int) error {
-	began := time.Now()
-	defer func() { l.starts = append(l.starts, time.Since(began)) }()
-	p := l.cluster.nodes[victim]
-	for {
-		err := l.look(victim)
-		switch {
-		case err == nil:
-			return nil
-		case time.Since(began) > patience/3:
-			return fmt.Errorf("node %d is not well after %v: %w", victim+1, time.Since(began), err)
-		case p.isGone():
-			l.t.Logf("node %d has ended; it is started again", victim+1)
-			if err := p.start(); err != nil {
-				return err
-			}
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-}
-
-// isGone reports whether the process has ended by itself.
-func (p *process) isGone() bool {
-	var usage syscall.Rusage
-	var status syscall.WaitStatus
-	pid, err := syscall.Wait4(p.pid(), &status, syscall.WNOHANG, &usage)
-	if err != nil || pid == 0 {
-		return false
-	}
-	p.kill()
-	return true
-}
-
 // fill leaves no space on a file system.
 func fill(mount, name string) error {
 	var usage syscall.Statfs_t
