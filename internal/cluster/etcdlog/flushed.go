@@ -39,7 +39,7 @@ func (m *member) SetFlushed(ctx context.Context, f shard.Flushed) error {
 func (m *member) Flushed(ctx context.Context) (rows []shard.Flushed, err error) {
 	ctx, done := m.bounded(ctx, 0)
 	defer done()
-	answer, err := m.client.Get(ctx, nodePrefix, clientv3.WithPrefix())
+	answer, err := m.get(ctx, nodePrefix, clientv3.WithPrefix())
 	if err != nil {
 		return nil, err
 	}

@@ -63,11 +63,34 @@ func outcome(err error) error {
 	return fmt.Errorf("%w: %w", shard.ErrUnknown, err)
 }
 
+// errStopping says that etcd ends by itself, as it does when the member was removed.
+var errStopping = errors.New("etcd is stopping")
+
+// get reads keys. etcd reads its file also after it has closed that: what this ends with is no defect then.
+func (m *member) get(ctx context.Context, key string, opts ...clientv3.OpOption) (answer *clientv3.GetResponse, err error) {
+	stopping := m.etcd.Server.StoppingNotify()
+	defer func() {
+		select {
+		case <-stopping:
+			if recover() != nil || err == nil {
+				answer, err = nil, errStopping
+			}
+		default:
+		}
+	}()
+	select {
+	case <-stopping:
+		return nil, errStopping
+	default:
+		return m.client.Get(ctx, key, opts...)
+	}
+}
+
 // Heads implements [shard.Log] by a read that etcd confirms with a majority.
 func (m *member) Heads(ctx context.Context) (heads shard.Heads, err error) {
 	ctx, done := m.bounded(ctx, 0)
 	defer done()
-	answer, err := m.client.Get(ctx, headPrefix, clientv3.WithPrefix())
+	answer, err := m.get(ctx, headPrefix, clientv3.WithPrefix())
 	if err != nil {
 		return heads, err
 	}
@@ -87,7 +110,7 @@ func (m *member) Heads(ctx context.Context) (heads shard.Heads, err error) {
 
 // Page implements [shard.Log] by a read of this member alone.
 func (m *member) Page(ctx context.Context, s int, from uint64) (shard.Page, error) {
-	answer, err := m.client.Get(ctx, logKey(s, from), clientv3.WithRange(logEnd(s)),
+	answer, err := m.get(ctx, logKey(s, from), clientv3.WithRange(logEnd(s)),
 		clientv3.WithLimit(shard.PageEntries), clientv3.WithSerializable())
 	if err != nil {
 		return shard.Page{}, err

@@ -93,7 +93,7 @@ func (m *member) change(ctx context.Context, compares []clientv3.Cmp, ops ...cli
 
 // Parts implements [shard.Transfers] by a read of this member alone.
 func (m *member) Parts(ctx context.Context, id record.TransferID, from uint32) (parts [][]byte, err error) {
-	answer, err := m.client.Get(ctx, partKey(id, from), clientv3.WithRange(partEnd(id)), clientv3.WithLimit(shard.PageParts), clientv3.WithSerializable())
+	answer, err := m.get(ctx, partKey(id, from), clientv3.WithRange(partEnd(id)), clientv3.WithLimit(shard.PageParts), clientv3.WithSerializable())
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func (m *member) OpenTransfers(ctx context.Context) (open []shard.Transfer, err 
 func (m *member) eachTransfer(ctx context.Context, do func(t shard.Transfer, open bool, s int, number uint64) error) error {
 	from := transferPrefix
 	for {
-		answer, err := m.client.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(transferPrefix)), clientv3.WithLimit(pageTransfers))
+		answer, err := m.get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(transferPrefix)), clientv3.WithLimit(pageTransfers))
 		if err != nil {
 			return err
 		}
