@@ -308,7 +308,9 @@ func (c *Config) catchUp(ctx context.Context) error {
 // tellNodes says where this node serves clients.
 func (c *Config) tellNodes(addr net.Addr) {
 	if c.node != nil {
-		c.node.SetAddr(addr.String())
+		text := addr.String()
+		c.bound.Store(&text)
+		c.node.SetAddr(text)
 	}
 }
 

@@ -113,10 +113,11 @@ type Config struct {
 	// Disturb, if set, gives the store a disk or a clock that fails. Only tests do.
 	Disturb func(*store.Options)
 
-	node      *assembly.Assembly // nil for a single server
-	others    *atomic.Int64      // how many other nodes were well when this one could not go on
-	tenures   *catalog.Tenures   // nil for a single server
-	memory    *budget.Memory     // that all fronts share
+	node      *assembly.Assembly      // nil for a single server
+	bound     *atomic.Pointer[string] // where the last start of a node has listened
+	others    *atomic.Int64           // how many other nodes were well when this one could not go on
+	tenures   *catalog.Tenures        // nil for a single server
+	memory    *budget.Memory          // that all fronts share
 	clients   *outbox.Clients
 	sdks      *wire.Front
 	postponed *catalog.Postponed

@@ -39,7 +39,11 @@ func Run(ctx context.Context, c Config) error {
 	c.shareMemory(memory)
 	limitMemory(c, memory)
 	keepPrivate(c)
+	c.bound = new(atomic.Pointer[string])
 	for {
+		if addr := c.bound.Load(); addr != nil {
+			c.Addr = *addr // clients know it
+		}
 		err := runOnce(ctx, c, memory)
 		if !errors.Is(err, errRepair) || ctx.Err() != nil {
 			return err
