@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/cluster"
+	"github.com/livetree/livetree/internal/cluster/assembly"
 	"github.com/livetree/livetree/internal/store"
-	"github.com/livetree/livetree/internal/store/layout"
 )
 
 // This file has a node of a cluster whose data is damaged, or is not that of the log, begin again with a copy of
@@ -47,26 +47,9 @@ func (c *Config) repaired(ctx context.Context, err error) error {
 		return err
 	}
 	c.leaveCluster()
-	if asideErr := setAside(c.Data, aside); asideErr != nil {
+	if asideErr := assembly.SetStoreAside(c.Data, aside); asideErr != nil {
 		return errors.Join(err, asideErr)
 	}
 	c.Logger.Error("the data of this node is damaged: it is set aside, and a copy is fetched from another node", "aside", aside, "error", err)
 	return errRepair
-}
-
-// setAside moves the store of a data directory away.
-func setAside(data, aside string) error {
-	if err := os.RemoveAll(aside); err != nil {
-		return err
-	}
-	if err := os.Rename(filepath.Join(data, layout.PebbleDir), aside); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	now := time.Now()
-	for _, name := range []string{"durable", "damage"} { // what is said of the store
-		if err := os.Remove(filepath.Join(data, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-	}
-	return os.Chtimes(aside, now, now)
 }
