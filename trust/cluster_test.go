@@ -223,7 +223,7 @@ func (c *cluster) equal(clients []*client, database string) error {
 		case time.Now().After(deadline):
 			return fmt.Errorf("%s: node 1 and node %d differ: %s", database, other+1, firstOther(texts[0], texts[other]))
 		}
-		time.Sleep(20 * time.Millisecond) // what was acknowledged elsewhere is on its way
+		time.Sleep(20 * time.Millisecond) //nolint:forbidigo // what was acknowledged elsewhere is on its way
 	}
 }
 

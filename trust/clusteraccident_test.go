@@ -63,9 +63,9 @@ func (l *clusterLoop) awaitReady() error {
 		case isReady:
 			return nil
 		case time.Now().After(deadline):
-			return fmt.Errorf("the nodes are not ready after %v: %v %+v, problems %q", patience/3, err, s.Nodes, s.Problems)
+			return fmt.Errorf("the nodes are not ready after %v: %w %+v, problems %q", patience/3, err, s.Nodes, s.Problems)
 		}
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // real processes
 	}
 }
 
@@ -101,7 +101,7 @@ func (l *clusterLoop) stand(still []int) accident {
 			if err := p.signal(syscall.SIGSTOP); err != nil {
 				return node, err
 			}
-			time.Sleep(standstill)
+			time.Sleep(standstill) //nolint:forbidigo // real processes
 			if err := p.signal(syscall.SIGCONT); err != nil {
 				return node, err
 			}

@@ -113,7 +113,7 @@ func (l *clusterLoop) revive(victim int) error {
 				return err
 			}
 		}
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(100 * time.Millisecond) //nolint:forbidigo // real processes
 	}
 }
 
@@ -146,7 +146,7 @@ func (l *clusterLoop) look(node int) error {
 	for _, c := range l.tallies {
 		read := request{method: "GET", target: target(c.database, nil, false, "format=export", "consistency=local")}
 		if a, _, err := l.clients[node].send(read); err != nil || a.status != http.StatusOK {
-			return fmt.Errorf("%s = %d %s, %v", read, a.status, strings.Join(strings.Fields(a.body), " "), err)
+			return fmt.Errorf("%s = %d %s, %w", read, a.status, strings.Join(strings.Fields(a.body), " "), err)
 		}
 	}
 	return nil

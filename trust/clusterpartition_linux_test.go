@@ -39,14 +39,14 @@ func (l *clusterLoop) partition(r *relays, victim int) accident {
 				break
 			}
 			if time.Since(began) > patience/3 {
-				return victim, fmt.Errorf("%s = %d %s, %v at a node without a majority, want 503", read, a.status, a.body, err)
+				return victim, fmt.Errorf("%s = %d %s, %w at a node without a majority, want 503", read, a.status, a.body, err)
 			}
 		}
 		l.t.Logf("a read is refused after %v", time.Since(began))
 		local := read
 		local.target += "&consistency=local"
 		if a, _, err := l.clients[victim].send(local); err != nil || a.status != http.StatusOK {
-			return victim, fmt.Errorf("%s = %d %s, %v at a node without a majority, want 200", local, a.status, a.body, err)
+			return victim, fmt.Errorf("%s = %d %s, %w at a node without a majority, want 200", local, a.status, a.body, err)
 		}
 		if err := l.await(100); err != nil {
 			return victim, fmt.Errorf("with node %d cut off: %w", victim+1, err)
@@ -60,9 +60,9 @@ func (l *clusterLoop) partition(r *relays, victim int) accident {
 				return victim, nil
 			}
 			if time.Since(healed) > patience/3 {
-				return victim, fmt.Errorf("%s = %d %s, %v after %v with the others, want 200", read, a.status, a.body, err, patience/3)
+				return victim, fmt.Errorf("%s = %d %s, %w after %v with the others, want 200", read, a.status, a.body, err, patience/3)
 			}
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(10 * time.Millisecond) //nolint:forbidigo // real processes
 		}
 	}
 }

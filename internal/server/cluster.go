@@ -121,7 +121,7 @@ func enterCluster(ctx context.Context, c Config) (*assembly.Assembly, error) {
 		Version: c.Version, Now: time.Now, Logger: c.Logger,
 		Fatal: func(text string) {
 			c.Logger.Error("the log of the cluster failed: stopping, so that nothing is acknowledged that is not stored; check the disk, then start again", "error", text, "exit", store.ExitIO)
-			os.Exit(store.ExitIO)
+			os.Exit(store.ExitIO) //nolint:forbidigo // as the store does: nothing may be acknowledged any more
 		},
 	})
 }

@@ -131,7 +131,7 @@ func openFronts(c *Config, f *founder, operator *adminSide, archiving *archiving
 			},
 		}),
 		close: func() {
-			door.Close()
+			_ = door.Close()
 			passing.Close()
 			c.clients.Close(ended())
 		},
