@@ -17,7 +17,7 @@ func SetStoreAside(data, aside string) error {
 	if err := os.Rename(filepath.Join(data, layout.PebbleDir), aside); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	now := time.Now() //nolint:forbidigo // the time of a file
+	now := time.Now()                                    //nolint:forbidigo // the time of a file
 	for _, name := range []string{"durable", "damage"} { // what is said of the store
 		if err := os.Remove(filepath.Join(data, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
