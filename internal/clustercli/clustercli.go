@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/livetree/livetree/internal/admin"
+	"github.com/livetree/livetree/internal/cluster/assembly"
+	"github.com/livetree/livetree/internal/cluster/membership"
 	"github.com/livetree/livetree/internal/cluster/peer"
 	"github.com/livetree/livetree/internal/cluster/status"
 	"github.com/livetree/livetree/internal/pause"
@@ -34,13 +37,15 @@ type Surroundings struct {
 	Takes func(names ...string) cobra.PositionalArgs
 	// Long ends the long help of the commands that ask the listener.
 	Long string
-	// Out is the standard output.
-	Out io.Writer
+	// Out is the standard output, Data the usual data directory, and Logger is told what happens.
+	Out    io.Writer
+	Data   string
+	Logger func() *slog.Logger
 }
 
 // Commands returns the commands below livetree cluster.
 func Commands(s Surroundings) []*cobra.Command {
-	return []*cobra.Command{s.status(), s.remove(), s.move(), s.key()}
+	return []*cobra.Command{s.status(), s.remove(), s.move(), s.key(), s.recover()}
 }
 
 func (s Surroundings) status() *cobra.Command {
@@ -105,6 +110,38 @@ func (s Surroundings) move() *cobra.Command {
 			return err
 		}
 		_, err := fmt.Fprintln(o.Out(), "moved")
+		return err
+	}
+	return c
+}
+
+func (s Surroundings) recover() *cobra.Command {
+	var data string
+	var yes bool
+	c := &cobra.Command{
+		Use: "recover", Short: "make one node's copy a single server's, when a majority is lost for good",
+		Long: `livetree cluster recover is the last resort, for when the disks of a majority of the nodes are lost for good. It makes the data
+directory of a node that is left that of a single server, with all that this node has. What the others have acknowledged and this node
+has not received is lost. If nodes can still be started, start them instead: nothing is lost then.
+
+Take the node that is furthest, stop it, and keep a copy of its directory. The other nodes of the old cluster must never be started
+again with what they have. From the single server a new cluster is founded as from any other. Streams start again.`,
+		Example: "  livetree cluster recover --data ./livetree-data\n  livetree cluster recover --data ./livetree-data --yes-lose-data",
+		Args:    s.Takes(),
+	}
+	c.Flags().StringVar(&data, "data", s.Data, "the data `directory` of the node, which must be stopped")
+	c.Flags().BoolVar(&yes, "yes-lose-data", false, "accept that what this node has not received is lost for good")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if !membership.IsNode(data) {
+			return fmt.Errorf("%s is not the directory of a node of a cluster", data)
+		}
+		if !yes {
+			return fmt.Errorf("nothing was done: if a majority of the nodes of %s is lost for good, and you accept that what this one has not received is lost, say so with --yes-lose-data", data)
+		}
+		if err := assembly.Recover(c.Context(), data, time.Now, s.Logger()); err != nil { //nolint:forbidigo // the command has no other clock
+			return err
+		}
+		_, err := fmt.Fprintf(s.Out, "%s is the directory of a single server now: livetree serve --data %s\n", data, data)
 		return err
 	}
 	return c

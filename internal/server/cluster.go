@@ -128,7 +128,7 @@ func enterCluster(ctx context.Context, c Config) (*assembly.Assembly, error) {
 
 // becomeSingle makes the directory of the last node of a cluster that of a single server. It does nothing for any other.
 func becomeSingle(ctx context.Context, c Config) error {
-	if _, err := os.Stat(filepath.Join(c.Data, membership.FileName)); err != nil {
+	if !membership.IsNode(c.Data) {
 		return nil
 	}
 	c.Logger.Info("the data directory is that of a node of a cluster: looking whether it is the last one")

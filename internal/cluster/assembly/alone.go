@@ -38,9 +38,22 @@ const (
 // BecomeSingle makes the data directory of the last node of a cluster that of a single server: it applies the log to its end, and sets
 // etcd's files aside. It fails with ErrNotAlone, and changes nothing, if the cluster has other nodes. Nobody may have the directory open.
 func BecomeSingle(ctx context.Context, data string, now func() time.Time, logger *slog.Logger) error {
+	return becomeSingle(ctx, data, false, now, logger)
+}
+
+// Recover is BecomeSingle for when a majority of the nodes is lost for good: what those have acknowledged without this node having
+// it is lost. The store gets another epoch, as a restored one does.
+func Recover(ctx context.Context, data string, now func() time.Time, logger *slog.Logger) error {
+	if err := becomeSingle(ctx, data, true, now, logger); err != nil {
+		return err
+	}
+	return store.RenewEpoch(data, store.Options{Logger: logger})
+}
+
+func becomeSingle(ctx context.Context, data string, force bool, now func() time.Time, logger *slog.Logger) error {
 	fatal := func(text string) { logger.Error("the log of the cluster failed", "error", text) }
 	member, err := etcdlog.Start(etcdlog.Options{
-		Dir: filepath.Join(data, etcdDir), Peer: "127.0.0.1:1", Listen: "127.0.0.1:0", Members: []string{"127.0.0.1:1"}, Fatal: fatal, Log: logger,
+		Dir: filepath.Join(data, etcdDir), Peer: "127.0.0.1:1", Listen: "127.0.0.1:0", Members: []string{"127.0.0.1:1"}, Alone: force, Fatal: fatal, Log: logger,
 	})
 	if err != nil {
 		return err

@@ -40,6 +40,8 @@ type Options struct {
 	// itself alone, and Founds.
 	Members []string
 	Founds  bool
+	// Alone makes this member the only one, whatever others there were: for when a majority of them is lost for good.
+	Alone bool
 	// Election is the time after which a silent leader is replaced; a tenth of it is the heartbeat. 0 is
 	// DefaultElection.
 	Election time.Duration

@@ -84,6 +84,7 @@ func configuration(o Options) (*embed.Config, error) {
 	if o.Founds {
 		c.ClusterState = embed.ClusterStateFlagNew
 	}
+	c.ForceNewCluster = o.Alone
 	var members []string
 	for _, peer := range o.Members {
 		members = append(members, memberName(peer)+"="+scheme+"://"+peer)

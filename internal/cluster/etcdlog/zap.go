@@ -47,9 +47,24 @@ func (c *core) With(fields []zapcore.Field) zapcore.Core {
 	return &core{c.log, append(c.fields[:len(c.fields):len(c.fields)], fields...)}
 }
 
+// harmless are what etcd warns of, or calls an error, at each founding, joining or stop of a node.
+var harmless = []string{
+	"setting up serving from embedded etcd failed.", "failed to update storage version", "rejecting promote learner: learner is not ready",
+	"rejecting member add request; local member has not been connected to majority peers, reconfigure breaks active quorum",
+	"simple token is not cryptographically signed", "Running http and grpc server on single port. This is not recommended for production.",
+}
+
+// calmed returns how much an entry matters: what is harmless does not.
+func calmed(e zapcore.Entry) zapcore.Level {
+	if slices.Contains(harmless, e.Message) {
+		return zapcore.InfoLevel
+	}
+	return e.Level
+}
+
 // Check implements [zapcore.Core].
 func (c *core) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if c.Enabled(e.Level) {
+	if c.Enabled(calmed(e)) {
 		return checked.AddCore(e, c)
 	}
 	return checked
@@ -68,7 +83,7 @@ func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	for _, name := range slices.Sorted(maps.Keys(values.Fields)) {
 		args = append(args, slog.String(name, fmt.Sprint(values.Fields[name])))
 	}
-	c.log.Log(context.Background(), levelOf(e.Level), e.Message, args...) //nolint:sloglint // it is etcd's
+	c.log.Log(context.Background(), levelOf(calmed(e)), e.Message, args...) //nolint:sloglint // it is etcd's
 	return nil
 }
 

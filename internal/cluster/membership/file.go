@@ -68,3 +68,9 @@ func (m *Membership) writeFile(f file) error {
 	m.update(func() { m.file = f })
 	return nil
 }
+
+// IsNode reports whether a data directory is that of a node of a cluster.
+func IsNode(data string) bool {
+	_, err := os.Stat(filepath.Join(data, FileName))
+	return err == nil
+}
