@@ -61,6 +61,9 @@ func (c Cluster) check(server *Config) error {
 		}
 		return nil
 	}
+	if err := assembly.Available(); err != nil {
+		return err
+	}
 	switch {
 	case c.Addr == "" || c.KeyFile == "" && c.Key == "":
 		return errors.New("--cluster, --cluster-addr and --cluster-key are given together, or none of them")

@@ -43,6 +43,14 @@ const tlsDir = "cluster-tls"
 // largestForward is how long a request may be that is sent to another node, with all that stands around it.
 const largestForward = 300 << 20
 
+// Available returns why this binary cannot be a node of a cluster, nil if it can.
+func Available() error {
+	if !etcdlog.Linked {
+		return etcdlog.ErrLeftOut
+	}
+	return nil
+}
+
 // Options say which node of which cluster this is.
 type Options struct {
 	// Data is the data directory.

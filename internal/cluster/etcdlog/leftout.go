@@ -2,5 +2,8 @@
 
 package etcdlog
 
+// Linked says whether this binary has etcd in it.
+const Linked = false
+
 // Start says that this binary has no cluster.
 func Start(Options) (Member, error) { return nil, ErrLeftOut }

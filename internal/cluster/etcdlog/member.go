@@ -33,6 +33,9 @@ const (
 	nameInCerts = "livetree-node"
 )
 
+// Linked says whether this binary has etcd in it.
+const Linked = true
+
 // member implements [Member].
 type member struct {
 	etcd     *embed.Etcd
