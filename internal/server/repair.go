@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/cluster"
-	"github.com/livetree/livetree/internal/cluster/assembly"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -47,7 +46,7 @@ func (c *Config) repaired(ctx context.Context, err error) error {
 		return err
 	}
 	c.leaveCluster()
-	if asideErr := assembly.SetStoreAside(c.Data, aside); asideErr != nil {
+	if asideErr := store.SetAside(c.Data, aside, time.Now()); asideErr != nil {
 		return errors.Join(err, asideErr)
 	}
 	c.Logger.Error("the data of this node is damaged: it is set aside, and a copy is fetched from another node", "aside", aside, "error", err)

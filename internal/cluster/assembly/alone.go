@@ -27,8 +27,8 @@ import (
 var ErrNotAlone = errors.New("other nodes have the same databases")
 
 const (
-	// etcdDir is where etcd's files are, and leftDir where they are kept aside.
-	etcdDir, leftDir = "etcd", "etcd.left"
+	// leftDir is where etcd's files are kept aside.
+	leftDir = "etcd.left"
 	// aloneTime is how long the last node of a cluster may take to become its leader.
 	aloneTime = 15 * time.Second
 	// alonePause is how often it is asked meanwhile.
@@ -53,7 +53,7 @@ func Recover(ctx context.Context, data string, now func() time.Time, logger *slo
 func becomeSingle(ctx context.Context, data string, force bool, now func() time.Time, logger *slog.Logger) error {
 	fatal := func(text string) { logger.Error("the log of the cluster failed", "error", text) }
 	member, err := etcdlog.Start(etcdlog.Options{
-		Dir: filepath.Join(data, etcdDir), Peer: "127.0.0.1:1", Listen: "127.0.0.1:0", Members: []string{"127.0.0.1:1"}, Alone: force, Fatal: fatal, Log: logger,
+		Dir: membership.LogDir(data), Peer: "127.0.0.1:1", Listen: "127.0.0.1:0", Members: []string{"127.0.0.1:1"}, Alone: force, Fatal: fatal, Log: logger,
 	})
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func becomeSingle(ctx context.Context, data string, force bool, now func() time.
 	if err := os.Remove(filepath.Join(data, membership.FileName)); err != nil {
 		return err
 	}
-	return os.Rename(filepath.Join(data, etcdDir), filepath.Join(data, leftDir))
+	return os.Rename(membership.LogDir(data), filepath.Join(data, leftDir))
 }
 
 // applyAll applies the log of a node to its end.

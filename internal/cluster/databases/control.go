@@ -11,6 +11,7 @@ import (
 	"github.com/livetree/livetree/internal/cluster/shard"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -74,7 +75,7 @@ func (d *Databases) atHome(ctx context.Context, s int, kind string, body []byte,
 	for ctx.Err() == nil {
 		var said []byte
 		var err error
-		_, home, changed := d.node.Watch(s)
+		home := d.node.HomeOf(s)
 		if _, own := d.node.Home(s); own {
 			said, err = here()
 		} else if home != 0 && home != d.node.ID() {
@@ -84,8 +85,7 @@ func (d *Databases) atHome(ctx context.Context, s int, kind string, body []byte,
 		switch {
 		case err != nil || len(said) == 0 || said[0] == saysAway || said[0] == saysUnknown:
 			*lost = *lost || len(said) > 0 && said[0] == saysUnknown
-			wait(ctx, changed)
-			_ = pauseAgain(ctx)
+			_ = pause.For(ctx, again)
 		case said[0] == saysDone && len(said) == 9:
 			return d.node.Reach(ctx, s, binary.BigEndian.Uint64(said[1:]))
 		default:

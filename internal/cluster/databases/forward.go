@@ -10,7 +10,6 @@ import (
 	"github.com/livetree/livetree/internal/cluster/record"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
-	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -333,6 +332,3 @@ func (k *knownOrigins) end(o record.Origin, e *knownEntry, said []byte) {
 		delete(k.entries, k.old[0])
 	}
 }
-
-// pauseAgain waits before a call is made again.
-func pauseAgain(ctx context.Context) error { return pause.For(ctx, again) }

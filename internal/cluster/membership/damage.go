@@ -1,7 +1,10 @@
 package membership
 
 import (
+	"context"
+	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -15,15 +18,20 @@ var damageTexts = []string{"crc mismatch", "wal: slice bounds out of range", "wa
 
 // setLogAside sets etcd's files aside if an error says that they are damaged. The node then joins as another member, with the store
 // that it has: what the log has had is on a majority of the others.
-func setLogAside(m *Membership, err error) (wait string, _ error) {
+// Without a member that answers nothing is moved: the files may be all that is left.
+func setLogAside(ctx context.Context, m *Membership, err error) (wait string, _ error) {
 	if !slices.ContainsFunc(damageTexts, func(text string) bool { return strings.Contains(err.Error(), text) }) {
 		return "", err
 	}
-	aside := m.o.Data + string(os.PathSeparator) + damagedLog
+	answers, _ := m.ask.hellos(ctx, m.o.List)
+	if v, _ := existing(m.hello(), answers); len(v.via) == 0 {
+		return "", fmt.Errorf("the files of the log are damaged, and no other member answers: start the others first: %w", err)
+	}
+	aside := filepath.Join(m.o.Data, damagedLog)
 	if removeErr := os.RemoveAll(aside); removeErr != nil {
 		return "", removeErr
 	}
-	if moveErr := os.Rename(etcdDir(m.o.Data), aside); moveErr != nil {
+	if moveErr := os.Rename(LogDir(m.o.Data), aside); moveErr != nil {
 		return "", moveErr
 	}
 	m.o.Logger.Error("the files of the log are damaged: they are set aside, and this node joins as another member; check its disk", "aside", aside, "error", err)

@@ -27,12 +27,12 @@ type file struct {
 	Forming []string `json:"forming,omitempty"`
 }
 
-// etcdDir is where etcd keeps its files in a data directory.
-func etcdDir(data string) string { return filepath.Join(data, "etcd") }
+// LogDir is where etcd keeps its files in a data directory.
+func LogDir(data string) string { return filepath.Join(data, "etcd") }
 
 // hasLog says whether etcd has begun its log there: then this node is the member that it was.
 func hasLog(data string) bool {
-	names, err := os.ReadDir(filepath.Join(etcdDir(data), "member", "wal"))
+	names, err := os.ReadDir(filepath.Join(LogDir(data), "member", "wal"))
 	return err == nil && len(names) > 0
 }
 

@@ -51,7 +51,7 @@ func (m *Membership) found(ctx context.Context) (wait string, err error) {
 	if err := m.writeFile(f); err != nil {
 		return "", err
 	}
-	if err := os.RemoveAll(etcdDir(m.o.Data)); err != nil {
+	if err := os.RemoveAll(LogDir(m.o.Data)); err != nil {
 		return "", err
 	}
 	if err := m.start(ctx, []string{m.o.Front.Addr()}, true); err != nil {

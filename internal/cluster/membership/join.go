@@ -54,7 +54,7 @@ func (m *Membership) join(ctx context.Context, v verdict) (wait string, err erro
 		}
 		// A member that was asked has not learned of this one yet, or the members have changed meanwhile.
 		m.o.Logger.Debug("etcd does not start yet", "error", err)
-		return "for all members to learn of it", os.RemoveAll(etcdDir(m.o.Data))
+		return "for all members to learn of it", os.RemoveAll(LogDir(m.o.Data))
 	}
 	m.o.Logger.Info("this node has joined a cluster", "cluster", m.file.Cluster, "member", fmt.Sprintf("%x", place.ID))
 	return "", nil

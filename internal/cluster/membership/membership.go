@@ -175,7 +175,7 @@ func (m *Membership) prepare() (err error) {
 	}
 	if m.file.Founding {
 		// No other node can have joined: the cluster is forgotten.
-		if err := os.RemoveAll(etcdDir(m.o.Data)); err != nil {
+		if err := os.RemoveAll(LogDir(m.o.Data)); err != nil {
 			return err
 		}
 		m.file = file{}
@@ -215,7 +215,7 @@ func (m *Membership) enter(ctx context.Context) error {
 func (m *Membership) step(ctx context.Context) (wait string, err error) {
 	if m.Log() == nil && m.file.Cluster != "" && hasLog(m.o.Data) {
 		if err := m.start(ctx, []string{m.o.Front.Addr()}, false); err != nil {
-			return setLogAside(m, err)
+			return setLogAside(ctx, m, err)
 		}
 	}
 	if m.Log() != nil {
@@ -240,7 +240,7 @@ func (m *Membership) step(ctx context.Context) (wait string, err error) {
 func (m *Membership) start(ctx context.Context, members []string, founds bool) error {
 	f := m.o.Front
 	member, err := etcdlog.Start(etcdlog.Options{
-		Dir: etcdDir(m.o.Data), Peer: f.Addr(), Listen: "127.0.0.1:0", Cluster: m.file.Cluster, Members: members, Founds: founds,
+		Dir: LogDir(m.o.Data), Peer: f.Addr(), Listen: "127.0.0.1:0", Cluster: m.file.Cluster, Members: members, Founds: founds,
 		Election: m.o.Election, Quota: m.o.Quota, TLS: f.Files(), Fatal: m.o.Fatal, Log: m.o.Logger,
 	})
 	if err != nil {
