@@ -161,6 +161,13 @@ s3: ## archives in a bucket of a real S3 server, Versity's gateway, in a module 
 	if ! $(GO) mod download; then echo '*** SKIPPED, S3 was NOT checked: the modules cannot be fetched' >&2; exit 0; fi; \
 	$(GO) vet ./... && $(GO) test -count=1 -timeout 30m ./...
 
+.PHONY: manifests
+manifests: ## the files for Kubernetes and Compose against the types and schemas of those, in a module of its own
+	$(call say,manifests)
+	@cd conformance/manifests; \
+	if ! $(GO) mod download; then echo '*** SKIPPED, manifests were NOT checked: the modules cannot be fetched' >&2; exit 0; fi; \
+	$(GO) vet ./... && $(GO) test -count=1 -timeout 5m ./...
+
 .PHONY: proxies
 proxies: ## nginx and Caddy in front of a real server, where they are installed; INSTALL=yes installs them
 	$(call say,proxies)
