@@ -2,6 +2,7 @@ package main
 
 import (
 	"log/slog"
+	"os"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -13,6 +14,7 @@ import (
 	"github.com/livetree/livetree/internal/server"
 	"github.com/livetree/livetree/internal/serverflags"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/supervisor"
 )
 
 const serveLong = `livetree serve runs the server until it gets SIGINT or SIGTERM; a second signal
@@ -106,6 +108,9 @@ func serve(a *app, c *cobra.Command, s *serveSettings) error {
 	s.config.Secret, s.config.Version = secret, buildVersion()
 	s.config.Out, s.config.Abort = a.stdout, a.abort
 	s.config.OpenFiles, _ = openFiles() // 0 where it is not known
+	if s.config.Supervisor, err = supervisor.FromEnvironment(a.lookup, os.Getpid(), s.config.Logger); err != nil {
+		return err
+	}
 	return server.Run(c.Context(), s.config)
 }
 
