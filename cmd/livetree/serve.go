@@ -24,6 +24,9 @@ Every flag can also be given as an environment variable, LIVETREE_MAX_BODY for
 --max-body, or in the TOML file that --config names, as max-body = "64MiB". A flag
 wins over a variable, and that over the file. --print-config shows the result.
 
+systemd may hold its ports, so that no client is refused while it restarts, and is
+told when it is ready: livetree docs operations.
+
 LIVETREE_SECRET sets the app secret of the default database when that is made;
 otherwise one is generated and kept in the data directory under secrets/.
 
