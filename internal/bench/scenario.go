@@ -137,18 +137,21 @@ func QuickScenarios() []string {
 
 // pick returns a number below n for a request: the same in every run, and without
 // a pattern.
-func pick(i, n int) int {
+func pick(i, n int) int { return int(mix(i) % uint64(n)) }
+
+// mix is pick from all numbers.
+func mix(i int) uint64 {
 	x := uint64(i)*0x9e3779b97f4a7c15 + 1 // splitmix64
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return int((x ^ x>>31) % uint64(n))
+	return x ^ x>>31
 }
 
 // appendUser appends a child of ten leaves, about 280 bytes.
 func appendUser(b []byte, seed int) []byte {
 	return fmt.Appendf(b, `{"name":"User Number %06d","email":"user%06d@example.org","age":%d,"city":"Springfield","country":"Neverland",`+
 		`"score":%d,"active":%t,"joined":%d,"bio":"Likes trees, databases and long walks.","avatar":"https://example.org/a/%08x.png"}`,
-		seed%1_000_000, pick(seed, 1_000_000), pick(seed, 90), pick(seed+1, 100_000_000), seed%2 == 0, 1_600_000_000_000+seed, pick(seed, 1<<32))
+		seed%1_000_000, pick(seed, 1_000_000), pick(seed, 90), pick(seed+1, 100_000_000), seed%2 == 0, 1_600_000_000_000+int64(seed), uint32(mix(seed)))
 }
 
 // The requests of the scenarios.
