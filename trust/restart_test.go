@@ -21,28 +21,36 @@ import (
 // repeat what was not answered. All that is sent before the server closes its connections is answered, nothing that was
 // acknowledged is lost, and streams go on with the event after the last one.
 //
-// In one of two runs a supervisor holds the port, as systemd does: then no connection is ever refused.
+// A supervisor may hold the port, as systemd does: then no connection is ever refused. How long clients wait depends on whether
+// there are streams, since a server that stops ends them one after the other.
 func TestRestartUnderLoad(t *testing.T) {
 	t.Parallel()
-	for name, isHeld := range map[string]bool{"own port": false, "held port": true} {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range []restartCase{{"restart", false, 6}, {"restartheld", true, 6}, {"restartcalm", true, 0}} {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := &process{dir: t.TempDir(), flags: []string{"--dev"}}
-			if isHeld {
+			if c.isHeld {
 				p.socket = holdPort(t)
 			}
 			p.watchOver(t)
 			if err := p.start(); err != nil {
 				t.Fatal(err)
 			}
-			r := newRestarts(t, p)
+			r := newRestarts(t, p, c.streams)
 			for range rounds(2, 20, 200) {
 				r.restart(t)
 			}
-			r.judge(t, isHeld)
-			r.report(t, isHeld)
+			r.judge(t, c)
+			r.report(t, c.name)
 		})
 	}
+}
+
+// A restartCase is how a server is restarted.
+type restartCase struct {
+	name    string
+	isHeld  bool // its port
+	streams int
 }
 
 // holdPort returns a socket that stays open until the test ends, whatever servers do.
@@ -66,6 +74,9 @@ type restarts struct {
 	diary  *clusterDiary
 	stop   func() // ends the writers
 
+	reader       *client
+	acknowledged [restartWriters]int // the last number of each writer
+
 	mu         sync.Mutex
 	answers    chan time.Time // of writes; nobody need read them
 	last       time.Time      // of the last answer
@@ -81,11 +92,11 @@ type restarts struct {
 
 const restartWriters = 6
 
-func newRestarts(t *testing.T, p *process) *restarts {
+func newRestarts(t *testing.T, p *process, streams int) *restarts {
 	t.Helper()
-	r := &restarts{server: p, answers: make(chan time.Time, 1), last: time.Now()}
-	newClient(t, p, 1).must(t, request{method: "PUT", target: target("restarts", []string{"begun"}, false), body: "1"})
-	r.diary = startDiaryOf(t, []*process{p}, []*client{newClient(t, p, 1)}, "restarts")
+	r := &restarts{server: p, reader: newClient(t, p, 1), answers: make(chan time.Time, 1), last: time.Now()}
+	r.reader.must(t, request{method: "PUT", target: target("restarts", []string{"begun"}, false), body: "1"})
+	r.diary = startDiaryOf(t, []*process{p}, []*client{newClient(t, p, 1)}, "restarts", streams)
 	ended := make(chan struct{})
 	var writing sync.WaitGroup
 	for i := range restartWriters {
@@ -110,6 +121,7 @@ func (r *restarts) write(c *client, writer int, ended <-chan struct{}) {
 		}
 		a, s, err := c.send(request{method: "PUT", target: target("restarts", []string{fmt.Sprintf("w%d", writer)}, false), body: fmt.Sprint(n)})
 		if r.note(a, s, err) {
+			r.acknowledged[writer] = n
 			n++
 			continue
 		}
@@ -188,7 +200,7 @@ func (r *restarts) await(t *testing.T, moment time.Time) {
 	}
 }
 
-func (r *restarts) judge(t *testing.T, isHeld bool) {
+func (r *restarts) judge(t *testing.T, c restartCase) {
 	t.Helper()
 	r.stop()
 	r.diary.end()
@@ -197,10 +209,16 @@ func (r *restarts) judge(t *testing.T, isHeld bool) {
 			t.Error(err)
 		}
 	}
+	for i, last := range r.acknowledged { // one more may be there that was not answered
+		got := r.reader.must(t, request{method: "GET", target: target("restarts", []string{fmt.Sprintf("w%d", i)}, false)}).body
+		if got != fmt.Sprint(last) && got != fmt.Sprint(last+1) {
+			t.Errorf("writer %d has been answered up to %d, and %s is there", i, last, got)
+		}
+	}
 	for _, problem := range r.problems {
 		t.Error(problem)
 	}
-	if isHeld && r.refused > 0 {
+	if c.isHeld && r.refused > 0 {
 		t.Errorf("%d connections were refused, want 0: the port was held", r.refused)
 	}
 	if r.diary.last == 0 || r.diary.moves() < len(r.diary.streams) {
@@ -208,12 +226,8 @@ func (r *restarts) judge(t *testing.T, isHeld bool) {
 	}
 }
 
-func (r *restarts) report(t *testing.T, isHeld bool) {
+func (r *restarts) report(t *testing.T, name string) {
 	t.Helper()
-	name := "restart"
-	if isHeld {
-		name = "restartheld"
-	}
 	figures.Report(t, name, proof.Count("restarts", len(r.stops)), proof.Count("sent", r.sent), proof.Count("repeated", r.repeated), proof.Count("refused", r.refused),
 		proof.Count("problems", len(r.problems)), proof.Count("events", r.diary.last), proof.Count("moves", r.diary.moves()),
 		proof.Count("most_stop_ms", millis(r.stops, 1)), proof.Count("most_gap_ms", millis(r.gaps, 1)), proof.Count("most_median_gap_ms", millis(r.gaps, 0.5)))
