@@ -29,12 +29,13 @@ type settings struct {
 func (s *settings) declare(f *pflag.FlagSet) {
 	f.BoolVarP(&s.help, "help", "h", false, "say what the command does")
 	f.BoolVar(&s.version, "version", false, "print the version")
-	f.Var(&s.scenarios, "scenario", "a `name` of --list, or of what gets in the way with --stalls, or all; several with commas, or the flag several times")
+	f.Var(&s.scenarios, "scenario", "a `name` of --list or a pattern such as leaf-*, or of what gets in the way with --stalls; users, or all; several with commas, or the flag several times")
 	f.BoolVar(&s.list, "list", false, "list the scenarios")
-	s.Rounds, s.Requests, s.Connections = bench.DefaultRounds, bench.DefaultRequests, bench.DefaultConnections
+	s.Rounds, s.Requests, s.Connections, s.Records = bench.DefaultRounds, bench.DefaultRequests, bench.DefaultConnections, bench.DefaultRecords
 	f.Var((*cli.Count)(&s.Rounds), "rounds", "how often each server has its turn")
 	f.Var((*cli.Count)(&s.Requests), "requests", "requests of a round; where each does more, a part of that")
 	f.Var((*cli.Count)(&s.Connections), "connections", "connections that send them, where the scenario does not say")
+	f.Var((*cli.Count)(&s.Records), "records", "with scenarios of users: so many are in the database, five times as much as its cache holds")
 	f.BoolVar(&s.quick, "quick", false, "only see that all works, in some seconds: the figures say little")
 	f.StringVar(&s.jsonFile, "json", "", "write the results as JSON to a `file`")
 	f.StringVar(&s.chart, "chart", "", "draw the results in an HTML `file`")
@@ -86,6 +87,7 @@ func (s *settings) beQuick(flags *pflag.FlagSet) {
 	for name, set := range map[string]func(){
 		"rounds":       func() { s.Rounds = bench.QuickRounds },
 		"requests":     func() { s.Requests = bench.QuickRequests },
+		"records":      func() { s.Records = bench.QuickRecords },
 		"scenario":     func() { s.scenarios = bench.QuickScenarios() },
 		"leaves":       func() { s.MaxLeaves = 10_000 },
 		"databases":    func() { s.Growth.Databases = 50 },

@@ -75,7 +75,7 @@ func sendAndLeave(ctx context.Context, s *side, d time.Duration) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(c, "PATCH /posts.json HTTP/1.1\r\nHost: %s\r\n%sContent-Length: %d\r\n\r\n%s", s.addr, s.headers, len(body), body)
+		_, err = fmt.Fprintf(c, "PATCH /posts.json HTTP/1.1\r\nHost: %s\r\n%sContent-Length: %d\r\n\r\n%s", s.addr, s.credentialOf(0).headers, len(body), body)
 		_ = c.Close()
 		if err != nil {
 			return cause(ctx, err)

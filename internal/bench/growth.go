@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/livetree/livetree/internal/bench/report"
 )
 
 // leavesPerUser is how many leaves a user has.
@@ -22,41 +24,8 @@ type Growth struct {
 	Databases int
 }
 
-// A GrowthStep is what a server takes with so many leaves.
-type GrowthStep struct {
-	Leaves int `json:"leaves"`
-	// FillPerSecond is at what rate the leaves since the last step were written.
-	FillPerSecond float64 `json:"fill_per_second"`
-	Get           Figures `json:"get"`
-	// GetBlocks is how many blocks were read from disk for one GET: what the block
-	// cache did not hold.
-	GetBlocks float64 `json:"get_blocks"`
-	Put       Figures `json:"put"`
-	Query     Figures `json:"query"`
-	// OpenMillis is how long a start takes until it serves, after a clean stop: the
-	// median of some;
-	// OpenRSSBytes the memory then; DiskBytes the size of the data directory.
-	OpenMillis   float64 `json:"open_ms"`
-	OpenRSSBytes float64 `json:"open_rss_bytes"`
-	DiskBytes    int64   `json:"disk_bytes"`
-}
-
-// Databases is what databases in which nothing happens take of a server.
-type Databases struct {
-	Count        int     `json:"count"`
-	EmptyMillis  float64 `json:"empty_open_ms"` // to start with none of them
-	OpenMillis   float64 `json:"open_ms"`
-	EmptyRSS     float64 `json:"empty_rss_bytes"`
-	OpenRSS      float64 `json:"open_rss_bytes"` // after the start
-	UsedRSS      float64 `json:"used_rss_bytes"` // after a request to each
-	MakePerSec   float64 `json:"made_per_second"`
-	StartMicros  float64 `json:"start_us_each"`
-	IdleBytes    float64 `json:"idle_bytes_each"`
-	OpenedMemory float64 `json:"opened_bytes_each"`
-}
-
 // Grow measures how cost grows.
-func Grow(ctx context.Context, o Options, g Growth) (report Report, err error) {
+func Grow(ctx context.Context, o Options, g Growth) (found Report, err error) {
 	if err := o.check(); err != nil {
 		return Report{}, err
 	}
@@ -64,18 +33,18 @@ func Grow(ctx context.Context, o Options, g Growth) (report Report, err error) {
 	if g.MaxLeaves < 0 || g.MaxLeaves > mostLeaves || g.Databases < 0 || g.Databases > mostDatabases {
 		return Report{}, fmt.Errorf("growth goes up to %d leaves and %d databases", mostLeaves, mostDatabases)
 	}
-	report = newReport(o)
-	defer report.end()
+	found = newReport(o)
+	defer endReport(&found)
 	if g.MaxLeaves > 0 {
-		err = ownServer(ctx, o, func(s *side) error { return growLeaves(ctx, o, s, g.MaxLeaves, &report) })
+		err = ownServer(ctx, o, func(s *side) error { return growLeaves(ctx, o, s, g.MaxLeaves, &found) })
 	}
 	if g.Databases > 0 && err == nil {
-		err = ownServer(ctx, o, func(s *side) error { return growDatabases(ctx, o, s, g.Databases, &report) })
+		err = ownServer(ctx, o, func(s *side) error { return growDatabases(ctx, o, s, g.Databases, &found) })
 	}
 	if err != nil {
-		return report, cause(ctx, err)
+		return found, cause(ctx, err)
 	}
-	return report, nil
+	return found, nil
 }
 
 // ownServer runs something on a server of our own.
@@ -96,7 +65,7 @@ func ownServer(ctx context.Context, o Options, fn func(s *side) error) (err erro
 // cacheMisses counts the blocks that a server has read from disk.
 const cacheMisses = "livetree_pebble_cache_misses_total"
 
-func growLeaves(ctx context.Context, o Options, s *side, most int, report *Report) error {
+func growLeaves(ctx context.Context, o Options, s *side, most int, found *Report) error {
 	if err := s.setRules(ctx, indexRules); err != nil {
 		return err
 	}
@@ -113,11 +82,11 @@ func growLeaves(ctx context.Context, o Options, s *side, most int, report *Repor
 		if err := measureStep(ctx, o, s, count, &step); err != nil {
 			return err
 		}
-		if len(report.Growth) == 0 {
-			o.Row(growthHead())
+		if len(found.Growth) == 0 {
+			o.Row(report.GrowthHead())
 		}
-		report.Growth = append(report.Growth, step)
-		o.Row(step.row())
+		found.Growth = append(found.Growth, step)
+		o.Row(step.Row())
 	}
 	return nil
 }

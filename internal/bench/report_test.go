@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/bench"
+	"github.com/livetree/livetree/internal/bench/report"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the expected files anew")
@@ -59,7 +60,7 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectFile(t, "report.json", json.String())
-	text := bench.TableHead()
+	text := report.TableHead()
 	for _, r := range sample().Results {
 		text += r.Row()
 	}

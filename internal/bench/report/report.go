@@ -1,11 +1,18 @@
-package bench
+// Package report has what a benchmark found out: as JSON that is kept and compared, as
+// tables for a terminal, and as a page with charts.
+//
+// A Report has results of scenarios, each with its goal; or steps of growth, or what
+// stood in the way of requests. It measures nothing.
+package report
 
 import (
 	"encoding/json"
 	"io"
-	"runtime"
 	"time"
 )
+
+// UsualRequests is how many a round has. With fewer, figures say less.
+const UsualRequests = 20_000
 
 // A Report is all that a run found out. Its JSON is meant to be kept, and compared
 // with that of another run.
@@ -36,22 +43,6 @@ type Machine struct {
 	Load        [2]float64 `json:"load"`
 }
 
-func newReport(o Options) Report {
-	return Report{
-		Version: o.Version, Started: now().UTC().Truncate(time.Second), Target: o.Target.URL,
-		Rounds: o.Rounds, Requests: o.Requests, Connections: o.Connections,
-		Machine: Machine{
-			OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version(), Cores: runtime.NumCPU(),
-			MemoryBytes: machineMemory(), Load: [2]float64{machineLoad(), 0},
-		},
-	}
-}
-
-func (r *Report) end() {
-	r.Seconds = now().Sub(r.Started).Seconds()
-	r.Machine.Load[1] = machineLoad()
-}
-
 // WriteJSON writes the report.
 func (r Report) WriteJSON(w io.Writer) error {
 	e := json.NewEncoder(w)
@@ -66,6 +57,8 @@ type Result struct {
 	About       string `json:"about"`
 	Requests    int    `json:"requests,omitempty"` // of one round
 	Connections int    `json:"connections"`
+	// BestCase says that no user is served as this is: it has no credential, and little data.
+	BestCase bool `json:"best_case,omitempty"`
 	// CPURatio is the processor time per request as a multiple of that of the bare
 	// server in the same round; RateRatio that of the rate.
 	CPURatio  *Spread `json:"cpu_ratio,omitempty"`
@@ -101,80 +94,8 @@ type Figures struct {
 	IdleRSSBytes float64 `json:"idle_rss_bytes,omitempty"`
 }
 
-// of returns one figure of all rounds.
-func of(rounds []round, figure func(round) float64) []float64 {
-	list := make([]float64, len(rounds))
-	for i, r := range rounds {
-		list[i] = figure(r)
-	}
-	return list
-}
-
-func figures(rounds []round) Figures {
-	middle := func(figure func(round) float64) float64 { return median(of(rounds, figure)) }
-	return Figures{
-		CPUMicros:    middle(func(r round) float64 { return r.cpuMicros }),
-		Rate:         middle(func(r round) float64 { return r.rate }),
-		P50Micros:    middle(func(r round) float64 { return micros(r.p50) }),
-		P99Micros:    middle(func(r round) float64 { return micros(r.p99) }),
-		Allocs:       middle(func(r round) float64 { return r.allocs }),
-		AllocBytes:   middle(func(r round) float64 { return r.allocBytes }),
-		RSSBytes:     float64(rounds[len(rounds)-1].residentB),
-		PeakBytes:    spread(of(rounds, func(r round) float64 { return float64(r.peakGrown) })).High,
-		IdleBytes:    middle(func(r round) float64 { return r.idleBytes }),
-		IdleRSSBytes: middle(func(r round) float64 { return r.idleRSS }),
-	}
-}
-
-// summarize makes a result of the rounds of each side, Livetree's first.
-func summarize(sc Scenario, requests, connections int, rounds [][]round) Result {
-	result := Result{Name: sc.Name, About: sc.About, Requests: requests, Connections: connections, Goal: sc.Goal, Livetree: figures(rounds[0])}
-	if len(rounds) > 1 {
-		bare := figures(rounds[1])
-		result.Bare = &bare
-		result.CPURatio = ratioOf(rounds, func(r round) float64 { return r.cpuMicros })
-		result.RateRatio = ratioOf(rounds, func(r round) float64 { return r.rate })
-		result.compare(sc, rounds)
-		result.Met = result.met()
-	}
-	return result
-}
-
-// compare works out the figures that only some goals are about.
-func (r *Result) compare(sc Scenario, rounds [][]round) {
-	if sc.sdk != nil {
-		r.Other = sc.sdk.other
-	}
-	if sc.extra != nil {
-		r.Other = "a Livetree without"
-	}
-	if sc.Goal.P50[0] > 0 {
-		r.P50Ratio = ratioOf(rounds, func(r round) float64 { return micros(r.p50) })
-	}
-	if sc.Goal.P99[0] > 0 {
-		r.P99Ratio = ratioOf(rounds, func(r round) float64 { return micros(r.p99) })
-	}
-	if sc.Goal.ExtraCPU[0] > 0 {
-		var extra []float64
-		for i := range rounds[0] {
-			extra = append(extra, rounds[0][i].cpuMicros-rounds[1][i].cpuMicros)
-		}
-		s := spread(extra)
-		r.ExtraCPUMicros = &s
-	}
-}
-
-func ratioOf(rounds [][]round, figure func(round) float64) *Spread {
-	list := ratios(of(rounds[0], figure), of(rounds[1], figure))
-	if len(list) == 0 {
-		return nil
-	}
-	s := spread(list)
-	return &s
-}
-
-// met returns whether all goals are, nil if there are none.
-func (r Result) met() *bool {
+// IsMet returns whether all goals are, nil if there are none.
+func (r Result) IsMet() *bool {
 	met, any := true, false
 	hold := func(hasGoal, reached bool) {
 		any = any || hasGoal
@@ -192,4 +113,26 @@ func (r Result) met() *bool {
 		return nil
 	}
 	return &met
+}
+
+// A Goal is what a scenario is held to: the first figure is the most (of a rate,
+// the least) that is accepted, the second what is aimed at. Zero is no goal.
+type Goal struct {
+	CPU       [2]float64 `json:"cpu_ratio,omitzero"`
+	Rate      [2]float64 `json:"rate_ratio,omitzero"`
+	IdleBytes [2]float64 `json:"idle_bytes,omitzero"`
+	PeakBytes float64    `json:"peak_bytes,omitzero"`
+	// P50 and P99 are of times, as a multiple of those of the other server. ExtraCPU and
+	// ExtraPeakBytes are what the processor and the memory may take beyond it.
+	P50            [2]float64 `json:"p50_ratio,omitzero"`
+	P99            [2]float64 `json:"p99_ratio,omitzero"`
+	ExtraCPU       [2]float64 `json:"extra_cpu_us,omitzero"`
+	ExtraPeakBytes float64    `json:"extra_peak_bytes,omitzero"`
+}
+
+// A Spread is a figure of several rounds: the median, and the least and greatest.
+type Spread struct {
+	Median float64 `json:"median"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
 }

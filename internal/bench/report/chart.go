@@ -1,4 +1,4 @@
-package bench
+package report
 
 import (
 	"fmt"
@@ -108,9 +108,9 @@ func (r Report) chartFigures(b *strings.Builder) {
 	}
 	b.WriteString("</tr>\n")
 	for _, result := range r.Results {
-		figuresRow(b, result.Name, livetree, result.About, result.Livetree)
+		figuresRow(b, result.Name, "livetree", result.About, result.Livetree)
 		if result.Bare != nil {
-			figuresRow(b, "", bareName, "", *result.Bare)
+			figuresRow(b, "", "bare", "", *result.Bare)
 		}
 	}
 	b.WriteString("</table>\n")
