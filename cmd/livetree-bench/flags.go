@@ -24,6 +24,7 @@ type settings struct {
 	quick, list      bool
 	help, version    bool
 	growing, stalled bool
+	writing          bool
 }
 
 func (s *settings) declare(f *pflag.FlagSet) {
@@ -48,6 +49,7 @@ func (s *settings) declare(f *pflag.FlagSet) {
 	f.BoolVar(&s.growing, "growth", false, "measure how cost grows with the data, and with databases")
 	f.IntVar(&s.MaxLeaves, "leaves", 1_000_000, "with --growth: up to so many leaves; 0 for none")
 	f.IntVar(&s.Growth.Databases, "databases", 1000, "with --growth: so many databases; 0 for none")
+	f.BoolVar(&s.writing, "writers", false, "measure writes by 1, 16, 64 and 256 connections, on the disk and on two that are made up")
 	f.BoolVar(&s.stalled, "stalls", false, "measure how long requests wait while something large is under way")
 	f.IntVar(&s.Stalls.Leaves, "stall-leaves", 1_000_000, "with --stalls: so many leaves are deleted, and children indexed")
 	f.IntVar(&s.BodyBytes, "stall-body", 100_000_000, "with --stalls: a PUT of so many bytes comes in")
@@ -61,12 +63,12 @@ func (s *settings) settle(flags *pflag.FlagSet) error {
 	case s.Target.URL != "" && origin != cli.OriginFlag:
 		// It is set for other commands: nobody wants their server under load for that.
 		return fmt.Errorf("%s is set: give --url to put that server under load, or --url '' to start one", cli.Variable("url"))
-	case s.Target.URL != "" && (s.growing || s.stalled):
-		return errors.New("--growth and --stalls need a server of their own: leave --url out")
+	case s.Target.URL != "" && (s.growing || s.stalled || s.writing):
+		return errors.New("--growth, --stalls and --writers need a server of their own: leave --url out")
 	case s.Target.URL == "" && s.Target.PID != 0:
 		return errors.New("--pid is the process of the server at --url: give both")
-	case s.growing && s.stalled:
-		return errors.New("--growth and --stalls are two runs: give one")
+	case s.growing && s.stalled || s.growing && s.writing || s.stalled && s.writing:
+		return errors.New("--growth, --stalls and --writers are runs of their own: give one")
 	}
 	if s.Target.CA == "" && s.Target.URL != "" {
 		if _, err := os.Stat(client.OwnAuthority); err == nil {
@@ -107,6 +109,8 @@ func (s *settings) run(ctx context.Context) (bench.Report, error) {
 		return bench.Grow(ctx, s.Options, s.Growth)
 	case s.stalled:
 		return bench.Stall(ctx, s.Options, s.Stalls)
+	case s.writing:
+		return bench.Write(ctx, s.Options)
 	}
 	return bench.Run(ctx, s.Options)
 }

@@ -47,7 +47,8 @@ full load, and writes below one new key, which it removes again.
 --growth measures how cost grows with the data and the number of databases instead;
 --stalls how long requests wait while something large is under way, or only while one
 of calm, index, backup, export, rules, compact, put, delete, busy, expiry, hooks and archive
-is that --scenario names.
+is that --scenario names; --writers where the time of writes goes, with more and more
+writers, on the disk and on disks whose syncs take 0.1 and 2 milliseconds.
 
 It ends by itself, and leaves nothing behind, also when it is interrupted.
 livetree docs performance says how to read the results.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/livetree/livetree/internal/backup"
 	"github.com/livetree/livetree/internal/bench/report"
 )
 
@@ -71,15 +72,16 @@ func growLeaves(ctx context.Context, o Options, s *side, most int, found *Report
 	}
 	written := 0
 	for leaves := 1000; leaves <= most; leaves *= 10 {
+		step := GrowthStep{Leaves: leaves}
 		count := leaves / leavesPerUser
-		o.Progress(fmt.Sprintf("%d leaves: writing", leaves))
-		began := now()
-		if err := s.fill(ctx, "/users.json", written, count); err != nil {
+		if err := growTo(ctx, o, s, written, count, &step); err != nil {
 			return err
 		}
-		step := GrowthStep{Leaves: leaves, FillPerSecond: float64((count-written)*leavesPerUser) / now().Sub(began).Seconds()}
 		written = count
 		if err := measureStep(ctx, o, s, count, &step); err != nil {
+			return err
+		}
+		if err := reopen(ctx, o, s, &step); err != nil {
 			return err
 		}
 		if len(found.Growth) == 0 {
@@ -91,12 +93,58 @@ func growLeaves(ctx context.Context, o Options, s *side, most int, found *Report
 	return nil
 }
 
-// measureStep measures a server with so many users, and restarts it.
-func measureStep(ctx context.Context, o Options, s *side, count int, step *GrowthStep) error {
+// Metrics of what is written to disk.
+const (
+	tablesWritten = "livetree_pebble_level_written_bytes_total"
+	logWritten    = "livetree_pebble_wal_written_bytes_total"
+	debt          = "livetree_pebble_compaction_debt_bytes"
+)
+
+// growTo writes users up to a count, and waits until they are merged.
+func growTo(ctx context.Context, o Options, s *side, written, count int, step *GrowthStep) error {
+	var before, after [2]float64
+	if err := s.metrics(ctx, []string{tablesWritten, logWritten}, before[:]); err != nil {
+		return err
+	}
+	began := now()
+	for from := written; from < count; from += portion {
+		o.Progress(fmt.Sprintf("%d leaves: writing user %d of %d", step.Leaves, from, count))
+		if err := s.fill(ctx, "/users.json", from, min(count, from+portion)); err != nil {
+			return err
+		}
+	}
+	step.FillPerSecond = float64((count-written)*leavesPerUser) / now().Sub(began).Seconds()
+	var err error
+	if step.DebtBytes, err = s.metric(ctx, debt); err != nil {
+		return err
+	}
 	o.Progress(fmt.Sprintf("%d leaves: waiting for compactions", step.Leaves))
+	began = now()
 	if err := s.merged(ctx); err != nil {
 		return err
 	}
+	step.MergeMillis = max(0, millis(now().Sub(began)-calmTime))
+	if err := s.metrics(ctx, []string{tablesWritten, logWritten}, after[:]); err != nil {
+		return err
+	}
+	if logged := after[1] - before[1]; logged > 0 {
+		step.WriteAmplification = (after[0] - before[0]) / logged
+	}
+	return nil
+}
+
+// metrics asks for several numbers.
+func (s *side) metrics(ctx context.Context, names []string, into []float64) (err error) {
+	for i, name := range names {
+		if into[i], err = s.metric(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measureStep measures a server with so many users.
+func measureStep(ctx context.Context, o Options, s *side, count int, step *GrowthStep) error {
 	for _, part := range []struct {
 		name string
 		into *Figures
@@ -109,6 +157,7 @@ func measureStep(ctx context.Context, o Options, s *side, count int, step *Growt
 			r.body = fmt.Appendf(r.body, "%d", i%1000)
 		}},
 		{"query", &step.Query, 20, lastHundred},
+		{"range", &step.Range, 20, hundredFrom},
 	} {
 		o.Progress(fmt.Sprintf("%d leaves: %s", step.Leaves, part.name))
 		c := contest{Options: o, sc: Scenario{Name: part.name, ask: part.ask}, requests: max(1, o.Requests/part.cost), connections: o.Connections}
@@ -135,6 +184,35 @@ func measureStep(ctx context.Context, o Options, s *side, count int, step *Growt
 			step.GetBlocks = (after - before) / float64(c.sent())
 		}
 	}
+	return nil
+}
+
+// reopen measures a backup, and, of the server when it was stopped, a check and starts.
+func reopen(ctx context.Context, o Options, s *side, step *GrowthStep) error {
+	o.Progress(fmt.Sprintf("%d leaves: backup, check and start", step.Leaves))
+	began := now()
+	if err := makeBackup(ctx, s); err != nil {
+		return err
+	}
+	step.BackupMillis = millis(now().Sub(began))
+	if err := os.RemoveAll(backupDir(s)); err != nil {
+		return err
+	}
+	if err := s.process.stop(); err != nil {
+		return err
+	}
+	began = now()
+	checked, err := backup.Check(ctx, s.dir, nil)
+	if err == nil {
+		err = checked.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("check: %w", err)
+	}
+	step.CheckMillis = millis(now().Sub(began))
+	if err := s.start(ctx); err != nil {
+		return err
+	}
 	var starts []float64
 	for range restarts {
 		took, err := s.restart(ctx)
@@ -145,7 +223,6 @@ func measureStep(ctx context.Context, o Options, s *side, count int, step *Growt
 	}
 	resident, _, _ := residentBytes(s.process.pid) // 0 where the system does not tell
 	step.OpenMillis, step.OpenRSSBytes = median(starts), float64(resident)
-	var err error
 	step.DiskBytes, err = directoryBytes(s.dir)
 	return err
 }

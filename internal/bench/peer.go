@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/bench/bare"
 	"github.com/livetree/livetree/internal/bench/people"
@@ -62,6 +64,9 @@ const (
 	allowSetting   = "--hook-allow="
 	cacheSetting   = "--cache="
 	jwksSetting    = "--jwks=" // of the issuer of tokens
+	// syncSetting is no flag of livetree serve: how long a sync of the log takes, on a disk
+	// that is made up.
+	syncSetting = "--sync-time="
 )
 
 // runLivetree runs a server in a data directory. Its settings are those of livetree
@@ -102,6 +107,10 @@ func apply(config *server.Config, setting string) (err error) {
 		issuer := auth.Issuer{URL: people.IssuerURL, Audiences: []string{people.Audience}}
 		issuer.Keys, err = os.ReadFile(value)
 		config.Issuers = []auth.Issuer{issuer}
+	case syncSetting:
+		var syncTime time.Duration
+		syncTime, err = time.ParseDuration(value)
+		config.Disturb = func(o *store.Options) { o.FS = bare.LogFS{FS: vfs.Default, SyncTime: syncTime} }
 	default:
 		return fmt.Errorf("there is no setting %s", setting)
 	}

@@ -9,16 +9,17 @@ import (
 
 // What a run returns; see package report.
 type (
-	Report     = report.Report
-	Result     = report.Result
-	Machine    = report.Machine
-	Figures    = report.Figures
-	Goal       = report.Goal
-	Spread     = report.Spread
-	GrowthStep = report.GrowthStep
-	Databases  = report.Databases
-	Stalled    = report.Stalled
-	Waits      = report.Waits
+	Report      = report.Report
+	Result      = report.Result
+	Machine     = report.Machine
+	Figures     = report.Figures
+	Goal        = report.Goal
+	Spread      = report.Spread
+	GrowthStep  = report.GrowthStep
+	Databases   = report.Databases
+	Stalled     = report.Stalled
+	Waits       = report.Waits
+	WritersStep = report.WritersStep
 )
 
 func newReport(o Options) Report {

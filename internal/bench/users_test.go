@@ -75,3 +75,30 @@ func TestGoals(t *testing.T) {
 		}
 	}
 }
+
+// TestWrite: more writers share a sync, and a sync takes as long as it is told to.
+func TestWrite(t *testing.T) {
+	o := small(t)
+	var told strings.Builder
+	o.Row = func(text string) { told.WriteString(text) }
+	o.Requests = 200
+	found, err := bench.Write(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectEmpty(t, o.Dir)
+	if len(found.Writers) != 12 || found.Tables() != told.String() {
+		t.Fatalf("there are %d steps, want 12; the table is\n%s\nand it was told\n%s", len(found.Writers), found.Tables(), told.String())
+	}
+	for _, s := range found.Writers {
+		if !plausible(s.Livetree) || !plausible(s.Bare) || s.LivetreeGroup < 1 || s.BareGroup < 1 || s.LivetreeGroup > float64(s.Writers+1) || s.BareGroup > float64(s.Writers) {
+			t.Errorf("%+v, want rates, times, and groups of 1 to all writers", s)
+		}
+		if s.SyncTookMicros < s.SyncMicros || s.SyncTookMicros <= 0 {
+			t.Errorf("syncs take %.0f us, want %.0f at least", s.SyncTookMicros, s.SyncMicros)
+		}
+		if s.SyncMicros > 0 && s.Bare.P50Micros < s.SyncMicros {
+			t.Errorf("writes of the bare server take %.0f us, and its syncs %.0f", s.Bare.P50Micros, s.SyncMicros)
+		}
+	}
+}

@@ -17,18 +17,19 @@ const UsualRequests = 20_000
 // A Report is all that a run found out. Its JSON is meant to be kept, and compared
 // with that of another run.
 type Report struct {
-	Version     string       `json:"version"`
-	Started     time.Time    `json:"started"`
-	Seconds     float64      `json:"seconds"`
-	Machine     Machine      `json:"machine"`
-	Target      string       `json:"target,omitempty"`
-	Rounds      int          `json:"rounds"`
-	Requests    int          `json:"requests"`
-	Connections int          `json:"connections"`
-	Results     []Result     `json:"results,omitempty"`
-	Growth      []GrowthStep `json:"growth,omitempty"`
-	Databases   *Databases   `json:"databases,omitempty"`
-	Stalls      []Stalled    `json:"stalls,omitempty"`
+	Version     string        `json:"version"`
+	Started     time.Time     `json:"started"`
+	Seconds     float64       `json:"seconds"`
+	Machine     Machine       `json:"machine"`
+	Target      string        `json:"target,omitempty"`
+	Rounds      int           `json:"rounds"`
+	Requests    int           `json:"requests"`
+	Connections int           `json:"connections"`
+	Results     []Result      `json:"results,omitempty"`
+	Growth      []GrowthStep  `json:"growth,omitempty"`
+	Databases   *Databases    `json:"databases,omitempty"`
+	Stalls      []Stalled     `json:"stalls,omitempty"`
+	Writers     []WritersStep `json:"writers,omitempty"`
 }
 
 // A Machine is what a run ran on. Load is the mean number of processes that wanted

@@ -10,7 +10,18 @@ type GrowthStep struct {
 	// cache did not hold.
 	GetBlocks float64 `json:"get_blocks"`
 	Put       Figures `json:"put"`
-	Query     Figures `json:"query"`
+	// Query is a query that is repeated, Range one with other bounds each time.
+	Query Figures `json:"query"`
+	Range Figures `json:"range"`
+	// DebtBytes is what compactions had yet to do when all was written, MergeMillis how long
+	// they took; WriteAmplification how many bytes flushes and compactions wrote until then
+	// for each byte of the write-ahead log.
+	DebtBytes          float64 `json:"debt_bytes"`
+	MergeMillis        float64 `json:"merge_ms"`
+	WriteAmplification float64 `json:"write_amplification"`
+	// CheckMillis and BackupMillis are how long a check of all data takes, and a backup.
+	CheckMillis  float64 `json:"check_ms"`
+	BackupMillis float64 `json:"backup_ms"`
 	// OpenMillis is how long a start takes until it serves, after a clean stop: the
 	// median of some;
 	// OpenRSSBytes the memory then; DiskBytes the size of the data directory.
@@ -49,4 +60,20 @@ type Waits struct {
 	P50Micros float64 `json:"p50_us"`
 	P99Micros float64 `json:"p99_us"`
 	MaxMicros float64 `json:"max_us"`
+}
+
+// A WritersStep is what durable writes take with so many writers, on a disk whose syncs
+// take SyncMicros: 0 for the real one.
+type WritersStep struct {
+	Writers    int     `json:"writers"`
+	SyncMicros float64 `json:"sync_us"`
+	// SyncTookMicros is what a sync of Livetree took, on average.
+	SyncTookMicros float64 `json:"sync_took_us"`
+	CPURatio       *Spread `json:"cpu_ratio,omitempty"`
+	RateRatio      *Spread `json:"rate_ratio,omitempty"`
+	Livetree       Figures `json:"livetree"`
+	Bare           Figures `json:"bare"`
+	// LivetreeGroup and BareGroup are how many writes a sync made durable, on average.
+	LivetreeGroup float64 `json:"livetree_group"`
+	BareGroup     float64 `json:"bare_group"`
 }

@@ -23,8 +23,12 @@ func (r Result) Row() string {
 	case r.Goal.IdleBytes[0] > 0:
 		goal = bytesText(r.Goal.IdleBytes[0])
 	}
-	if r.Met != nil && !*r.Met {
+	switch {
+	case r.Met == nil:
+	case !*r.Met:
 		goal += "!"
+	case r.CPURatio != nil && r.CPURatio.Median <= r.Goal.CPU[1]:
+		goal += "+"
 	}
 	ratio, rate := "-", "-"
 	if r.CPURatio != nil {
@@ -74,6 +78,11 @@ func (r Report) Sentence() string {
 	}
 	for _, result := range r.Results {
 		text += result.remark()
+	}
+	for _, as := range []string{"secret", "hs256", "rs256"} {
+		if few, many := r.cpuOf("range-few-"+as), r.cpuOf("range-fits-"+as); few > 0 && many > 0 {
+			text += fmt.Sprintf("With %s a range of all users takes %.2f times that of few where the cache holds them; the goal is 1.5.\n", as, many/few)
+		}
 	}
 	if few, many := r.cpuOf("query-1000"), r.cpuOf("query-1000000"); few > 0 && many > 0 {
 		text += fmt.Sprintf("A query of a million children takes %.2f times that of a thousand; the goal is 1.25.\n", many/few)
