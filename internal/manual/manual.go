@@ -44,6 +44,7 @@ var (
 	heading   = regexp.MustCompile(`^(#{1,6}) +(.+)$`)
 	fence     = regexp.MustCompile("^```(.*)$")
 	item      = regexp.MustCompile(`^(?:[-*]|([0-9]{1,4})\.) +`)
+	firstItem = regexp.MustCompile(`^(?:[-*]|1\.) +`) // another number may be the end of a sentence
 	tableRule = regexp.MustCompile(`^\|[-:| ]+\|$`)
 )
 
@@ -98,7 +99,7 @@ func (p *parser) block(lines []string, number int) (Block, int) {
 
 // beginsBlock reports whether a line ends the paragraph before it.
 func beginsBlock(line string) bool {
-	return strings.TrimSpace(line) == "" || heading.MatchString(line) || fence.MatchString(line) || item.MatchString(line) ||
+	return strings.TrimSpace(line) == "" || heading.MatchString(line) || fence.MatchString(line) || firstItem.MatchString(line) ||
 		strings.HasPrefix(line, "|") || strings.HasPrefix(line, "<!--")
 }
 
@@ -235,7 +236,7 @@ func belongs(lines []string, i, indent int) bool {
 	if strings.TrimSpace(lines[i]) == "" {
 		return i+1 < len(lines) && strings.HasPrefix(lines[i+1], strings.Repeat(" ", indent))
 	}
-	return !beginsBlock(lines[i])
+	return !beginsBlock(lines[i]) && !item.MatchString(lines[i])
 }
 
 func dedented(line string, indent int) string {

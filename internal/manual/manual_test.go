@@ -27,6 +27,9 @@ another: [out](https://example.com/), ![a picture](images/a.png).
 2. two
 3. three
 
+In
+2026. A sentence.
+
 | name | means |
 |---|---|
 | ` + "`a|b`" + ` | one \| two |
@@ -63,6 +66,7 @@ twice</code></pre>
 <li>two</li>
 <li>three</li>
 </ol>
+<p>In 2026. A sentence.</p>
 <div class="table" tabindex="0" role="region" aria-label="Table"><table>
 <tr><th scope="col">name</th><th scope="col">means</th></tr>
 <tr><td><code>a|b</code></td><td>one | two</td></tr>
@@ -96,6 +100,8 @@ picture].
 
 2. two
 3. three
+
+In 2026. A sentence.
 
 name  means
 ---------------
