@@ -226,6 +226,17 @@ figures: ## add up the figures of all runs in FIGURES; of those called most_, th
 		if (name ~ / most_/) sum[name] = f[2] > sum[name] ? f[2] : sum[name]; else sum[name] += f[2] } } \
 		END { for (name in sum) print name, sum[name] }' '$(FIGURES)' | sort
 
+.PHONY: docs
+docs: ## run all commands of the manual, the slow ones as well, and write it as a web site to dist/manual
+	$(call say,the manual)
+	$(GO) test -count=1 -timeout 10m -v -run '^TestCommandsOfThePages$$' ./internal/manual -slow
+	$(GO) run ./cmd/livetree docs --html dist/manual
+
+.PHONY: pictures
+pictures: ## make the pictures of the manual in docs/images, where Chromium and Node are installed
+	$(call say,pictures)
+	@GO='$(GO)' scripts/pictures.sh
+
 .PHONY: modules
 modules: ## write docs/modules.txt, the modules in the command with their licences, to be reviewed
 	$(call say,modules)
