@@ -37,15 +37,16 @@ type Surroundings struct {
 	Takes func(names ...string) cobra.PositionalArgs
 	// Long ends the long help of the commands that ask the listener.
 	Long string
-	// Out is the standard output, Data the usual data directory, and Logger is told what happens.
+	// Out is the standard output, Err that for notes beside it, Data the usual data directory, and Logger is told what happens.
 	Out    io.Writer
+	Err    io.Writer
 	Data   string
 	Logger func() *slog.Logger
 }
 
 // Commands returns the commands below livetree cluster.
 func Commands(s Surroundings) []*cobra.Command {
-	return []*cobra.Command{s.status(), s.remove(), s.move(), s.key(), s.recover()}
+	return []*cobra.Command{s.status(), s.remove(), s.move(), s.key(), s.invite(), s.recover()}
 }
 
 func (s Surroundings) status() *cobra.Command {

@@ -33,6 +33,8 @@ type Cluster struct {
 	Addr, Listen string
 	// KeyFile has the key of the cluster, unless Key is it.
 	KeyFile, Key string
+	// JoinFile has an invitation to the cluster, unless Invitation is it: instead of List and the key.
+	JoinFile, Invitation string
 	// Reads says how new what is read has to be where the request does not.
 	Reads string
 	// LogBytes is how large the log of the cluster may grow, Election how long a leader that is silent is waited for.
@@ -40,7 +42,10 @@ type Cluster struct {
 	Election time.Duration
 }
 
-func (c Cluster) isOn() bool { return len(c.List) > 0 }
+func (c Cluster) isOn() bool { return len(c.List) > 0 || c.isInvited() }
+
+// isInvited says that the server gets the list and the key from the cluster.
+func (c Cluster) isInvited() bool { return c.JoinFile != "" || c.Invitation != "" }
 
 // hosts are the names or addresses of the nodes. The certificate of each has all of them: the authority that makes
 // it is the same on all nodes.
@@ -65,8 +70,15 @@ func (c Cluster) check(server *Config) error {
 		return err
 	}
 	switch {
+	case c.isInvited() && (len(c.List) > 0 || c.KeyFile != "" || c.Key != ""):
+		return errors.New("--cluster-join is given instead of --cluster and --cluster-key: leave those out")
+	case c.isInvited() && c.Addr == "":
+		return errors.New("--cluster-join needs --cluster-addr: the address by which the other nodes reach this one")
+	case c.isInvited():
 	case c.Addr == "" || c.KeyFile == "" && c.Key == "":
 		return errors.New("--cluster, --cluster-addr and --cluster-key are given together, or none of them")
+	}
+	switch {
 	case c.Reads != string(rest.Linearizable) && c.Reads != string(rest.Local):
 		return fmt.Errorf("--reads is %q: it must be %s or %s", c.Reads, rest.Linearizable, rest.Local)
 	case server.Archive.URL != "":
@@ -105,11 +117,11 @@ func (c Cluster) key() (peer.Key, error) {
 }
 
 // enterCluster makes the server a node of its cluster, if it is to be one. It returns nil if not.
-func enterCluster(ctx context.Context, c Config) (*assembly.Assembly, error) {
+func enterCluster(ctx context.Context, c *Config) (*assembly.Assembly, error) {
 	if !c.Cluster.isOn() {
-		return nil, becomeSingle(ctx, c)
+		return nil, becomeSingle(ctx, *c)
 	}
-	key, err := c.Cluster.key()
+	key, err := c.clusterKey(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +139,17 @@ func enterCluster(ctx context.Context, c Config) (*assembly.Assembly, error) {
 			os.Exit(store.ExitIO) //nolint:forbidigo // as the store does: nothing may be acknowledged any more
 		},
 	})
+}
+
+// clusterKey returns the key of the cluster. A server that was invited gets it, and the list of nodes, from the cluster.
+func (c *Config) clusterKey(ctx context.Context) (key peer.Key, err error) {
+	if !c.Cluster.isInvited() {
+		return c.Cluster.key()
+	}
+	key, c.Cluster.List, err = assembly.Guest{
+		Data: c.Data, Addr: c.Cluster.Addr, Code: c.Cluster.Invitation, CodeFile: c.Cluster.JoinFile, Now: time.Now, Logger: c.Logger,
+	}.Join(ctx)
+	return key, err
 }
 
 // becomeSingle makes the directory of the last node of a cluster that of a single server. It does nothing for any other.

@@ -24,6 +24,7 @@ import (
 	"github.com/livetree/livetree/internal/cluster"
 	"github.com/livetree/livetree/internal/cluster/databases"
 	"github.com/livetree/livetree/internal/cluster/etcdlog"
+	"github.com/livetree/livetree/internal/cluster/invite"
 	"github.com/livetree/livetree/internal/cluster/membership"
 	"github.com/livetree/livetree/internal/cluster/peer"
 	"github.com/livetree/livetree/internal/cluster/record"
@@ -80,6 +81,7 @@ type Assembly struct {
 	data       *databases.Databases
 	node       *cluster.Node
 	store      *store.Store
+	book       *invite.Book
 
 	addr  atomic.Value // a string: where clients are served
 	ready atomic.Bool
@@ -108,7 +110,7 @@ func Enter(ctx context.Context, o Options) (*Assembly, error) {
 	})
 	if err == nil && a.membership.Founded() {
 		// It makes a store that there is none of, or takes from one what it knew of another cluster.
-		err = store.ForgetApplied(o.Data, store.Options{Logger: o.Logger})
+		err = store.ForgetApplied(o.Data, store.Options{Logger: o.Logger}, invite.Note)
 	}
 	if err != nil {
 		a.Close()
@@ -163,9 +165,11 @@ func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog
 	})
 	a.data.Bind(a.node, c)
 	a.store = s
+	notes := databases.NotesOf(a.data)
+	a.book = invite.New(invite.Options{Notes: notes, Key: a.o.Key, Self: a.o.Addr, Nodes: a.nodes, Now: a.o.Now, Logger: a.o.Logger})
 	for kind, serve := range map[string]func(context.Context, []byte) ([]byte, error){
 		databases.Forward: a.data.ServeForward, databases.Create: a.data.ServeCreate, databases.Drop: a.data.ServeDrop,
-		statusCall: a.serveStatus,
+		statusCall: a.serveStatus, databases.Swap: notes.Serve,
 	} {
 		a.front.Handle(kind, func(ctx context.Context, _ string, body []byte) ([]byte, error) { return serve(ctx, body) })
 	}
@@ -189,7 +193,7 @@ func (a *Assembly) becomeReady(ctx context.Context) error {
 	for {
 		select {
 		case err := <-done:
-			a.ready.Store(err == nil)
+			a.becameReady(err)
 			return err
 		case err := <-a.failed:
 			cancel(err)
@@ -201,6 +205,26 @@ func (a *Assembly) becomeReady(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// becameReady has this node do what only one may do that has a vote.
+func (a *Assembly) becameReady(err error) {
+	a.ready.Store(err == nil)
+	if err != nil {
+		return
+	}
+	a.front.HandleInvite(a.book.Judge)
+	if err := a.keepList(); err != nil {
+		a.o.Logger.Warn("the list of nodes was not kept for the next start", "error", err)
+	}
+}
+
+// nodes are the addresses of all.
+func (a *Assembly) nodes() (addrs []string) {
+	for _, m := range a.membership.Members() {
+		addrs = append(addrs, m.Addr)
+	}
+	return addrs
 }
 
 // readyLook is how often a node that catches up looks whether it can.
@@ -316,6 +340,9 @@ func (a *Assembly) IsHome() bool {
 	return home
 }
 
+// Notes are the rows that all nodes have alike and that are of no database.
+func (a *Assembly) Notes() *databases.Notes { return databases.NotesOf(a.data) }
+
 // Tenure returns in which tenure this node is the home of a shard, and whether it is.
 func (a *Assembly) Tenure(s int) (tenure uint64, home bool) { return a.node.Home(s) }
 
@@ -339,6 +366,7 @@ func (a *Assembly) HandleConn(kind string, take peer.ConnHandler) { a.front.Hand
 func (a *Assembly) Close() { a.once.Do(a.close) }
 
 func (a *Assembly) close() {
+	a.front.HandleInvite(nil)
 	a.cancel()
 	a.loops.Wait()
 	if a.membership != nil {

@@ -29,7 +29,7 @@ const (
 )
 
 // reserved are names in a data directory that no copy may bring.
-var reserved = []string{FileName, "LOCK", "etcd", "cluster-tls", copiesDir, partDir, wholeDir}
+var reserved = []string{FileName, KeyName, ListName, "LOCK", "etcd", "cluster-tls", copiesDir, partDir, wholeDir}
 
 var errCopy = errors.New("a copy that is no copy")
 

@@ -14,6 +14,12 @@ import (
 // FileName is the file that makes a data directory that of a node of a cluster.
 const FileName = "cluster.json"
 
+// KeyName and ListName are the files in which a node that was invited keeps the key of the cluster, and the addresses of its nodes.
+const (
+	KeyName  = "cluster-key"
+	ListName = "cluster-list"
+)
+
 // file is what cluster.json holds.
 type file struct {
 	Cluster string `json:"cluster"`
