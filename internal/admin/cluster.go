@@ -24,6 +24,10 @@ type Cluster interface {
 	Invite(ctx context.Context, last time.Duration) (status.Invitation, error)
 	Invitations(ctx context.Context) (status.Invitations, error)
 	RevokeInvite(ctx context.Context, id string) error
+	// Leave has this node leave the cluster, and the server stop. answered is called when the operator was told.
+	Leave(ctx context.Context) (answered func(), err error)
+	// Doctor says what is wrong, and what to do.
+	Doctor(ctx context.Context) *status.Diagnosis
 }
 
 // A NodeRequest names a node of the cluster by its address.
@@ -46,6 +50,8 @@ func (h *clusterDesk) routes(fail func(http.ResponseWriter, error)) []route {
 		{pattern: "GET /v1/cluster", handle: orFail(fail, h.show)},
 		{pattern: "POST /v1/cluster/remove", handle: orFail(fail, h.change("removed a node of the cluster", true, Cluster.Remove))},
 		{pattern: "POST /v1/cluster/move", handle: orFail(fail, h.change("gave to other nodes what this one leads", false, Cluster.Move))},
+		{pattern: "GET /v1/cluster/doctor", handle: orFail(fail, h.doctor)},
+		{pattern: "POST /v1/cluster/leave", handle: orFail(fail, h.leave)},
 		{pattern: "GET /v1/cluster/invitations", handle: orFail(fail, h.invitations)},
 		{pattern: "POST /v1/cluster/invitations", handle: orFail(fail, h.invite)},
 		{pattern: "DELETE /v1/cluster/invitations/{id}", handle: orFail(fail, h.revokeInvite)},
@@ -123,4 +129,29 @@ func (h *clusterDesk) revokeInvite(w http.ResponseWriter, r *http.Request) error
 	h.note(r, "revoked an invitation to the cluster", "", id)
 	answer(w, http.StatusOK, status.Invitation{ID: id, State: status.InviteRevoked})
 	return nil
+}
+
+func (h *clusterDesk) doctor(w http.ResponseWriter, r *http.Request) error {
+	if h.cluster == nil {
+		return errAlone
+	}
+	answer(w, http.StatusOK, h.cluster.Doctor(r.Context()))
+	return nil
+}
+
+// leave answers when the node has left. The server stops then.
+func (h *clusterDesk) leave(w http.ResponseWriter, r *http.Request) error {
+	if h.cluster == nil {
+		return errAlone
+	}
+	answered, err := h.cluster.Leave(r.Context())
+	defer answered()
+	if err != nil {
+		return err
+	}
+	h.note(r, "took this node out of the cluster", "", "")
+	answer(w, http.StatusOK, struct {
+		Left bool `json:"left"`
+	}{true})
+	return http.NewResponseController(w).Flush()
 }

@@ -71,6 +71,7 @@ var livetree = layout{
 		"internal/cluster/databases",
 		"internal/acmecert",
 		"internal/cluster/status",
+		"internal/cluster/doctor",
 		"internal/cluster/etcdlog",
 		"internal/cluster/peer",
 		"internal/cluster/invite",

@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -13,6 +15,7 @@ import (
 	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/cluster/assembly"
+	"github.com/livetree/livetree/internal/cluster/doctor"
 	"github.com/livetree/livetree/internal/cluster/membership"
 	"github.com/livetree/livetree/internal/cluster/peer"
 	"github.com/livetree/livetree/internal/cluster/shard"
@@ -134,6 +137,7 @@ func enterCluster(ctx context.Context, c *Config) (*assembly.Assembly, error) {
 		Election: c.Cluster.Election, LogBytes: c.Cluster.LogBytes,
 		Extra:   func() []string { return authorityFiles(c.Data) },
 		Version: c.Version, Now: time.Now, Logger: c.Logger,
+		KeyFile: c.Cluster.KeyFile, Settings: commonSettings(*c), Certificates: func() []doctor.Certificate { return shownCertificates(*c) },
 		Fatal: func(text string) {
 			c.Logger.Error("the log of the cluster failed: stopping, so that nothing is acknowledged that is not stored; check the disk, then start again", "error", text, "exit", store.ExitIO)
 			os.Exit(store.ExitIO) //nolint:forbidigo // as the store does: nothing may be acknowledged any more
@@ -156,6 +160,9 @@ func (c *Config) clusterKey(ctx context.Context) (key peer.Key, err error) {
 func becomeSingle(ctx context.Context, c Config) error {
 	if !membership.IsNode(c.Data) {
 		return nil
+	}
+	if err := membership.CheckLeft(c.Data); err != nil {
+		return err
 	}
 	c.Logger.Info("the data directory is that of a node of a cluster: looking whether it is the last one")
 	err := assembly.BecomeSingle(ctx, c.Data, time.Now, c.Logger)
@@ -290,6 +297,9 @@ func untilFailed(ctx context.Context, c Config, data *store.Store) (context.Cont
 			case err := <-c.node.Failed():
 				c.others.Store(int64(c.node.OthersWell(ctx)))
 				cancel(err)
+			case <-c.node.LeaveAsked():
+				cancel(assembly.ErrLeaving)
+				return
 			case <-look.C:
 				err := data.Damage()
 				if err == nil {
@@ -307,6 +317,9 @@ func untilFailed(ctx context.Context, c Config, data *store.Store) (context.Cont
 	return ctx, func() error {
 		err := context.Cause(ctx)
 		cancel(nil)
+		if errors.Is(err, assembly.ErrLeaving) {
+			return c.node.FinishLeave(context.WithoutCancel(ctx))
+		}
 		if err == nil || errors.Is(err, context.Canceled) {
 			return nil
 		}
@@ -346,4 +359,32 @@ func (c *Config) clusterOf() admin.Cluster {
 		return nil
 	}
 	return c.node
+}
+
+// commonSettings returns a hash of each setting that must be the same on all nodes.
+func commonSettings(c Config) map[string]string {
+	hashes, issuers := map[string]string{}, []string{}
+	for _, i := range c.Issuers {
+		issuers = append(issuers, i.URL, strings.Join(i.Audiences, " "))
+	}
+	for name, value := range map[string]any{
+		"--default-db": c.DefaultDatabase, "--domain": c.Domain, "--host-map": c.HostMap, "--dialect": c.Dialect,
+		"--issuer": issuers, "--acme-domain": c.ACME.Domains, "--acme-directory": c.ACME.Directory,
+	} {
+		sum := sha256.Sum256([]byte(fmt.Sprintf("%+v", value))) // of a map the keys are in order
+		hashes[name] = hex.EncodeToString(sum[:8])
+	}
+	return hashes
+}
+
+// shownCertificates are those that clients are shown. One that is not kept in files, or cannot be read, is missing.
+func shownCertificates(c Config) (all []doctor.Certificate) {
+	files := certFiles{c.TLSCert, c.TLSKey}
+	if files.cert == "" {
+		files = certFiles{filepath.Join(c.Data, "tls", serverCert), filepath.Join(c.Data, "tls", serverKey)}
+	}
+	if pair, err := readPair(files.cert, files.key); err == nil {
+		all = append(all, doctor.Certificate{Name: files.cert, Ends: pair.Leaf.NotAfter})
+	}
+	return all
 }

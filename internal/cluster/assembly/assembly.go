@@ -10,6 +10,7 @@ package assembly
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,6 +24,7 @@ import (
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/cluster"
 	"github.com/livetree/livetree/internal/cluster/databases"
+	"github.com/livetree/livetree/internal/cluster/doctor"
 	"github.com/livetree/livetree/internal/cluster/etcdlog"
 	"github.com/livetree/livetree/internal/cluster/invite"
 	"github.com/livetree/livetree/internal/cluster/membership"
@@ -69,8 +71,14 @@ type Options struct {
 	Fatal func(text string)
 	// Version is told to the other nodes.
 	Version string
-	Now     func() time.Time
-	Logger  *slog.Logger
+	// KeyFile is the file that Key was read from, if it was.
+	KeyFile string
+	// Settings are a hash of each setting that must be the same on all nodes, by its name.
+	Settings map[string]string
+	// Certificates returns those that clients are shown; nil for none.
+	Certificates func() []doctor.Certificate
+	Now          func() time.Time
+	Logger       *slog.Logger
 }
 
 // An Assembly is a node of a cluster.
@@ -82,6 +90,7 @@ type Assembly struct {
 	node       *cluster.Node
 	store      *store.Store
 	book       *invite.Book
+	leaving    leaving
 
 	addr  atomic.Value // a string: where clients are served
 	ready atomic.Bool
@@ -101,7 +110,7 @@ func Enter(ctx context.Context, o Options) (*Assembly, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for the other nodes: %w", err)
 	}
-	a := &Assembly{o: o, front: front, cancel: func() {}, failed: make(chan error, 2)}
+	a := &Assembly{o: o, front: front, cancel: func() {}, failed: make(chan error, 2), leaving: newLeaving()}
 	a.addr.Store("")
 	_, statErr := os.Stat(filepath.Join(o.Data, layout.PebbleDir))
 	a.membership, err = membership.Enter(ctx, membership.Options{
@@ -166,10 +175,10 @@ func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog
 	a.data.Bind(a.node, c)
 	a.store = s
 	notes := databases.NotesOf(a.data)
-	a.book = invite.New(invite.Options{Notes: notes, Key: a.o.Key, Self: a.o.Addr, Nodes: a.nodes, Now: a.o.Now, Logger: a.o.Logger})
+	a.book = invite.New(invite.Options{Notes: notes, Key: a.o.Key, Self: a.o.Addr, Nodes: func() []string { return nodesOf(a) }, Now: a.o.Now, Logger: a.o.Logger})
 	for kind, serve := range map[string]func(context.Context, []byte) ([]byte, error){
 		databases.Forward: a.data.ServeForward, databases.Create: a.data.ServeCreate, databases.Drop: a.data.ServeDrop,
-		statusCall: a.serveStatus, databases.Swap: notes.Serve,
+		statusCall: a.serveStatus, examineCall: func(context.Context, []byte) ([]byte, error) { return json.Marshal(examine(a)) }, databases.Swap: notes.Serve,
 	} {
 		a.front.Handle(kind, func(ctx context.Context, _ string, body []byte) ([]byte, error) { return serve(ctx, body) })
 	}
@@ -178,6 +187,7 @@ func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog
 	a.loops.Go(func() { a.fail(running, a.node.Run(running)) })
 	a.loops.Go(func() { a.fail(running, a.membership.Run(running, a.node.SetUp)) })
 	a.loops.Go(func() { a.balance(running) })
+	a.loops.Go(func() { warnSettings(running, a) })
 	a.membership.Serve(source{s, a.o.Extra})
 	return a.becomeReady(ctx)
 }
@@ -193,7 +203,7 @@ func (a *Assembly) becomeReady(ctx context.Context) error {
 	for {
 		select {
 		case err := <-done:
-			a.becameReady(err)
+			becameReady(a, err)
 			return err
 		case err := <-a.failed:
 			cancel(err)
@@ -208,19 +218,19 @@ func (a *Assembly) becomeReady(ctx context.Context) error {
 }
 
 // becameReady has this node do what only one may do that has a vote.
-func (a *Assembly) becameReady(err error) {
+func becameReady(a *Assembly, err error) {
 	a.ready.Store(err == nil)
 	if err != nil {
 		return
 	}
 	a.front.HandleInvite(a.book.Judge)
-	if err := a.keepList(); err != nil {
+	if err := keepList(a); err != nil {
 		a.o.Logger.Warn("the list of nodes was not kept for the next start", "error", err)
 	}
 }
 
-// nodes are the addresses of all.
-func (a *Assembly) nodes() (addrs []string) {
+// nodesOf are the addresses of all nodes.
+func nodesOf(a *Assembly) (addrs []string) {
 	for _, m := range a.membership.Members() {
 		addrs = append(addrs, m.Addr)
 	}

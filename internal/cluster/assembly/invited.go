@@ -158,7 +158,7 @@ func (g Guest) keep(w peer.Welcome) error {
 }
 
 // keepList has a node that was invited find the others at its next start, whichever have come or gone. It does nothing for others.
-func (a *Assembly) keepList() error {
+func keepList(a *Assembly) error {
 	name := filepath.Join(a.o.Data, listFile)
 	was, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -167,7 +167,7 @@ func (a *Assembly) keepList() error {
 	if err != nil {
 		return err
 	}
-	nodes := a.nodes()
+	nodes := nodesOf(a)
 	if len(nodes) < 2 || slices.Equal(nodes, strings.Fields(string(was))) {
 		return nil
 	}

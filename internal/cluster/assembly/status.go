@@ -33,7 +33,7 @@ const (
 
 // report is what this node tells the others.
 func (a *Assembly) report() status.Report {
-	r := status.Report{Addr: a.addr.Load().(string), Version: a.o.Version, Free: store.FreeBytes(a.store), Ready: a.ready.Load()}
+	r := status.Report{Addr: a.addr.Load().(string), Version: a.o.Version, Free: store.FreeBytes(a.store), Ready: a.ready.Load(), Settings: a.o.Settings}
 	for s := range shard.Count {
 		head, err := a.node.Applied(s)
 		applied := status.Applied{Number: head.Number, Digest: head.Digest.String()}
@@ -98,6 +98,11 @@ func (a *Assembly) Status(ctx context.Context) *status.Cluster {
 		c.Shards = append(c.Shards, a.shardOf(s, members, reports, heads[s]))
 	}
 	a.findProblems(c, members)
+	for _, m := range members {
+		if names := otherSettings(a.o.Settings, reports[m.Addr]); len(names) > 0 {
+			c.Problems = append(c.Problems, fmt.Sprintf("%s has other settings than %s, %s: make them the same on all nodes", m.Addr, c.Self, strings.Join(names, " ")))
+		}
+	}
 	return c
 }
 
@@ -165,9 +170,9 @@ func (a *Assembly) findProblems(c *status.Cluster, members []membership.Member) 
 			say("%s has been down for %s: start it, or livetree cluster remove it", n.Node, since)
 			continue
 		case status.Joining:
-			say("%s is joining: it has no vote yet", n.Node)
+			say("%s is joining and has no vote yet: wait, and look into its log", n.Node)
 		case status.Behind:
-			say("%s is behind: it applies what was written while it was away", n.Node)
+			say("%s is behind, and applies what was written while it was away: wait", n.Node)
 		}
 		if ahead := members[i].Clock.Abs(); ahead > clockTolerance {
 			say("the clock of %s differs by %s from that of %s: check the time service of both machines", n.Node, ahead.Round(time.Millisecond), c.Self)
@@ -180,7 +185,7 @@ func (a *Assembly) findProblems(c *status.Cluster, members []membership.Member) 
 		say("a majority of the nodes is not reached: nothing can be written until some are started")
 	}
 	if voters > 0 && voters%2 == 0 {
-		say("%d nodes vote: %d would survive as many losses; start one more, or remove one", voters, voters-1)
+		say("%d nodes vote, and %d would survive as many losses: start one more, or remove one", voters, voters-1)
 	}
 	damaged := map[string]bool{}
 	for _, s := range c.Shards {

@@ -31,6 +31,8 @@ type file struct {
 	Founding bool `json:"founding,omitempty"`
 	// Forming are the nodes of a cluster that was founded without data, until all of them vote.
 	Forming []string `json:"forming,omitempty"`
+	// Left is set when the node has left its cluster: the directory is that of no node any more.
+	Left bool `json:"left,omitempty"`
 }
 
 // LogDir is where etcd keeps its files in a data directory.

@@ -91,6 +91,9 @@ func (f *Front) Addr() string { return f.o.Addr }
 // Files are the certificates for etcd.
 func (f *Front) Files() etcdlog.TLS { return f.files }
 
+// CertificateEnds is when the certificate of this node ends. It is renewed long before.
+func (f *Front) CertificateEnds() time.Time { return f.identity.Load().at.Add(certLife) }
+
 // Close ends all connections and calls, and returns when nothing of the front runs any more.
 func (f *Front) Close() error {
 	f.end()

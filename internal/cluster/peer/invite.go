@@ -88,7 +88,7 @@ func publicOf(seed [keyBytes]byte) ed25519.PublicKey {
 }
 
 // inviteTLS is how this end shows itself to a guest: with the certificate of the authority, which the guest has the fingerprint of.
-func (f *Front) inviteTLS() *tls.Config {
+func inviteTLS(f *Front) *tls.Config {
 	id := f.identity.Load()
 	cert := id.cert
 	cert.Certificate = [][]byte{id.cert.Certificate[0], id.all[0].cert.Raw}
@@ -100,7 +100,7 @@ func (f *Front) inviteTLS() *tls.Config {
 
 // serveGuest hears one guest and answers it. The connection has a deadline for all that the guest has to do.
 func (f *Front) serveGuest(c net.Conn, first []byte, host string) error {
-	t := tls.Server(&replay{Conn: c, first: first}, f.inviteTLS())
+	t := tls.Server(&replay{Conn: c, first: first}, inviteTLS(f))
 	if err := t.HandshakeContext(f.life); err != nil {
 		return fmt.Errorf("the handshake of a new node failed: %w", err)
 	}
@@ -118,7 +118,7 @@ func (f *Front) serveGuest(c net.Conn, first []byte, host string) error {
 	f.kinds.RUnlock()
 	answer := welcomeAnswer{Error: "this node is not ready to invite others", Again: true}
 	if judge != nil {
-		answer = f.judge(judge, g)
+		answer = judgeGuest(f, judge, g)
 	}
 	_ = c.SetDeadline(time.Now().Add(f.o.hello)) //nolint:forbidigo // a deadline of the kernel's
 	if err := writeMessage(t, answer); err != nil {
@@ -127,8 +127,8 @@ func (f *Front) serveGuest(c net.Conn, first []byte, host string) error {
 	return t.Close()
 }
 
-// judge has a guest judged, and gives it the key if it was invited.
-func (f *Front) judge(judge Inviter, g Guest) welcomeAnswer {
+// judgeGuest has a guest judged, and gives it the key if it was invited.
+func judgeGuest(f *Front, judge Inviter, g Guest) welcomeAnswer {
 	ctx, cancel := context.WithTimeout(f.life, inviteTime)
 	defer cancel()
 	nodes, err := judge(ctx, g)

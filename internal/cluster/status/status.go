@@ -73,6 +73,8 @@ type Report struct {
 	Free    uint64    `json:"free"`
 	Ready   bool      `json:"ready"`
 	Shards  []Applied `json:"shards"`
+	// Settings are a hash of each setting that must be the same on all nodes.
+	Settings map[string]string `json:"settings,omitempty"`
 }
 
 // Applied is how far a node is with a shard.
