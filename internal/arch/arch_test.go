@@ -73,6 +73,7 @@ var livetree = layout{
 		"internal/cluster/etcdlog",
 		"internal/cluster/peer",
 		"internal/cluster/membership",
+		"internal/cluster/fulldisk",
 		"internal/cluster/assembly",
 		"internal/archive/place",
 		"internal/archive",
