@@ -76,6 +76,7 @@ var livetree = layout{
 		"internal/cluster/peer",
 		"internal/cluster/invite",
 		"internal/cluster/membership",
+		"internal/cluster/fulldisk",
 		"internal/cluster/assembly",
 		"internal/archive/place",
 		"internal/archive",

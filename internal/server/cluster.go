@@ -88,20 +88,12 @@ func (c Cluster) check(server *Config) error {
 	case server.Dev:
 		return errors.New("--dev does not work with --cluster")
 	}
-	return assembly.CheckAddrs(append([]string{c.Addr}, c.List...))
+	return peer.CheckAddrs(append([]string{c.Addr}, c.List...))
 }
 
 // key reads the key of the cluster.
 func (c Cluster) key() (peer.Key, error) {
-	text := c.Key
-	if text == "" {
-		file, err := os.ReadFile(c.KeyFile)
-		if err != nil {
-			return peer.Key{}, fmt.Errorf("--cluster-key: %w", err)
-		}
-		text = string(file)
-	}
-	key, err := peer.ParseKey(text)
+	key, err := peer.ReadKey(c.Key, c.KeyFile)
 	if err != nil {
 		return peer.Key{}, fmt.Errorf("--cluster-key: %w", err)
 	}
@@ -109,7 +101,7 @@ func (c Cluster) key() (peer.Key, error) {
 }
 
 // enterCluster makes the server a node of its cluster, if it is to be one. It returns nil if not.
-func enterCluster(ctx context.Context, c *Config) (*assembly.Assembly, error) {
+func enterCluster(ctx context.Context, c *Config, operator *adminSide) (*assembly.Assembly, error) {
 	if !c.Cluster.isOn() {
 		return nil, becomeSingle(ctx, *c)
 	}
@@ -122,6 +114,9 @@ func enterCluster(ctx context.Context, c *Config) (*assembly.Assembly, error) {
 	}
 	c.Logger.Info("entering the cluster", "node", c.Cluster.Addr, "nodes", strings.Join(c.Cluster.List, ","), "key", key.Fingerprint())
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return nil, err
+	}
+	if err := awaitSpace(ctx, *c, operator); err != nil {
 		return nil, err
 	}
 	values := make(map[string]string, len(c.Settings))

@@ -52,10 +52,12 @@ func Run(ctx context.Context, c Config) error {
 			c.Addr = *addr // clients know it
 		}
 		err := runOnce(ctx, c, memory)
-		if !errors.Is(err, errRepair) || ctx.Err() != nil {
+		if !errors.Is(err, errRepair) && !endedFull(err) || ctx.Err() != nil {
 			return err
 		}
-		c.metrics.Repairs.Add(1)
+		if errors.Is(err, errRepair) {
+			c.metrics.Repairs.Add(1)
+		}
 	}
 }
 
@@ -66,7 +68,7 @@ func runOnce(ctx context.Context, c Config, memory int64) error {
 	if err != nil {
 		return err
 	}
-	if c.node, err = enterCluster(ctx, &c); err != nil {
+	if c.node, err = enterCluster(ctx, &c, operator); err != nil {
 		return errors.Join(err, operator.close())
 	}
 	defer c.leaveCluster()

@@ -198,6 +198,7 @@ func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog
 	a.loops.Go(func() { a.fail(running, a.membership.Run(running, a.node.SetUp)) })
 	a.loops.Go(func() { a.balance(running) })
 	a.loops.Go(func() { tend(running, a) })
+	a.loops.Go(func() { a.keepRoom(running) })
 	a.membership.Serve(source{s, a.o.Extra})
 	return a.becomeReady(ctx)
 }
