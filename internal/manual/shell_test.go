@@ -261,12 +261,19 @@ func (s *shell) inBackground(st step, command string) string {
 
 // await waits until a file holds what is wanted.
 func (s *shell) await(st step, file string, wanted func(text string) bool) {
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	late := time.After(patience / 2)
 	var text string
-	for deadline := time.Now().Add(patience / 2); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for {
+		select {
+		case <-late:
+			s.t.Fatalf("line %d: %s\nprinted\n%s\nbut the page shows\n%s", st.line, st.command, text, st.output)
+		case <-look.C:
+		}
 		all, err := os.ReadFile(file)
 		if text = s.shown(string(all)); err == nil && wanted(text) {
 			return
 		}
 	}
-	s.t.Fatalf("line %d: %s\nprinted\n%s\nbut the page shows\n%s", st.line, st.command, text, st.output)
 }
