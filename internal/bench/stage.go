@@ -46,12 +46,34 @@ func (st *stage) open(ctx context.Context, o Options, u *crew, dir string) (*sid
 	if err := s.start(ctx); err != nil {
 		return nil, err
 	}
-	s.credentials, err = st.credentials(u.as)
+	if u.fits {
+		o.Progress("reading all users, so that the cache holds them")
+		err = s.administrator().look(ctx, "/users.json")
+	}
+	if err == nil {
+		s.credentials, err = st.credentials(u.as)
+	}
 	if err != nil {
 		s.close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// look reads a node, and forgets it.
+func (s *side) look(ctx context.Context, path string) error {
+	c, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	r := request{method: "GET", target: []byte(path)}
+	a, err := c.do(s, &r, false)
+	if err != nil {
+		return cause(ctx, err)
+	}
+	return refused(&r, a)
 }
 
 // cacheBytes is the size of the cache: a fifth of the users, or enough for all there is.
