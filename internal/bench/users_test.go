@@ -19,7 +19,6 @@ func TestUsers(t *testing.T) {
 		names = []string{"record-get-secret", "h2-leaf-get-rs256", "handshake-resumed"}
 	}
 	o := small(t, names...)
-	o.Records = bench.QuickRecords
 	report, err := bench.Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
