@@ -88,6 +88,9 @@ func serve(a *app, c *cobra.Command, s *serveSettings) error {
 	if s.config.Issuers, err = s.trust.List(); err != nil {
 		return err
 	}
+	if s.config.ClockOffset, err = serverflags.ClockOffset(a.lookup); err != nil {
+		return err
+	}
 	s.config.ACME.Domains, s.config.NoLane, s.config.Console.Off = s.acmeDomains, !s.lane, !s.console
 	all := settings(c.Flags())
 	if hasSecret {

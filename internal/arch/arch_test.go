@@ -110,6 +110,8 @@ var livetree = layout{
 		"internal/logincli",
 		"internal/demo",
 		"internal/topview",
+		"internal/manual",
+		"internal/manualcli",
 		"cmd/livetree",
 		"cmd/livetree-bench",
 	},

@@ -105,8 +105,8 @@ func Flush(s *Store) error {
 
 var errNotFlushed = errors.New("the disk is full or damaged: what was written last is in memory only")
 
-// ForgetApplied deletes the rows of what was applied from the store in a directory, which nobody may have open: the
-// records of another cluster are others.
+// ForgetApplied deletes the rows of what was applied, and that of the cluster's level, from the store in a directory, which nobody may have
+// open: the records of another cluster are others.
 func ForgetApplied(path string, opts Options) error {
 	s, err := Open(path, opts)
 	if err != nil {
@@ -115,6 +115,9 @@ func ForgetApplied(path string, opts Options) error {
 	b := s.db.NewBatch()
 	from := layout.AppliedKey(0)
 	err = b.DeleteRange(from[:len(from)-1], append(from[:len(from)-1:len(from)-1], 0xff), nil)
+	if err == nil {
+		err = b.Delete(layout.LevelKey, nil)
+	}
 	if err == nil {
 		err = applyForGood(s, b)
 	}
