@@ -147,6 +147,9 @@ func furnish(ctx context.Context, o Options, s *side, records int) error {
 	if err := s.put(ctx, "/moderators.json", people.AppendAll(nil)); err != nil {
 		return err
 	}
+	if err := finishJobs(0)(ctx, s); err != nil {
+		return err
+	}
 	for _, part := range []struct {
 		path  string
 		count int
