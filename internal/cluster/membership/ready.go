@@ -150,7 +150,7 @@ func (m *Membership) Remove(ctx context.Context, node string) error {
 	}
 	switch {
 	case id == 0:
-		return fmt.Errorf("%s: %w", node, ErrNoNode)
+		return fmt.Errorf("%s %w", node, ErrNoNode)
 	case voters == 0:
 		return fmt.Errorf("%s is the last node of the cluster", node)
 	case upVoters < voters/2+1:
