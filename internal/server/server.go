@@ -44,7 +44,7 @@ func Run(ctx context.Context, c Config) error {
 	limitMemory(c, memory)
 	keepPrivate(c)
 	if c.ClockOffset != 0 {
-		c.Logger.Warn("the clock of this server is shifted: that is for drills", "by", c.ClockOffset)
+		c.Logger.Warn("the clock of this server is shifted: that is for drills", "by", c.ClockOffset.String())
 	}
 	c.bound, c.metrics = new(atomic.Pointer[string]), new(cluster.Metrics)
 	for {
