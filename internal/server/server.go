@@ -75,6 +75,7 @@ func runOnce(ctx context.Context, c Config, memory int64) error {
 	tables, connections := shareFiles(c.OpenFiles, c.MaxConnections)
 	options := store.Options{
 		Logger: c.Logger, CacheBytes: c.CacheBytes, MaxTables: tables, LogKeep: c.LogKeep, Scrub: c.Scrub, Replicated: c.node != nil, Now: c.now,
+		Foreground: &operator.metrics.Foreground,
 	}
 	if c.Disturb != nil {
 		c.Disturb(&options)
