@@ -3,7 +3,7 @@
 # deb.sh VERSION ARCH DIST TARGET: make a package for Debian of a release in the directory
 # DIST, which has the binaries, man pages and completions. ARCH is that of the binaries:
 # amd64, arm64 or armv7. It needs dpkg-deb, and no rights, and prints the name of the package.
-# SOURCE_DATE_EPOCH is the time of all files.
+# SOURCE_DATE_EPOCH is the time of all files, COMPRESSION how they are compressed: xz, or none for a quick try.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -39,6 +39,7 @@ mkdir -p "$root/usr/lib/systemd/system"
 sed -e '1,/^#$/d' -e '/^DynamicUser=/d' -e 's|/usr/local/bin/|/usr/bin/|' packaging/livetree.service \
 	>"$root/usr/lib/systemd/system/livetree.service"
 chmod 0644 "$root/usr/lib/systemd/system/livetree.service"
+put 0644 packaging/livetree.socket usr/lib/systemd/system/livetree.socket
 
 mkdir -p "$root/DEBIAN"
 sed -e "s/@VERSION@/$number/" -e "s/@ARCHITECTURE@/$architecture/" \
@@ -52,5 +53,5 @@ done
 find "$root" -type d -exec chmod 0755 {} +
 find "$root" -exec touch -hd "@$SOURCE_DATE_EPOCH" {} +
 name=livetree_${number}_$architecture.deb
-dpkg-deb --root-owner-group -Zxz --build "$root" "$target/$name" >/dev/null
+dpkg-deb --root-owner-group "-Z${COMPRESSION:-xz}" --build "$root" "$target/$name" >/dev/null
 printf '%s\n' "$name"

@@ -54,6 +54,7 @@ func TestPackageForDebian(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"usr/bin/livetree": "livetree-v1.2.0-rc.1-linux-armv7", "DEBIAN/conffiles": "/etc/default/livetree",
+		"usr/lib/systemd/system/livetree.socket": strings.TrimSpace(packaged(t, "livetree.socket")),
 	} {
 		if got := read(t, filepath.Join(root, name)); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)

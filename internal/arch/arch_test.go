@@ -24,6 +24,7 @@ var livetree = layout{
 		"internal/local",
 		"internal/login",
 		"internal/machine",
+		"internal/supervisor",
 		"internal/owneronly",
 		"internal/clientaddr",
 		"internal/budget",

@@ -27,18 +27,20 @@ import (
 	"github.com/livetree/livetree/internal/scan"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/supervisor"
 	"github.com/livetree/livetree/internal/watch"
 )
 
 // Run serves until ctx ends, and then stops: what was accepted is answered,
 // committed and flushed before it returns.
 func Run(ctx context.Context, c Config) error {
-	if err := c.check(); err != nil {
+	if err := errors.Join(c.Supervisor.UseSocket(supervisor.Addr, &c.Addr), c.Supervisor.UseSocket(supervisor.HTTPAddr, &c.HTTPAddr), c.check()); err != nil {
 		return err
 	}
 	if err := assembly.CheckLevel(c.Data); err != nil {
 		return err
 	}
+	defer c.Supervisor.KeepWatch()()
 	memory := machine.Memory()
 	c.shareMemory(memory)
 	limitMemory(c, memory)
@@ -210,7 +212,9 @@ func runServing(ctx context.Context, c Config, serving *serving, ready announcem
 		return err
 	}
 	listening()
+	c.Supervisor.Ready("serving https://"+serving.addr().String(), serving.probe)
 	<-ctx.Done()
+	c.Supervisor.Stopping("answering the requests that are running")
 	forget()
 	ready.stopping()
 	if c.node != nil {
