@@ -30,6 +30,7 @@ import (
 	"github.com/livetree/livetree/internal/cluster/membership"
 	"github.com/livetree/livetree/internal/cluster/peer"
 	"github.com/livetree/livetree/internal/cluster/record"
+	"github.com/livetree/livetree/internal/cluster/rowcheck"
 	"github.com/livetree/livetree/internal/cluster/shard"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/pause"
@@ -71,6 +72,8 @@ type Options struct {
 	Fatal func(text string)
 	// Version is told to the other nodes.
 	Version string
+	// CheckRate is how many bytes a second are read to compare the rows of the nodes; 0 for no comparison.
+	CheckRate int64
 	// KeyFile is the file that Key was read from, if it was.
 	KeyFile string
 	// Settings are a hash of each setting that must be the same on all nodes, by its name.
@@ -91,6 +94,7 @@ type Assembly struct {
 	store      *store.Store
 	book       *invite.Book
 	leaving    leaving
+	checker    *rowcheck.Checker
 
 	addr  atomic.Value // a string: where clients are served
 	ready atomic.Bool
@@ -145,7 +149,10 @@ func quotaOf(bytes int64) int64 {
 // Log returns what the databases of a store agree by. It is called once.
 func (a *Assembly) Log(s *store.Store, led func(shard int, home bool)) (engine.Log, error) {
 	var err error
-	a.data, err = databases.New(databases.Options{Store: s, Peers: peers{a}, Logger: a.o.Logger, Led: led})
+	a.data, err = databases.New(databases.Options{
+		Store: s, Peers: peers{a}, Logger: a.o.Logger, Led: led,
+		Checked: func(shard int, number uint64, ids []store.ID) { a.checker.Take(shard, number, s, ids) },
+	})
 	return a.data, err
 }
 
@@ -176,6 +183,7 @@ func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog
 	a.store = s
 	notes := databases.NotesOf(a.data)
 	a.book = invite.New(invite.Options{Notes: notes, Key: a.o.Key, Self: a.o.Addr, Nodes: func() []string { return nodesOf(a) }, Now: a.o.Now, Logger: a.o.Logger})
+	a.checker = newChecker(a)
 	for kind, serve := range map[string]func(context.Context, []byte) ([]byte, error){
 		databases.Forward: a.data.ServeForward, databases.Create: a.data.ServeCreate, databases.Drop: a.data.ServeDrop,
 		statusCall: a.serveStatus, examineCall: func(context.Context, []byte) ([]byte, error) { return json.Marshal(examine(a)) }, databases.Swap: notes.Serve,
@@ -188,6 +196,7 @@ func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog
 	a.loops.Go(func() { a.fail(running, a.membership.Run(running, a.node.SetUp)) })
 	a.loops.Go(func() { a.balance(running) })
 	a.loops.Go(func() { warnSettings(running, a) })
+	a.loops.Go(func() { a.checker.Run(running) })
 	a.membership.Serve(source{s, a.o.Extra})
 	return a.becomeReady(ctx)
 }

@@ -98,6 +98,7 @@ func (a *Assembly) Status(ctx context.Context) *status.Cluster {
 		c.Shards = append(c.Shards, a.shardOf(s, members, reports, heads[s]))
 	}
 	a.findProblems(c, members)
+	c.Problems = append(c.Problems, a.checker.Problems()...)
 	for _, m := range members {
 		if names := otherSettings(a.o.Settings, reports[m.Addr]); len(names) > 0 {
 			c.Problems = append(c.Problems, fmt.Sprintf("%s has other settings than %s, %s: make them the same on all nodes", m.Addr, c.Self, strings.Join(names, " ")))
