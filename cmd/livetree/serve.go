@@ -89,6 +89,9 @@ func serve(a *app, c *cobra.Command, s *serveSettings) error {
 	if s.config.Issuers, err = s.trust.List(); err != nil {
 		return err
 	}
+	if s.config.ClockOffset, err = serverflags.ClockOffset(a.lookup); err != nil {
+		return err
+	}
 	if err := serverflags.CheckJoin(c.Flags(), s.config.Cluster); err != nil {
 		return err
 	}

@@ -17,6 +17,8 @@ type Cluster interface {
 	Stats() status.Stats
 	// Condition is one word for readiness: ok if all is well with this node.
 	Condition() string
+	// CaughtUp returns when this node has all that was acknowledged before the call, by whatever node.
+	CaughtUp(ctx context.Context) error
 	// Remove removes a node, and Move gives what this one leads to another, or to several for an empty name.
 	Remove(ctx context.Context, node string) error
 	Move(ctx context.Context, to string) error

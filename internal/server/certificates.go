@@ -218,7 +218,7 @@ func newTLS(c Config) (*tls.Config, string, *acmecert.Certificates, error) {
 	names := certificateNames(c.Addr, c.Domain, machine)
 	names.needed = append(names.needed, adminNames(c.AdminAddr)...)
 	names.needed = append(names.needed, c.Cluster.hosts()...)
-	certs, err := newCertificates(filepath.Join(c.Data, "tls"), certFiles{c.TLSCert, c.TLSKey}, names, time.Now, c.Logger)
+	certs, err := newCertificates(filepath.Join(c.Data, "tls"), certFiles{c.TLSCert, c.TLSKey}, names, c.now, c.Logger)
 	if err != nil {
 		return nil, "", nil, err
 	}

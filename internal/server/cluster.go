@@ -2,8 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -21,6 +19,7 @@ import (
 	"github.com/livetree/livetree/internal/cluster/shard"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/owneronly"
 	"github.com/livetree/livetree/internal/passon"
 	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/rest"
@@ -89,17 +88,7 @@ func (c Cluster) check(server *Config) error {
 	case server.Dev:
 		return errors.New("--dev does not work with --cluster")
 	}
-	return c.checkAddrs()
-}
-
-// checkAddrs refuses addresses that no node can have: a node would wait for them without end.
-func (c Cluster) checkAddrs() error {
-	for _, addr := range append([]string{c.Addr}, c.List...) {
-		if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" || port == "0" {
-			return fmt.Errorf("%q is not the address of a node: --cluster and --cluster-addr need HOST:PORT, as other machines reach it", addr)
-		}
-	}
-	return nil
+	return assembly.CheckAddrs(append([]string{c.Addr}, c.List...))
 }
 
 // key reads the key of the cluster.
@@ -128,16 +117,23 @@ func enterCluster(ctx context.Context, c *Config) (*assembly.Assembly, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Cluster.Key == "" && owneronly.IsForAll(c.Cluster.KeyFile) {
+		c.Logger.Warn("all users of this machine can read the key of the cluster, and whoever has it is a node: run chmod 600 on the file; if others use this machine, change the key", "file", c.Cluster.KeyFile)
+	}
 	c.Logger.Info("entering the cluster", "node", c.Cluster.Addr, "nodes", strings.Join(c.Cluster.List, ","), "key", key.Fingerprint())
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return nil, err
 	}
+	values := make(map[string]string, len(c.Settings))
+	for _, s := range c.Settings {
+		values[s.Name] = s.Value
+	}
 	return assembly.Enter(ctx, assembly.Options{
 		Data: c.Data, List: c.Cluster.List, Addr: c.Cluster.Addr, Listen: c.Cluster.Listen, Key: key,
 		Election: c.Cluster.Election, LogBytes: c.Cluster.LogBytes,
-		Extra:   func() []string { return authorityFiles(c.Data) },
-		Version: c.Version, Now: time.Now, Logger: c.Logger,
-		KeyFile: c.Cluster.KeyFile, CheckRate: c.Scrub.BytesPerSecond, Settings: commonSettings(*c), Certificates: func() []doctor.Certificate { return shownCertificates(*c) },
+		Extra:   func() []string { return assembly.FirstWhole(c.Data, authorityFiles) },
+		Version: c.Version, Settings: values, Metrics: c.metrics, Now: c.now, Logger: c.Logger,
+		KeyFile: c.Cluster.KeyFile, CheckRate: c.Scrub.BytesPerSecond, Certificates: func() []doctor.Certificate { return shownCertificates(*c) },
 		Fatal: func(text string) {
 			c.Logger.Error("the log of the cluster failed: stopping, so that nothing is acknowledged that is not stored; check the disk, then start again", "error", text, "exit", store.ExitIO)
 			os.Exit(store.ExitIO) //nolint:forbidigo // as the store does: nothing may be acknowledged any more
@@ -165,7 +161,7 @@ func becomeSingle(ctx context.Context, c Config) error {
 		return err
 	}
 	c.Logger.Info("the data directory is that of a node of a cluster: looking whether it is the last one")
-	err := assembly.BecomeSingle(ctx, c.Data, time.Now, c.Logger)
+	err := assembly.BecomeSingle(ctx, c.Data, c.now, c.Logger)
 	if errors.Is(err, assembly.ErrNotAlone) {
 		return fmt.Errorf("%s is the directory of a node of a cluster: start it with --cluster, --cluster-addr and --cluster-key, or remove the other nodes first (%w)", c.Data, err)
 	}
@@ -176,16 +172,12 @@ func becomeSingle(ctx context.Context, c Config) error {
 	return nil
 }
 
-// authorityFiles are the files of the authority, if it can sign: one that cannot is of no use to other nodes, and they make
-// one of their own.
-func authorityFiles(data string) []string {
-	files := []string{"tls/" + authorityCert, "tls/" + authorityKey}
-	for _, name := range files {
-		if _, err := os.Stat(filepath.Join(data, name)); err != nil {
-			return nil
-		}
-	}
-	return files
+// authorityFiles are the files that nodes which join need to be trusted by the clients of this one: the authority, which signs a certificate for
+// each. One without its key, as it is in a backup, cannot: then all nodes get the certificate that it has signed before. If there is none, they make an
+// authority of their own.
+var authorityFiles = [][]string{
+	{"tls/" + authorityCert, "tls/" + authorityKey},
+	{"tls/" + authorityCert, "tls/" + serverCert, "tls/" + serverKey},
 }
 
 // joinCluster has a node apply what the others have written.
@@ -359,22 +351,6 @@ func (c *Config) clusterOf() admin.Cluster {
 		return nil
 	}
 	return c.node
-}
-
-// commonSettings returns a hash of each setting that must be the same on all nodes.
-func commonSettings(c Config) map[string]string {
-	hashes, issuers := map[string]string{}, []string{}
-	for _, i := range c.Issuers {
-		issuers = append(issuers, i.URL, strings.Join(i.Audiences, " "))
-	}
-	for name, value := range map[string]any{
-		"--default-db": c.DefaultDatabase, "--domain": c.Domain, "--host-map": c.HostMap, "--dialect": c.Dialect,
-		"--issuer": issuers, "--acme-domain": c.ACME.Domains, "--acme-directory": c.ACME.Directory,
-	} {
-		sum := sha256.Sum256([]byte(fmt.Sprintf("%+v", value))) // of a map the keys are in order
-		hashes[name] = hex.EncodeToString(sum[:8])
-	}
-	return hashes
 }
 
 // shownCertificates are those that clients are shown. One that is not kept in files, or cannot be read, is missing.

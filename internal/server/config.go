@@ -15,6 +15,7 @@ import (
 	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/clientaddr"
+	"github.com/livetree/livetree/internal/cluster"
 	"github.com/livetree/livetree/internal/cluster/assembly"
 	"github.com/livetree/livetree/internal/loopback"
 	"github.com/livetree/livetree/internal/outbox"
@@ -111,11 +112,14 @@ type Config struct {
 	// Abort, when it is closed, ends a drain that is under way. What clients have left to be
 	// written is then written at the next start.
 	Abort <-chan struct{}
+	// ClockOffset is by how much the server's clock is ahead of the machine's. It is for drills.
+	ClockOffset time.Duration
 	// Disturb, if set, gives the store a disk or a clock that fails. Only tests do.
 	Disturb func(*store.Options)
 
 	node      *assembly.Assembly      // nil for a single server
 	bound     *atomic.Pointer[string] // where the last start of a node has listened
+	metrics   *cluster.Metrics        // of the node, over all of its starts
 	others    *atomic.Int64           // how many other nodes were well when this one could not go on
 	tenures   *catalog.Tenures        // nil for a single server
 	memory    *budget.Memory          // that all fronts share
@@ -164,6 +168,9 @@ func (c *Config) check() error {
 	}
 	return nil
 }
+
+// now is the time by the server's clock. What is measured, and the deadlines of connections, go by the machine's.
+func (c *Config) now() time.Time { return time.Now().Add(c.ClockOffset) }
 
 func mapValues(m map[string]string) []string {
 	list := make([]string, 0, len(m))

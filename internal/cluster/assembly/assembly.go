@@ -32,14 +32,12 @@ import (
 	"github.com/livetree/livetree/internal/cluster/record"
 	"github.com/livetree/livetree/internal/cluster/rowcheck"
 	"github.com/livetree/livetree/internal/cluster/shard"
+	"github.com/livetree/livetree/internal/cluster/status"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/store/layout"
 )
-
-// level is that of the records which this version writes.
-const level = 1
 
 // tlsDir is where the certificates of a node lie, for etcd.
 const tlsDir = "cluster-tls"
@@ -74,10 +72,12 @@ type Options struct {
 	Version string
 	// CheckRate is how many bytes a second are read to compare the rows of the nodes; 0 for no comparison.
 	CheckRate int64
+	// Settings are the values of all flags, by their names. Of those that must be the same on all nodes, hashes are told.
+	Settings map[string]string
+	// Metrics count, over all starts of a node in a process; nil for nobody to see.
+	Metrics *cluster.Metrics
 	// KeyFile is the file that Key was read from, if it was.
 	KeyFile string
-	// Settings are a hash of each setting that must be the same on all nodes, by its name.
-	Settings map[string]string
 	// Certificates returns those that clients are shown; nil for none.
 	Certificates func() []doctor.Certificate
 	Now          func() time.Time
@@ -98,6 +98,8 @@ type Assembly struct {
 
 	addr  atomic.Value // a string: where clients are served
 	ready atomic.Bool
+	heads atomic.Pointer[shard.Heads] // as they were asked for last
+	told  told
 
 	cancel context.CancelFunc
 	loops  sync.WaitGroup
@@ -114,6 +116,10 @@ func Enter(ctx context.Context, o Options) (*Assembly, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for the other nodes: %w", err)
 	}
+	if o.Metrics == nil {
+		o.Metrics = &cluster.Metrics{}
+	}
+	o.Settings = status.Hashes(o.Settings)
 	a := &Assembly{o: o, front: front, cancel: func() {}, failed: make(chan error, 2), leaving: newLeaving()}
 	a.addr.Store("")
 	_, statErr := os.Stat(filepath.Join(o.Data, layout.PebbleDir))
@@ -152,6 +158,7 @@ func (a *Assembly) Log(s *store.Store, led func(shard int, home bool)) (engine.L
 	a.data, err = databases.New(databases.Options{
 		Store: s, Peers: peers{a}, Logger: a.o.Logger, Led: led,
 		Checked: func(shard int, number uint64, ids []store.ID) { a.checker.Take(shard, number, s, ids) },
+		Raised:  func(level uint16) error { return membership.NoteLevel(a.membership, level) },
 	})
 	return a.data, err
 }
@@ -175,8 +182,9 @@ func (p peers) Call(ctx context.Context, node record.NodeID, kind string, body [
 // Start has the node apply what the others have written, and returns when it has all of it and may be asked.
 func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog) error {
 	a.node = cluster.New(cluster.Options{
-		ID: record.NodeID(a.membership.Log().ID()), Log: a.membership.Log(), Applier: a.data, Level: level, Now: a.o.Now,
-		Became: a.data.Became, Logger: a.o.Logger,
+		ID: record.NodeID(a.membership.Log().ID()), Log: a.membership.Log(), Applier: a.data, Now: a.o.Now,
+		Level:  func() uint16 { return databases.Level(a.data) },
+		Became: a.data.Became, Logger: a.o.Logger, Metrics: a.o.Metrics,
 		Upkeep: cluster.Upkeep{Flush: a.data.Flush, Members: a.memberIDs, LogBytes: a.o.LogBytes, File: a.membership.Log()},
 	})
 	a.data.Bind(a.node, c)
@@ -195,8 +203,8 @@ func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog
 	a.loops.Go(func() { a.fail(running, a.node.Run(running)) })
 	a.loops.Go(func() { a.fail(running, a.membership.Run(running, a.node.SetUp)) })
 	a.loops.Go(func() { a.balance(running) })
-	a.loops.Go(func() { warnSettings(running, a) })
 	a.loops.Go(func() { a.checker.Run(running) })
+	a.loops.Go(func() { tend(running, a) })
 	a.membership.Serve(source{s, a.o.Extra})
 	return a.becomeReady(ctx)
 }
@@ -238,19 +246,15 @@ func becameReady(a *Assembly, err error) {
 	}
 }
 
-// nodesOf are the addresses of all nodes.
-func nodesOf(a *Assembly) (addrs []string) {
-	for _, m := range a.membership.Members() {
-		addrs = append(addrs, m.Addr)
-	}
-	return addrs
-}
-
 // readyLook is how often a node that catches up looks whether it can.
 const readyLook = 200 * time.Millisecond
 
-// fail notes what has ended a part of the node by itself.
+// fail notes what has ended a part of the node by itself. If that is a record of a newer version, the next start refuses without looking at
+// the log.
 func (a *Assembly) fail(running context.Context, err error) {
+	if newer := (*cluster.NewerError)(nil); errors.As(err, &newer) {
+		err = errors.Join(err, membership.NoteLevel(a.membership, newer.Level))
+	}
 	if running.Err() == nil {
 		a.failed <- err
 	}
@@ -324,11 +328,9 @@ const (
 // balance gives shards to the nodes that come first in their order, when those have been well for a while.
 func (a *Assembly) balance(ctx context.Context) {
 	for pause.For(ctx, balanceEvery) == nil {
-		well := []record.NodeID{a.node.ID()}
-		for _, m := range a.membership.Members() {
-			if m.ID != a.node.ID() && m.Voter && m.Up && m.Ready && a.o.Now().Sub(m.Since) > balanceAfter {
-				well = append(well, m.ID)
-			}
+		well, settled := wellNodes(a, a.membership.Members())
+		if !settled {
+			continue
 		}
 		for s := range shard.Count {
 			_, home := a.node.Home(s)
@@ -341,6 +343,26 @@ func (a *Assembly) balance(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// wellNodes are the nodes that may be homes, this one among them unless its clock is wrong. It reports false while a node is too new to be one of them: what
+// is given to another node now would be given again.
+func wellNodes(a *Assembly, members []membership.Member) (well []record.NodeID, settled bool) {
+	middle := middleClock(members, a.node.ID())
+	if middle.Abs() <= clockLimit {
+		well = append(well, a.node.ID())
+	}
+	for _, m := range members {
+		switch {
+		case m.ID == a.node.ID() || !m.Voter || !m.Up || !m.Ready:
+		case (m.Clock - middle).Abs() > clockLimit: // what it judges would be of another time
+		case a.o.Now().Sub(m.Since) <= balanceAfter:
+			return nil, false
+		default:
+			well = append(well, m.ID)
+		}
+	}
+	return well, len(well) > 0
 }
 
 // others are the nodes that may take over from this one.
@@ -396,21 +418,3 @@ func (a *Assembly) close() {
 		a.o.Logger.Debug("close of the front", "error", err)
 	}
 }
-
-// A source is what copies for other nodes are made from.
-type source struct {
-	store *store.Store
-	extra func() []string
-}
-
-// Checkpoint implements [membership.Source].
-func (s source) Checkpoint(dir string) error {
-	c, err := s.store.Checkpoint()
-	if err != nil {
-		return err
-	}
-	return errors.Join(os.Rename(c.Dir, dir), c.Remove())
-}
-
-// Extra implements [membership.Source].
-func (s source) Extra() []string { return s.extra() }

@@ -1,30 +1,25 @@
 package assembly
 
 import (
-	"context"
+	"fmt"
+	"net"
 
-	"github.com/livetree/livetree/internal/cluster"
+	"github.com/livetree/livetree/internal/cluster/membership"
 	"github.com/livetree/livetree/internal/cluster/record"
-	"github.com/livetree/livetree/internal/cluster/rowcheck"
 )
 
-// newChecker returns what compares the rows of this node with those of the others.
-func newChecker(a *Assembly) *rowcheck.Checker {
-	return rowcheck.New(rowcheck.Options{
-		Notes: a.Notes(), Self: a.o.Addr, Nodes: func() []string { return nodesOf(a) }, Copied: a.membership.Copied(),
-		BytesPerSecond: a.o.CheckRate, Ask: func(ctx context.Context, s int) error { return askCheck(ctx, a, s) },
-		Now: a.o.Now, Logger: a.o.Logger,
-	})
-}
+// This file has what is looked at before a node is started.
 
-// askCheck has all nodes compare their rows of a shard, if this one is its home.
-func askCheck(ctx context.Context, a *Assembly, s int) error {
-	tenure, home := a.node.Home(s)
-	if !home {
-		return cluster.ErrNever
+// CheckLevel returns an error, one line, if a data directory is that of a node of a cluster whose level this version does not know. It only
+// reads, and is called before anything else.
+func CheckLevel(data string) error { return membership.CheckLevel(data, record.Known) }
+
+// CheckAddrs refuses addresses that no node can have: a node would wait for them without end.
+func CheckAddrs(addrs []string) error {
+	for _, addr := range addrs {
+		if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" || port == "0" {
+			return fmt.Errorf("%q is not the address of a node: --cluster and --cluster-addr need HOST:PORT, as other machines reach it", addr)
+		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, handOverTime)
-	defer cancel()
-	_, err := a.node.Append(ctx, s, tenure, record.Record{Kind: record.Check})
-	return err
+	return nil
 }

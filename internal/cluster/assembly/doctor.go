@@ -4,15 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"sync"
 
 	"github.com/livetree/livetree/internal/cluster/doctor"
 	"github.com/livetree/livetree/internal/cluster/record"
 	"github.com/livetree/livetree/internal/cluster/status"
-	"github.com/livetree/livetree/internal/pause"
 )
 
 const (
@@ -77,26 +73,4 @@ func alarms(ctx context.Context, a *Assembly) (texts []string) {
 		texts = append(texts, fmt.Sprintf("the log of %s has raised an alarm, %s", a.membership.AddrOf(record.NodeID(alarm.Member)), what))
 	}
 	return texts
-}
-
-// otherSettings says which settings of a node are not this one's own.
-func otherSettings(own map[string]string, r status.Report) (names []string) {
-	for _, name := range slices.Sorted(maps.Keys(own)) {
-		if theirs, ok := r.Settings[name]; ok && theirs != own[name] {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// warnSettings logs, some time after the start, which nodes have other settings.
-func warnSettings(ctx context.Context, a *Assembly) {
-	if pause.For(ctx, balanceEvery) != nil {
-		return
-	}
-	for node, r := range a.reports(ctx, a.membership.Members()) {
-		if names := otherSettings(a.o.Settings, r); len(names) > 0 {
-			a.o.Logger.Warn("another node has other settings than this one: make them the same on all", "node", node, "settings", strings.Join(names, " "))
-		}
-	}
 }

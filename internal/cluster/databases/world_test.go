@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -64,6 +65,13 @@ type process struct {
 	end     context.CancelFunc
 	ended   chan struct{}
 	dead    chan struct{}
+	raised  atomic.Uint32 // the level that it was told of
+}
+
+// noteRaised is told of levels.
+func (p *process) noteRaised(level uint16) error {
+	p.raised.Store(uint32(level))
+	return nil
 }
 
 func nodeID(i int) record.NodeID { return record.NodeID(i + 1) }
@@ -100,7 +108,7 @@ func (w *world) start(i int, fs *vfs.MemFS) {
 		w.Fatal(err)
 	}
 	p.data, err = databases.New(databases.Options{
-		Store: p.store, Peers: p, Logger: logger, Deadline: 5 * time.Second,
+		Store: p.store, Peers: p, Logger: logger, Deadline: 5 * time.Second, Raised: p.noteRaised,
 		Checked: func(s int, number uint64, ids []store.ID) { w.checked(p, s, number, ids) },
 	})
 	if err != nil {
@@ -115,7 +123,7 @@ func (w *world) start(i int, fs *vfs.MemFS) {
 		Streams: watch.NewBudget(1 << 20), Log: p.data, Deadline: 5 * time.Second,
 	})
 	p.node = cluster.New(cluster.Options{
-		ID: nodeID(i), Log: w.fake.Log(i), Applier: p.data, Level: 1, Now: time.Now, Logger: logger, Became: p.data.Became,
+		ID: nodeID(i), Log: w.fake.Log(i), Applier: p.data, Now: time.Now, Logger: logger, Became: p.data.Became,
 		AppendTime: time.Duration(1+w.rand.IntN(1500)) * time.Millisecond,
 	})
 	p.data.Bind(p.node, p.catalog)

@@ -51,15 +51,23 @@ func (m *Membership) Ready(ctx context.Context, caughtUp func(context.Context) e
 			return err
 		}
 	}
-	if m.file.Forming != nil {
-		f := m.file
-		f.Forming = nil
-		if err := m.writeFile(f); err != nil {
-			return err
-		}
+	if err := endForming(m); err != nil {
+		return err
 	}
 	m.SetReady(true)
 	return nil
+}
+
+// endForming notes that the cluster is founded: this node has seen all that have to vote.
+func endForming(m *Membership) error {
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	f := fileOf(m)
+	if f.Forming == nil {
+		return nil
+	}
+	f.Forming = nil
+	return m.writeFile(f)
 }
 
 // SetReady says whether the other nodes may count on this one. A node that is about to stop says no.

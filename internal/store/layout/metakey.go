@@ -69,6 +69,7 @@ var (
 	ETagKey   = metaKey("etag-key")
 	GroupKey  = metaKey("group")
 	NextIDKey = metaKey("next-id")
+	LevelKey  = metaKey("level")
 )
 
 // PebbleDir is the directory in a data directory in which the rows are.
