@@ -71,6 +71,7 @@ var livetree = layout{
 		"internal/cluster",
 		"internal/cluster/databases",
 		"internal/acmecert",
+		"internal/cluster/rowcheck",
 		"internal/cluster/status",
 		"internal/cluster/doctor",
 		"internal/cluster/etcdlog",

@@ -128,7 +128,7 @@ func enterCluster(ctx context.Context, c *Config, operator *adminSide) (*assembl
 		Election: c.Cluster.Election, LogBytes: c.Cluster.LogBytes,
 		Extra:   func() []string { return assembly.FirstWhole(c.Data, authorityFiles) },
 		Version: c.Version, Settings: values, Metrics: c.metrics, Now: c.now, Logger: c.Logger,
-		KeyFile: c.Cluster.KeyFile, Certificates: func() []doctor.Certificate { return shownCertificates(*c) },
+		KeyFile: c.Cluster.KeyFile, CheckRate: c.Scrub.BytesPerSecond, Certificates: func() []doctor.Certificate { return shownCertificates(*c) },
 		Fatal: func(text string) {
 			c.Logger.Error("the log of the cluster failed: stopping, so that nothing is acknowledged that is not stored; check the disk, then start again", "error", text, "exit", store.ExitIO)
 			os.Exit(store.ExitIO) //nolint:forbidigo // as the store does: nothing may be acknowledged any more
