@@ -26,12 +26,12 @@ put 0644 "$dist/livetree.bash" usr/share/bash-completion/completions/livetree
 put 0644 "$dist/livetree.zsh" usr/share/zsh/vendor-completions/_livetree
 put 0644 "$dist/livetree.fish" usr/share/fish/vendor_completions.d/livetree.fish
 for page in "$dist"/man/*; do
-	put 0644 "$page" "usr/share/man/man1/$(basename "$page")"
+	put 0644 "$page" "usr/share/man/man${page##*.}/$(basename "$page")"
 done
 put 0644 CHANGELOG.md usr/share/doc/livetree/changelog
 put 0644 docs/modules.txt usr/share/doc/livetree/modules.txt
 put 0644 packaging/deb/copyright usr/share/doc/livetree/copyright
-gzip -9n "$root"/usr/share/man/man1/* "$root/usr/share/doc/livetree/changelog"
+gzip -9n "$root"/usr/share/man/*/* "$root/usr/share/doc/livetree/changelog"
 put 0600 packaging/deb/default etc/default/livetree
 
 # The package has a user of its own, so that the data stays that user's.

@@ -55,6 +55,7 @@ for command in livetree livetree-bench; do
 	done
 done
 "$work/livetree" man dist/man
+"$work/livetree" docs --man dist/man --html dist/manual
 for shell in bash zsh fish powershell; do
 	"$work/livetree" completion $shell >"dist/livetree.$shell"
 done

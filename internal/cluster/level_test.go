@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,15 +75,31 @@ func TestRecordOfANewerVersion(t *testing.T) {
 
 // TestNoRecordAboveTheLevel: a kind that needs a later level than that of the cluster is not written.
 func TestNoRecordAboveTheLevel(t *testing.T) {
-	alone(t, 1, func(ctx context.Context, n *cluster.Node, data *counts) {
-		tenure, _ := n.Home(0)
-		before := data.Applied(0)
-		_, err := n.Append(ctx, 0, tenure, record.Record{Kind: record.Mark})
-		if !errors.Is(err, cluster.ErrNever) || data.Applied(0) != before {
-			t.Errorf("a record of level %d in a cluster of level 1: %v", record.Mark.Needs(), err)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		fake := shardtest.New(shardtest.Options{Seed: 1, Members: 1})
+		var all sync.WaitGroup
+		defer all.Wait()
+		defer cancel()
+		all.Go(func() { fake.Run(ctx) })
+		data := &counts{effects: map[string]int{}}
+		var level atomic.Uint32
+		level.Store(1)
+		n := cluster.New(cluster.Options{
+			ID: 1, Log: fake.Log(0), Applier: data, Now: time.Now, Level: func() uint16 { return uint16(level.Load()) },
+		})
+		all.Go(func() { _ = n.Run(ctx) })
+		n.SetUp([]record.NodeID{1})
+		wantHome(ctx, t, n, 2, true)
+		tenure, _ := n.Home(2)
+		level.Store(0) // below that of any kind
+		before := data.Applied(2)
+		if _, err := n.Append(ctx, 2, tenure, record.Record{Kind: record.Check}); !errors.Is(err, cluster.ErrNever) || data.Applied(2) != before {
+			t.Errorf("a record of level 1 in a cluster of level 0: %v", err)
 		}
-		if _, err := n.Append(ctx, 0, tenure, record.Record{Kind: record.Check}); err != nil {
-			t.Errorf("a record of level 1: %v", err)
+		level.Store(1)
+		if _, err := n.Append(ctx, 2, tenure, record.Record{Kind: record.Check}); err != nil {
+			t.Errorf("a record of level 1 in a cluster of level 1: %v", err)
 		}
 	})
 }

@@ -46,7 +46,7 @@ func Run(ctx context.Context, c Config) error {
 	limitMemory(c, memory)
 	keepPrivate(c)
 	if c.ClockOffset != 0 {
-		c.Logger.Warn("the clock of this server is shifted: that is for drills", "by", c.ClockOffset)
+		c.Logger.Warn("the clock of this server is shifted: that is for drills", "by", c.ClockOffset.String())
 	}
 	c.bound, c.metrics = new(atomic.Pointer[string]), new(cluster.Metrics)
 	for {
@@ -54,10 +54,12 @@ func Run(ctx context.Context, c Config) error {
 			c.Addr = *addr // clients know it
 		}
 		err := runOnce(ctx, c, memory)
-		if !errors.Is(err, errRepair) || ctx.Err() != nil {
+		if !errors.Is(err, errRepair) && !endedFull(err) || ctx.Err() != nil {
 			return err
 		}
-		c.metrics.Repairs.Add(1)
+		if errors.Is(err, errRepair) {
+			c.metrics.Repairs.Add(1)
+		}
 	}
 }
 
@@ -68,13 +70,14 @@ func runOnce(ctx context.Context, c Config, memory int64) error {
 	if err != nil {
 		return err
 	}
-	if c.node, err = enterCluster(ctx, &c); err != nil {
+	if c.node, err = enterCluster(ctx, &c, operator); err != nil {
 		return errors.Join(err, operator.close())
 	}
 	defer c.leaveCluster()
 	tables, connections := shareFiles(c.OpenFiles, c.MaxConnections)
 	options := store.Options{
 		Logger: c.Logger, CacheBytes: c.CacheBytes, MaxTables: tables, LogKeep: c.LogKeep, Scrub: c.Scrub, Replicated: c.node != nil, Now: c.now,
+		Foreground: &operator.metrics.Foreground,
 	}
 	if c.Disturb != nil {
 		c.Disturb(&options)

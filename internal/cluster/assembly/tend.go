@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/livetree/livetree/internal/cluster"
@@ -46,15 +47,18 @@ func tend(ctx context.Context, a *Assembly) {
 }
 
 // told are the problems that the log was told of, so that it is told of each once while it lasts. One goroutine uses it.
-type told struct{ problems []string }
+type told struct{ problems map[string]bool }
 
 func (t *told) log(logger *slog.Logger, problems []string) {
+	now := make(map[string]bool, len(problems))
 	for _, problem := range problems {
-		if !slices.Contains(t.problems, problem) {
+		what, _, _ := strings.Cut(problem, " by ") // by how much changes all the time
+		now[what] = true
+		if !t.problems[what] {
 			logger.Warn("the nodes of the cluster do not agree", "problem", problem)
 		}
 	}
-	t.problems = problems
+	t.problems = now
 }
 
 // disagreements says which settings are not the same on all nodes that have answered.

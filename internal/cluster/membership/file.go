@@ -98,7 +98,7 @@ func CheckLevel(data string, known uint16) error {
 		return err
 	}
 	return fmt.Errorf("%w: %s is the directory of a node of a cluster of level %d, and this version knows levels up to %d: start the version that the other nodes have, or a newer one",
-		ErrRefused, data, f.Level, known)
+		ErrTooOld, data, f.Level, known)
 }
 
 // IsNode reports whether a data directory is that of a node of a cluster.

@@ -3,6 +3,7 @@
 package membership_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -28,7 +29,7 @@ func TestLevelOfADirectory(t *testing.T) {
 		t.Errorf("a level that is known: %v", err)
 	}
 	err := membership.CheckLevel(data, 1)
-	if !errors.Is(err, membership.ErrRefused) || !saying(err, "level 2", "levels up to 1", "start the version") || strings.Contains(err.Error(), "\n") {
+	if !errors.Is(err, membership.ErrTooOld) || !saying(err, "level 2", "levels up to 1", "start the version") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("a level that is not known: %v", err)
 	}
 	if after, err := os.ReadFile(name); err != nil || string(after) != text {
@@ -46,8 +47,10 @@ func TestOlderVersionDoesNotJoin(t *testing.T) {
 	if err := membership.NoteLevel(founder.Membership, 2); err != nil {
 		t.Fatal(err)
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 	guest.known = 1
-	if err := guest.enter(t.Context()); !errors.Is(err, membership.ErrRefused) || !saying(err, "the cluster is at level 2") {
+	if err := guest.enter(ctx); !errors.Is(err, membership.ErrTooOld) || !saying(err, "the cluster is at level 2") {
 		t.Errorf("an older version joins: %v", err)
 	}
 	guest.stop()
@@ -59,7 +62,7 @@ func TestOlderVersionDoesNotJoin(t *testing.T) {
 	w.wantVoters(w.nodes...)
 	guest.stop()
 	guest.known = 1
-	if err := guest.enter(t.Context()); !errors.Is(err, membership.ErrRefused) || !saying(err, "level 2") {
+	if err := guest.enter(ctx); !errors.Is(err, membership.ErrTooOld) || !saying(err, "level 2") {
 		t.Errorf("an older version is started on the directory of a node: %v", err)
 	}
 	founder.stop()

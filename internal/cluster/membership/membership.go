@@ -41,8 +41,10 @@ import (
 var (
 	// ErrRemoved says that the cluster has removed this node. It may join again with an empty directory.
 	ErrRemoved = errors.New("this node was removed from the cluster: to join again, start it with an empty data directory")
+	// ErrTooOld says that the cluster has a level that this version does not know.
+	ErrTooOld = errors.New("this version is too old")
 	// ErrNoNode says that there is no node with an address that was given.
-	ErrNoNode = errors.New("it is no node of this cluster")
+	ErrNoNode = errors.New("is no node of this cluster")
 	// ErrRefused says that this node can neither found nor join a cluster with the directory that it has.
 	ErrRefused = errors.New("this node neither founds nor joins a cluster")
 )
@@ -108,6 +110,7 @@ type Membership struct {
 	file     file
 	hasStore bool
 	ready    bool
+	aside    bool           // this node is to be the home of nothing
 	member   etcdlog.Member // once etcd runs
 	learner  uint64         // the id that this node was given
 	peers    []etcdlog.Peer
@@ -244,7 +247,7 @@ func (m *Membership) step(ctx context.Context) (wait string, err error) {
 		return "", err
 	}
 	if v.level > m.o.Known {
-		return "", fmt.Errorf("%w: the cluster is at level %d, and this version knows levels up to %d: start the version that the other nodes have, or a newer one", ErrRefused, v.level, m.o.Known)
+		return "", fmt.Errorf("%w: the cluster is at level %d, and it knows levels up to %d: start the version that the other nodes have, or a newer one", ErrTooOld, v.level, m.o.Known)
 	}
 	switch v.do {
 	case found:

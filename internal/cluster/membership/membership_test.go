@@ -131,7 +131,7 @@ func TestJoinsLaterAndIsRemoved(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(two.data, "tls", "ca.pem")); string(text) != "authority" {
 		t.Errorf("the file beside the store comes as %q, %v", text, err)
 	}
-	if err := one.Remove(t.Context(), "10.0.0.1:1"); !saying(err, "10.0.0.1:1 is no node") {
+	if err := one.Remove(t.Context(), "10.0.0.1:1"); !saying(err, "10.0.0.1:1 is no node") || !errors.Is(err, membership.ErrNoNode) {
 		t.Errorf("a node that is none is removed: %v", err)
 	}
 	w.until("the second is removed", func(ctx context.Context) error { return one.Remove(ctx, two.addr) })

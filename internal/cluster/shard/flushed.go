@@ -63,14 +63,16 @@ func (f Flushed) Append(b []byte) []byte {
 	return binary.BigEndian.AppendUint16(f.Numbers.Append(b), f.Level)
 }
 
-// ParseFlushed reads a row that was stored. A newer version may have written more, which is left out.
+// ParseFlushed reads a row that was stored. The first versions wrote no level. A newer one may have written more, which is left out.
 func ParseFlushed(b []byte) (f Flushed, err error) {
 	const numbers = 8 * Count
-	if len(b) < numbers+2 {
+	if len(b) != numbers && len(b) < numbers+2 {
 		return f, fmt.Errorf("%w: a row of a node of %d bytes", ErrDamaged, len(b))
 	}
 	f.Numbers, err = ParseNumbers(b[:numbers])
-	f.Level = binary.BigEndian.Uint16(b[numbers:])
+	if len(b) > numbers {
+		f.Level = binary.BigEndian.Uint16(b[numbers:])
+	}
 	return f, err
 }
 

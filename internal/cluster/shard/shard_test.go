@@ -37,3 +37,26 @@ func TestHeadAfterARecord(t *testing.T) {
 		t.Errorf("the head after two records is %+v, want %+v", second, want)
 	}
 }
+
+// TestRowsOfNodes: a row is read as it was written, also one without a level, and one of a newer version; what is cut short is damage.
+func TestRowsOfNodes(t *testing.T) {
+	t.Parallel()
+	row := shard.Flushed{Numbers: shard.Numbers{0: 7, 15: 1 << 40}, Level: 0x0203}
+	stored := row.Append(nil)
+	for name, test := range map[string]struct {
+		stored []byte
+		level  uint16
+	}{
+		"as it is": {stored, row.Level}, "without a level": {stored[:len(stored)-2], 0}, "of a newer version": {append(stored[:len(stored):len(stored)], 9), row.Level},
+	} {
+		got, err := shard.ParseFlushed(test.stored)
+		if err != nil || got.Numbers != row.Numbers || got.Level != test.level {
+			t.Errorf("a row %s is read as %+v, %v", name, got, err)
+		}
+	}
+	for _, n := range []int{0, 1, len(stored) - 3, len(stored) - 1} {
+		if _, err := shard.ParseFlushed(stored[:n]); !errors.Is(err, shard.ErrDamaged) {
+			t.Errorf("%d bytes of a row: %v, want that it is damaged", n, err)
+		}
+	}
+}
