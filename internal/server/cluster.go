@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/cluster/assembly"
+	"github.com/livetree/livetree/internal/cluster/doctor"
 	"github.com/livetree/livetree/internal/cluster/membership"
 	"github.com/livetree/livetree/internal/cluster/peer"
 	"github.com/livetree/livetree/internal/cluster/shard"
@@ -33,6 +35,8 @@ type Cluster struct {
 	Addr, Listen string
 	// KeyFile has the key of the cluster, unless Key is it.
 	KeyFile, Key string
+	// JoinFile has an invitation to the cluster, unless Invitation is it: instead of List and the key.
+	JoinFile, Invitation string
 	// Reads says how new what is read has to be where the request does not.
 	Reads string
 	// LogBytes is how large the log of the cluster may grow, Election how long a leader that is silent is waited for.
@@ -40,7 +44,10 @@ type Cluster struct {
 	Election time.Duration
 }
 
-func (c Cluster) isOn() bool { return len(c.List) > 0 }
+func (c Cluster) isOn() bool { return len(c.List) > 0 || c.isInvited() }
+
+// isInvited says that the server gets the list and the key from the cluster.
+func (c Cluster) isInvited() bool { return c.JoinFile != "" || c.Invitation != "" }
 
 // hosts are the names or addresses of the nodes. The certificate of each has all of them: the authority that makes
 // it is the same on all nodes.
@@ -65,8 +72,15 @@ func (c Cluster) check(server *Config) error {
 		return err
 	}
 	switch {
+	case c.isInvited() && (len(c.List) > 0 || c.KeyFile != "" || c.Key != ""):
+		return errors.New("--cluster-join is given instead of --cluster and --cluster-key: leave those out")
+	case c.isInvited() && c.Addr == "":
+		return errors.New("--cluster-join needs --cluster-addr: the address by which the other nodes reach this one")
+	case c.isInvited():
 	case c.Addr == "" || c.KeyFile == "" && c.Key == "":
 		return errors.New("--cluster, --cluster-addr and --cluster-key are given together, or none of them")
+	}
+	switch {
 	case c.Reads != string(rest.Linearizable) && c.Reads != string(rest.Local):
 		return fmt.Errorf("--reads is %q: it must be %s or %s", c.Reads, rest.Linearizable, rest.Local)
 	case server.Archive.URL != "":
@@ -95,11 +109,11 @@ func (c Cluster) key() (peer.Key, error) {
 }
 
 // enterCluster makes the server a node of its cluster, if it is to be one. It returns nil if not.
-func enterCluster(ctx context.Context, c Config) (*assembly.Assembly, error) {
+func enterCluster(ctx context.Context, c *Config) (*assembly.Assembly, error) {
 	if !c.Cluster.isOn() {
-		return nil, becomeSingle(ctx, c)
+		return nil, becomeSingle(ctx, *c)
 	}
-	key, err := c.Cluster.key()
+	key, err := c.clusterKey(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +133,7 @@ func enterCluster(ctx context.Context, c Config) (*assembly.Assembly, error) {
 		Election: c.Cluster.Election, LogBytes: c.Cluster.LogBytes,
 		Extra:   func() []string { return assembly.FirstWhole(c.Data, authorityFiles) },
 		Version: c.Version, Settings: values, Metrics: c.metrics, Now: c.now, Logger: c.Logger,
+		KeyFile: c.Cluster.KeyFile, Certificates: func() []doctor.Certificate { return shownCertificates(*c) },
 		Fatal: func(text string) {
 			c.Logger.Error("the log of the cluster failed: stopping, so that nothing is acknowledged that is not stored; check the disk, then start again", "error", text, "exit", store.ExitIO)
 			os.Exit(store.ExitIO) //nolint:forbidigo // as the store does: nothing may be acknowledged any more
@@ -126,10 +141,24 @@ func enterCluster(ctx context.Context, c Config) (*assembly.Assembly, error) {
 	})
 }
 
+// clusterKey returns the key of the cluster. A server that was invited gets it, and the list of nodes, from the cluster.
+func (c *Config) clusterKey(ctx context.Context) (key peer.Key, err error) {
+	if !c.Cluster.isInvited() {
+		return c.Cluster.key()
+	}
+	key, c.Cluster.List, err = assembly.Guest{
+		Data: c.Data, Addr: c.Cluster.Addr, Code: c.Cluster.Invitation, CodeFile: c.Cluster.JoinFile, Now: time.Now, Logger: c.Logger,
+	}.Join(ctx)
+	return key, err
+}
+
 // becomeSingle makes the directory of the last node of a cluster that of a single server. It does nothing for any other.
 func becomeSingle(ctx context.Context, c Config) error {
 	if !membership.IsNode(c.Data) {
 		return nil
+	}
+	if err := membership.CheckLeft(c.Data); err != nil {
+		return err
 	}
 	c.Logger.Info("the data directory is that of a node of a cluster: looking whether it is the last one")
 	err := assembly.BecomeSingle(ctx, c.Data, c.now, c.Logger)
@@ -260,6 +289,9 @@ func untilFailed(ctx context.Context, c Config, data *store.Store) (context.Cont
 			case err := <-c.node.Failed():
 				c.others.Store(int64(c.node.OthersWell(ctx)))
 				cancel(err)
+			case <-c.node.LeaveAsked():
+				cancel(assembly.ErrLeaving)
+				return
 			case <-look.C:
 				err := data.Damage()
 				if err == nil {
@@ -277,6 +309,9 @@ func untilFailed(ctx context.Context, c Config, data *store.Store) (context.Cont
 	return ctx, func() error {
 		err := context.Cause(ctx)
 		cancel(nil)
+		if errors.Is(err, assembly.ErrLeaving) {
+			return c.node.FinishLeave(context.WithoutCancel(ctx))
+		}
 		if err == nil || errors.Is(err, context.Canceled) {
 			return nil
 		}
@@ -316,4 +351,16 @@ func (c *Config) clusterOf() admin.Cluster {
 		return nil
 	}
 	return c.node
+}
+
+// shownCertificates are those that clients are shown. One that is not kept in files, or cannot be read, is missing.
+func shownCertificates(c Config) (all []doctor.Certificate) {
+	files := certFiles{c.TLSCert, c.TLSKey}
+	if files.cert == "" {
+		files = certFiles{filepath.Join(c.Data, "tls", serverCert), filepath.Join(c.Data, "tls", serverKey)}
+	}
+	if pair, err := readPair(files.cert, files.key); err == nil {
+		all = append(all, doctor.Certificate{Name: files.cert, Ends: pair.Leaf.NotAfter})
+	}
+	return all
 }

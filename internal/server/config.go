@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/livetree/livetree/internal/acmecert"
 	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/budget"
@@ -57,7 +58,7 @@ type Config struct {
 	// TLSCert and TLSKey are PEM files; without them a certificate is made.
 	TLSCert, TLSKey string
 	// ACME gets certificates for public names.
-	ACME ACME
+	ACME acmecert.Config
 
 	// DefaultDatabase is made if it is missing; empty for none. Domain and
 	// HostMap name databases by the host of a request.
@@ -139,7 +140,7 @@ func (c *Config) check() error {
 	if err := c.Limits.check(); err != nil {
 		return err
 	}
-	if err := c.ACME.check(c); err != nil {
+	if err := c.ACME.Check(c.TLSCert); err != nil {
 		return err
 	}
 	if err := c.Cluster.check(c); err != nil {

@@ -66,7 +66,7 @@ func runOnce(ctx context.Context, c Config, memory int64) error {
 	if err != nil {
 		return err
 	}
-	if c.node, err = enterCluster(ctx, c); err != nil {
+	if c.node, err = enterCluster(ctx, &c); err != nil {
 		return errors.Join(err, operator.close())
 	}
 	defer c.leaveCluster()
@@ -171,7 +171,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	listening := func() {
 		operator.listening(serving.addr())
 		c.tellNodes(serving.addr())
-		keeper.Go(func() { acme.run(keeping) })
+		keeper.Go(func() { acme.Run(keeping) })
 		keeper.Go(func() { operator.run(keeping) })
 	}
 	err = runServing(ctx, c, serving, announcement{c, caFile, f, operator.consoleLine(c)}, listening)

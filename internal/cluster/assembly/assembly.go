@@ -10,6 +10,7 @@ package assembly
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,7 +24,9 @@ import (
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/cluster"
 	"github.com/livetree/livetree/internal/cluster/databases"
+	"github.com/livetree/livetree/internal/cluster/doctor"
 	"github.com/livetree/livetree/internal/cluster/etcdlog"
+	"github.com/livetree/livetree/internal/cluster/invite"
 	"github.com/livetree/livetree/internal/cluster/membership"
 	"github.com/livetree/livetree/internal/cluster/peer"
 	"github.com/livetree/livetree/internal/cluster/record"
@@ -70,8 +73,12 @@ type Options struct {
 	Settings map[string]string
 	// Metrics count, over all starts of a node in a process; nil for nobody to see.
 	Metrics *cluster.Metrics
-	Now     func() time.Time
-	Logger  *slog.Logger
+	// KeyFile is the file that Key was read from, if it was.
+	KeyFile string
+	// Certificates returns those that clients are shown; nil for none.
+	Certificates func() []doctor.Certificate
+	Now          func() time.Time
+	Logger       *slog.Logger
 }
 
 // An Assembly is a node of a cluster.
@@ -82,6 +89,8 @@ type Assembly struct {
 	data       *databases.Databases
 	node       *cluster.Node
 	store      *store.Store
+	book       *invite.Book
+	leaving    leaving
 
 	addr  atomic.Value // a string: where clients are served
 	ready atomic.Bool
@@ -107,7 +116,7 @@ func Enter(ctx context.Context, o Options) (*Assembly, error) {
 		o.Metrics = &cluster.Metrics{}
 	}
 	o.Settings = status.Hashes(o.Settings)
-	a := &Assembly{o: o, front: front, cancel: func() {}, failed: make(chan error, 2)}
+	a := &Assembly{o: o, front: front, cancel: func() {}, failed: make(chan error, 2), leaving: newLeaving()}
 	a.addr.Store("")
 	_, statErr := os.Stat(filepath.Join(o.Data, layout.PebbleDir))
 	a.membership, err = membership.Enter(ctx, membership.Options{
@@ -116,7 +125,7 @@ func Enter(ctx context.Context, o Options) (*Assembly, error) {
 	})
 	if err == nil && a.membership.Founded() {
 		// It makes a store that there is none of, or takes from one what it knew of another cluster.
-		err = store.ForgetApplied(o.Data, store.Options{Logger: o.Logger})
+		err = store.ForgetApplied(o.Data, store.Options{Logger: o.Logger}, invite.Note)
 	}
 	if err != nil {
 		a.Close()
@@ -175,9 +184,11 @@ func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog
 	})
 	a.data.Bind(a.node, c)
 	a.store = s
+	notes := databases.NotesOf(a.data)
+	a.book = invite.New(invite.Options{Notes: notes, Key: a.o.Key, Self: a.o.Addr, Nodes: func() []string { return nodesOf(a) }, Now: a.o.Now, Logger: a.o.Logger})
 	for kind, serve := range map[string]func(context.Context, []byte) ([]byte, error){
 		databases.Forward: a.data.ServeForward, databases.Create: a.data.ServeCreate, databases.Drop: a.data.ServeDrop,
-		statusCall: a.serveStatus,
+		statusCall: a.serveStatus, examineCall: func(context.Context, []byte) ([]byte, error) { return json.Marshal(examine(a)) }, databases.Swap: notes.Serve,
 	} {
 		a.front.Handle(kind, func(ctx context.Context, _ string, body []byte) ([]byte, error) { return serve(ctx, body) })
 	}
@@ -202,7 +213,7 @@ func (a *Assembly) becomeReady(ctx context.Context) error {
 	for {
 		select {
 		case err := <-done:
-			a.ready.Store(err == nil)
+			becameReady(a, err)
 			return err
 		case err := <-a.failed:
 			cancel(err)
@@ -214,6 +225,26 @@ func (a *Assembly) becomeReady(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// becameReady has this node do what only one may do that has a vote.
+func becameReady(a *Assembly, err error) {
+	a.ready.Store(err == nil)
+	if err != nil {
+		return
+	}
+	a.front.HandleInvite(a.book.Judge)
+	if err := keepList(a); err != nil {
+		a.o.Logger.Warn("the list of nodes was not kept for the next start", "error", err)
+	}
+}
+
+// nodesOf are the addresses of all nodes.
+func nodesOf(a *Assembly) (addrs []string) {
+	for _, m := range a.membership.Members() {
+		addrs = append(addrs, m.Addr)
+	}
+	return addrs
 }
 
 // readyLook is how often a node that catches up looks whether it can.
@@ -351,6 +382,9 @@ func (a *Assembly) IsHome() bool {
 	return home
 }
 
+// Notes are the rows that all nodes have alike and that are of no database.
+func (a *Assembly) Notes() *databases.Notes { return databases.NotesOf(a.data) }
+
 // Tenure returns in which tenure this node is the home of a shard, and whether it is.
 func (a *Assembly) Tenure(s int) (tenure uint64, home bool) { return a.node.Home(s) }
 
@@ -374,6 +408,7 @@ func (a *Assembly) HandleConn(kind string, take peer.ConnHandler) { a.front.Hand
 func (a *Assembly) Close() { a.once.Do(a.close) }
 
 func (a *Assembly) close() {
+	a.front.HandleInvite(nil)
 	a.cancel()
 	a.loops.Wait()
 	if a.membership != nil {

@@ -166,9 +166,9 @@ func (a *Assembly) findProblems(c *status.Cluster, members []membership.Member) 
 			say("%s has been down for %s: start it, or livetree cluster remove it", n.Node, since)
 			continue
 		case status.Joining:
-			say("%s is joining: it has no vote yet", n.Node)
+			say("%s is joining and has no vote yet: wait, and look into its log", n.Node)
 		case status.Behind:
-			say("%s is behind: it applies what was written while it was away", n.Node)
+			say("%s is behind, and applies what was written while it was away: wait", n.Node)
 		}
 		if n.Free > 0 && n.Free < freeLow {
 			say("%s has %d MiB left on its disk: free some space", n.Node, n.Free>>20)
@@ -178,7 +178,7 @@ func (a *Assembly) findProblems(c *status.Cluster, members []membership.Member) 
 		say("a majority of the nodes is not reached: nothing can be written until some are started")
 	}
 	if voters > 0 && voters%2 == 0 {
-		say("%d nodes vote: %d would survive as many losses; start one more, or remove one", voters, voters-1)
+		say("%d nodes vote, and %d would survive as many losses: start one more, or remove one", voters, voters-1)
 	}
 	damaged := map[string]bool{}
 	for _, s := range c.Shards {

@@ -162,6 +162,8 @@ func (p *process) Call(ctx context.Context, node record.NodeID, kind string, bod
 		said, err = other.data.ServeCreate(ctx, body)
 	case databases.Drop:
 		said, err = other.data.ServeDrop(ctx, body)
+	case databases.Swap:
+		said, err = databases.NotesOf(other.data).Serve(ctx, body)
 	}
 	select {
 	case <-other.dead:

@@ -14,6 +14,12 @@ import (
 // FileName is the file that makes a data directory that of a node of a cluster.
 const FileName = "cluster.json"
 
+// KeyName and ListName are the files in which a node that was invited keeps the key of the cluster, and the addresses of its nodes.
+const (
+	KeyName  = "cluster-key"
+	ListName = "cluster-list"
+)
+
 // file is what cluster.json holds.
 type file struct {
 	Cluster string `json:"cluster"`
@@ -27,6 +33,8 @@ type file struct {
 	Forming []string `json:"forming,omitempty"`
 	// Level is that of the cluster, as far as this node knows: versions that do not know it do not start here. 0 is the first.
 	Level uint16 `json:"level,omitempty"`
+	// Left is set when the node has left its cluster: the directory is that of no node any more.
+	Left bool `json:"left,omitempty"`
 }
 
 // LogDir is where etcd keeps its files in a data directory.

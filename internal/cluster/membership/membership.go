@@ -118,6 +118,8 @@ type Membership struct {
 	changed  chan struct{}        // closed when one of the last three, or ready, changes
 	founded  bool
 	copied   bool
+	// copyPause is how long it is waited after the last copy that failed.
+	copyPause time.Duration
 }
 
 // Enter makes this node a member of its cluster. It returns when etcd runs and there is a store, or when this node has founded
@@ -185,6 +187,9 @@ func (m *Membership) prepare() (err error) {
 	}
 	if m.file, err = readFile(m.o.Data); err != nil {
 		return err
+	}
+	if m.file.Left {
+		return leftError(m.o.Data, m.file)
 	}
 	if m.file.Founding {
 		// No other node can have joined: the cluster is forgotten.

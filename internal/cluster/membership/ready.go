@@ -126,39 +126,3 @@ func (m *Membership) forming() []string {
 	}
 	return m.file.Forming
 }
-
-// Remove removes a node from the cluster, alive or dead. It refuses what would leave no majority of nodes that are up.
-func (m *Membership) Remove(ctx context.Context, node string) error {
-	peers, err := m.Log().Peers(ctx)
-	if err != nil {
-		return fmt.Errorf("the members are not known: %w", err)
-	}
-	m.setPeers(peers)
-	up, _ := m.o.Front.Up()
-	var id uint64
-	voters, upVoters := 0, 0
-	for _, p := range peers {
-		switch {
-		case p.Address == node:
-			id = p.ID
-		case p.Voter:
-			voters++
-			if slices.Contains(up, p.Address) {
-				upVoters++
-			}
-		}
-	}
-	switch {
-	case id == 0:
-		return fmt.Errorf("%s %w", node, ErrNoNode)
-	case voters == 0:
-		return fmt.Errorf("%s is the last node of the cluster", node)
-	case upVoters < voters/2+1:
-		return fmt.Errorf("without %s, %d of %d nodes would be up, which is no majority: start the others first", node, upVoters, voters)
-	}
-	if err := m.Log().Remove(ctx, id); err != nil {
-		return fmt.Errorf("remove %s: %w", node, err)
-	}
-	m.o.Logger.Info("a node was removed", "node", node)
-	return nil
-}

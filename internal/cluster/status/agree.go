@@ -12,7 +12,7 @@ import (
 
 // agreeing are the flags that must be the same on all nodes: they change what clients are answered.
 var agreeing = []string{
-	"allow-http", "audience", "default-db", "dialect", "domain", "hook-allow", "hook-retry", "host-map", "issuer", "jwks", "log-keep", "max-body", "rate-limit", "reads",
+	"acme-directory", "acme-domain", "allow-http", "audience", "default-db", "dialect", "domain", "hook-allow", "hook-retry", "host-map", "issuer", "jwks", "log-keep", "max-body", "rate-limit", "reads",
 }
 
 // Hashes returns hashes of those settings that must be the same on all nodes, by their names. The parts of a list count in any order. Whoever has a hash can tell whether a guess is right, so values that are

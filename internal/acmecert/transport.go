@@ -1,4 +1,4 @@
-package server
+package acmecert
 
 import (
 	"bytes"
@@ -9,19 +9,19 @@ import (
 	"net/http"
 )
 
-// maxACMEAnswer bounds what is read of an answer to look into it.
-const maxACMEAnswer = 1 << 20
+// maxAnswer bounds what is read of an answer to look into it.
+const maxAnswer = 1 << 20
 
-// An acmeTransport carries the requests to the authority. It logs why a name was
+// A transport carries the requests to the authority. It logs why a name was
 // not certified, which autocert keeps to itself.
-type acmeTransport struct {
+type transport struct {
 	next   http.RoundTripper
 	ctx    context.Context // nothing is carried after its end
 	logger *slog.Logger
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t *acmeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(t.ctx, cancel)()
@@ -29,7 +29,7 @@ func (t *acmeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxACMEAnswer))
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	response.Body.Close()
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (t *acmeTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // complain logs what an authorization says about challenges that failed.
-func (t *acmeTransport) complain(text []byte) {
+func (t *transport) complain(text []byte) {
 	var authorization struct {
 		Identifier struct {
 			Value string `json:"value"`

@@ -1,4 +1,4 @@
-package bench
+package report
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 // The columns are, of the processor time and the rate, the ratio to the bare
 // server and the goal; and then what Livetree took by itself.
 func TableHead() string {
-	return fmt.Sprintf("%-14s %20s %8s %6s %9s %9s %9s %9s %7s %9s\n",
+	return fmt.Sprintf("%-24s %20s %8s %6s %9s %9s %9s %9s %7s %9s\n",
 		"SCENARIO", "CPU/BARE (SPREAD)", "GOAL", "RATE/B", "CPU", "PER S", "P50", "P99", "ALLOCS", "MEMORY")
 }
 
@@ -23,8 +23,12 @@ func (r Result) Row() string {
 	case r.Goal.IdleBytes[0] > 0:
 		goal = bytesText(r.Goal.IdleBytes[0])
 	}
-	if r.Met != nil && !*r.Met {
+	switch {
+	case r.Met == nil:
+	case !*r.Met:
 		goal += "!"
+	case r.CPURatio != nil && r.CPURatio.Median <= r.Goal.CPU[1]:
+		goal += "+"
 	}
 	ratio, rate := "-", "-"
 	if r.CPURatio != nil {
@@ -43,8 +47,12 @@ func (r Result) Row() string {
 			row[1] = "-"
 		}
 	}
-	return fmt.Sprintf("%-14s %20s %8s %6s %9s %9s %9s %9s %7s %9s\n", r.Name, ratio,
-		row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7])
+	best := ""
+	if r.BestCase {
+		best = "  best case"
+	}
+	return fmt.Sprintf("%-24s %20s %8s %6s %9s %9s %9s %9s %7s %9s%s\n", r.Name, ratio,
+		row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], best)
 }
 
 // Sentence says of a result what a reader of the table wants to know first.
@@ -71,13 +79,18 @@ func (r Report) Sentence() string {
 	for _, result := range r.Results {
 		text += result.remark()
 	}
+	for _, as := range []string{"secret", "hs256", "rs256"} {
+		if few, many := r.cpuOf("range-few-"+as), r.cpuOf("range-fits-"+as); few > 0 && many > 0 {
+			text += fmt.Sprintf("With %s a range of all users takes %.2f times that of few where the cache holds them; the goal is 1.5.\n", as, many/few)
+		}
+	}
 	if few, many := r.cpuOf("query-1000"), r.cpuOf("query-1000000"); few > 0 && many > 0 {
 		text += fmt.Sprintf("A query of a million children takes %.2f times that of a thousand; the goal is 1.25.\n", many/few)
 	}
 	if few, many := r.cpuOf("queue-1000"), r.cpuOf("queue-1000000"); few > 0 && many > 0 {
 		text += fmt.Sprintf("A queue takes %.2f times as much after a million jobs as after a thousand; the goal is 1.5.\n", many/few)
 	}
-	if r.Requests < DefaultRequests {
+	if r.Requests < UsualRequests {
 		text += "The rounds were short: the figures show that all works, and little more.\n"
 	}
 	if r.Machine.Load[0] > float64(r.Machine.Cores) {

@@ -1,4 +1,4 @@
-package bench
+package report
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 
 // Sizes of the chart, in pixels.
 const (
-	chartLeft, chartRight = 130, 90 // of the names, and of the figures
+	chartLeft, chartRight = 190, 90 // of the names, and of the figures
 	chartPlot             = 560
 	rowHeight, barHeight  = 26, 14
 )
@@ -25,8 +25,9 @@ func (r Report) WriteChart(w io.Writer) error {
 		bytesText(float64(r.Machine.MemoryBytes)), r.Machine.Load[0], r.Machine.Load[1], r.Rounds)
 	r.chartRatios(&b)
 	r.chartFigures(&b)
+	r.chartGrowth(&b)
 	if text := r.Tables(); text != "" {
-		fmt.Fprintf(&b, "<h2>Growth and stalls</h2>\n<pre>%s</pre>\n", html.EscapeString(text))
+		fmt.Fprintf(&b, "<h2>Growth, stalls and writers</h2>\n<pre>%s</pre>\n", html.EscapeString(text))
 	}
 	b.WriteString("</body></html>\n")
 	_, err := io.WriteString(w, b.String())
@@ -108,9 +109,9 @@ func (r Report) chartFigures(b *strings.Builder) {
 	}
 	b.WriteString("</tr>\n")
 	for _, result := range r.Results {
-		figuresRow(b, result.Name, livetree, result.About, result.Livetree)
+		figuresRow(b, result.Name, "livetree", result.About, result.Livetree)
 		if result.Bare != nil {
-			figuresRow(b, "", bareName, "", *result.Bare)
+			figuresRow(b, "", "bare", "", *result.Bare)
 		}
 	}
 	b.WriteString("</table>\n")

@@ -1,4 +1,4 @@
-package bench
+package bare
 
 import (
 	"bytes"
@@ -9,18 +9,18 @@ import (
 	"github.com/livetree/livetree/internal/wire/frame"
 )
 
-// bareHello is as long as that of Livetree.
-const bareHello = `{"t":"c","d":{"t":"h","d":{"ts":1700000000000,"h":"localhost:9000","v":"5","s":"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"}}}`
+// hello is as long as that of Livetree.
+const hello = `{"t":"c","d":{"t":"h","d":{"ts":1700000000000,"h":"localhost:9000","v":"5","s":"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"}}}`
 
 // openSocket opens a websocket with the library that Livetree has: a goroutine reads
 // what the client asks, and says yes. Who publishes writes to all.
-func (b *bareServer) openSocket(w http.ResponseWriter, r *http.Request) {
+func (b *server) openSocket(w http.ResponseWriter, r *http.Request) {
 	const upgradeTime = 10 * time.Second
-	c, buffered, err := frame.Upgrade(w, r, now().Add(upgradeTime))
+	c, buffered, err := frame.Upgrade(w, r, time.Now().Add(upgradeTime)) //nolint:forbidigo // a real connection
 	if err != nil {
 		return
 	}
-	if _, err := c.Write(frame.Append(nil, []byte(bareHello))); err != nil {
+	if _, err := c.Write(frame.Append(nil, []byte(hello))); err != nil {
 		_ = c.Close()
 		return
 	}
@@ -31,7 +31,7 @@ func (b *bareServer) openSocket(w http.ResponseWriter, r *http.Request) {
 }
 
 // converse answers requests until the client leaves.
-func (b *bareServer) converse(c net.Conn, requests *frame.Reader) {
+func (b *server) converse(c net.Conn, requests *frame.Reader) {
 	defer func() {
 		b.mu.Lock()
 		delete(b.sockets, c)

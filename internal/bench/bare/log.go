@@ -1,26 +1,31 @@
-package bench
+package bare
 
 import (
 	"encoding/binary"
 	"errors"
 	"os"
 	"sync"
+	"time"
 )
 
-// A groupLog is a file that writes are appended to, with one sync for all that
+// A Log is a file that writes are appended to, with one sync for all that
 // came while the last one was under way. It is what a write-ahead log costs at
 // least.
-type groupLog struct {
+type Log struct {
 	file   *os.File
 	wake   chan struct{} // has a value when something waits
 	ended  chan struct{}
 	offset int64 // of the end of what was written
 	space  int64 // of the end of what is reserved
+	// syncTime, if it is not 0, is how long a sync takes, in place of a real one.
+	syncTime time.Duration
 
 	mu      sync.Mutex
 	pending []byte
 	waiters []chan error
 	closed  bool
+
+	writes, groups uint64
 }
 
 // reserveBytes is how much space is reserved at a time, as Pebble does.
@@ -28,19 +33,20 @@ const reserveBytes = 64 << 20
 
 var errLogClosed = errors.New("the log is closed")
 
-func openGroupLog(name string) (*groupLog, error) {
+// OpenLog makes a log. With a syncTime its syncs take so long, and do nothing.
+func OpenLog(name string, syncTime time.Duration) (*Log, error) {
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	l := &groupLog{file: file, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	l := &Log{file: file, syncTime: syncTime, wake: make(chan struct{}, 1), ended: make(chan struct{})}
 	go l.run()
 	return l, nil
 }
 
-// append returns when a write is durable, as what a log needs to hold of it: where,
+// Append returns when a write is durable, as what a log needs to hold of it: where,
 // what, and how long both are.
-func (l *groupLog) append(path string, body []byte) error {
+func (l *Log) Append(path string, body []byte) error {
 	done := make(chan error, 1)
 	l.mu.Lock()
 	if l.closed {
@@ -59,13 +65,16 @@ func (l *groupLog) append(path string, body []byte) error {
 	return <-done
 }
 
-func (l *groupLog) run() {
+func (l *Log) run() {
 	defer close(l.ended)
 	var spare []byte // the two buffers take turns
 	for range l.wake {
 		l.mu.Lock()
 		bytes, waiters, closed := l.pending, l.waiters, l.closed
 		l.pending, l.waiters = spare[:0], nil
+		if len(waiters) > 0 {
+			l.writes, l.groups = l.writes+uint64(len(waiters)), l.groups+1
+		}
 		l.mu.Unlock()
 		var err error
 		if len(waiters) > 0 {
@@ -81,7 +90,7 @@ func (l *groupLog) run() {
 	}
 }
 
-func (l *groupLog) write(bytes []byte) error {
+func (l *Log) write(bytes []byte) error {
 	if l.offset+int64(len(bytes)) > l.space {
 		// A file system that cannot do this only makes syncs slower.
 		_ = allocate(l.file, l.space, int64(len(bytes))+reserveBytes)
@@ -89,11 +98,22 @@ func (l *groupLog) write(bytes []byte) error {
 	}
 	n, err := l.file.WriteAt(bytes, l.offset)
 	l.offset += int64(n)
+	if l.syncTime > 0 {
+		Stand(l.syncTime)
+		return err
+	}
 	return errors.Join(err, syncData(l.file))
 }
 
-// close ends the log when all that was appended is durable.
-func (l *groupLog) close() {
+// Counts returns how many writes were appended, and with how many syncs.
+func (l *Log) Counts() (writes, groups uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.writes, l.groups
+}
+
+// Close ends the log when all that was appended is durable.
+func (l *Log) Close() {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()

@@ -1,6 +1,13 @@
-package server
+// Package acmecert gets certificates for public names from an authority that speaks ACME, such as Let's Encrypt, and keeps them.
+//
+// [Certificates] are those of one server: they are got in the background, shown to clients ([Certificates.Join]), and renewed in time. A single server leaves
+// that to autocert, with files. The nodes of a cluster have the same certificates ([Certificates.Share]): account, certificates and the answers
+// to challenges are notes of the cluster ([Cache]), so any node may be asked by the authority whether the domain is the cluster's. One node
+// alone orders: the home of the first shard. When it has died, the next home does.
+package acmecert
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -25,12 +32,11 @@ import (
 	"github.com/livetree/livetree/internal/pause"
 )
 
-// DefaultACMEDirectory is that of Let's Encrypt.
-const DefaultACMEDirectory = acme.LetsEncryptURL
+// DefaultDirectory is that of Let's Encrypt.
+const DefaultDirectory = acme.LetsEncryptURL
 
-// ACME says which certificates are got from an authority that speaks ACME, such
-// as Let's Encrypt. Without domains there are none.
-type ACME struct {
+// A Config says which certificates are got. Without domains there are none.
+type Config struct {
 	Domains []string
 	// Email is told to the authority; it may be empty.
 	Email string
@@ -41,25 +47,25 @@ type ACME struct {
 	CAFile string
 }
 
-// check fills in defaults and refuses what no authority would certify.
-func (a *ACME) check(c *Config) error {
+// Check fills in defaults and refuses what no authority would certify. ownCert is the file with a certificate of the operator's, if there is one.
+func (a *Config) Check(ownCert string) error {
 	if len(a.Domains) == 0 {
-		if a.Email != "" || a.Directory != "" && a.Directory != DefaultACMEDirectory || a.CAFile != "" {
+		if a.Email != "" || a.Directory != "" && a.Directory != DefaultDirectory || a.CAFile != "" {
 			return errors.New("ACME is used for the names in --acme-domain: give one, or leave the other settings out")
 		}
 		return nil
 	}
-	if c.TLSCert != "" {
+	if ownCert != "" {
 		return errors.New("--tls-cert and --acme-domain are two ways to a certificate: choose one")
 	}
-	setDefault(&a.Directory, DefaultACMEDirectory)
+	a.Directory = cmp.Or(a.Directory, DefaultDirectory)
 	if u, err := url.Parse(a.Directory); err != nil || u.Scheme != "https" || u.Host == "" {
 		return fmt.Errorf("--acme-directory must be an https: URL, not %q", a.Directory)
 	}
 	domains := make([]string, len(a.Domains))
 	for i, domain := range a.Domains {
 		domains[i] = strings.ToLower(strings.TrimSuffix(domain, "."))
-		if err := checkACMEDomain(domains[i]); err != nil {
+		if err := checkDomain(domains[i]); err != nil {
 			return err
 		}
 	}
@@ -68,7 +74,7 @@ func (a *ACME) check(c *Config) error {
 	return nil
 }
 
-func checkACMEDomain(domain string) error {
+func checkDomain(domain string) error {
 	_, err := netip.ParseAddr(domain)
 	isLetter := func(r rune) bool {
 		return 'a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '.'
@@ -84,17 +90,25 @@ func checkACMEDomain(domain string) error {
 	return nil
 }
 
-// acmeCertificates are those of an authority that speaks ACME.
+// Certificates are those of an authority that speaks ACME.
 //
 // A certificate is got in the background, and kept by autocert, which renews it
 // in time. A handshake never waits for one: until it is there, clients are shown
 // that of our own authority, and so are those who ask for another name.
-type acmeCertificates struct {
+type Certificates struct {
+	// manager answers challenges, and on a single server gets and renews.
 	manager *autocert.Manager
-	logger  *slog.Logger
-	current map[string]*atomic.Pointer[tls.Certificate] // by domain
+	// newManager returns one without a cache, and with a client of its own.
+	newManager func() *autocert.Manager
+	files      autocert.DirCache
+	authority  string
+	keeper     *keeper       // nil on a single server
+	look       time.Duration // how often a node of a cluster looks
+	http       bool          // the authority may ask over plain HTTP
+	logger     *slog.Logger
+	current    map[string]*atomic.Pointer[tls.Certificate] // by domain
 
-	ctx    context.Context // of all that is asked; ends with run
+	ctx    context.Context // of all that is asked; ends with Run
 	cancel context.CancelFunc
 
 	// firstPause follows the first failure; later ones are longer. autocert does
@@ -110,50 +124,57 @@ const (
 	lookEvery = time.Hour
 )
 
-// newACME prepares to keep certificates below dir. Of no domains it is nil, which
+// New prepares to keep certificates below dir. Of no domains it is nil, which
 // does nothing.
-func newACME(a ACME, dir, version string, logger *slog.Logger) (*acmeCertificates, error) {
+func New(a Config, dir, version string, logger *slog.Logger) (*Certificates, error) {
 	if len(a.Domains) == 0 {
 		return nil, nil
 	}
-	roots, err := acmeRoots(a.CAFile)
+	roots, err := rootsOf(a.CAFile)
 	if err != nil {
 		return nil, err
 	}
 	// An authority for trying out and the one that counts must not share files:
 	// the certificate of the first would be taken for one of the second.
-	cache := filepath.Join(dir, directoryName(a.Directory))
+	authority := directoryName(a.Directory)
+	cache := filepath.Join(dir, authority)
 	if err := os.MkdirAll(cache, 0o700); err != nil {
 		return nil, fmt.Errorf("the directory for certificates: %w", err)
 	}
-	c := &acmeCertificates{logger: logger, firstPause: 2 * time.Minute, current: map[string]*atomic.Pointer[tls.Certificate]{}}
+	c := &Certificates{
+		logger: logger, firstPause: 2 * time.Minute, current: map[string]*atomic.Pointer[tls.Certificate]{},
+		files: autocert.DirCache(cache), authority: authority,
+	}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	for _, domain := range a.Domains {
 		c.current[domain] = &atomic.Pointer[tls.Certificate]{}
 	}
-	transport := &acmeTransport{ctx: c.ctx, logger: logger, next: &http.Transport{
+	to := &transport{ctx: c.ctx, logger: logger, next: &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		TLSClientConfig:       &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:   10 * time.Second,
 		ResponseHeaderTimeout: 30 * time.Second,
 		DisableKeepAlives:     true, // it is asked every few weeks
 	}}
-	c.manager = &autocert.Manager{
-		Prompt:     autocert.AcceptTOS,
-		Cache:      autocert.DirCache(cache),
-		HostPolicy: c.allow,
-		Email:      a.Email,
-		Client: &acme.Client{
-			DirectoryURL: a.Directory,
-			HTTPClient:   &http.Client{Transport: transport, Timeout: time.Minute},
-			UserAgent:    "livetree/" + version,
-		},
+	c.newManager = func() *autocert.Manager {
+		return &autocert.Manager{
+			Prompt:     autocert.AcceptTOS,
+			HostPolicy: c.allow,
+			Email:      a.Email,
+			Client: &acme.Client{
+				DirectoryURL: a.Directory,
+				HTTPClient:   &http.Client{Transport: to, Timeout: time.Minute},
+				UserAgent:    "livetree/" + version,
+			},
+		}
 	}
+	c.manager = c.newManager()
+	c.manager.Cache = c.files
 	return c, nil
 }
 
-// acmeRoots returns what to trust; nil is what the system trusts.
-func acmeRoots(file string) (*x509.CertPool, error) {
+// rootsOf returns what to trust; nil is what the system trusts.
+func rootsOf(file string) (*x509.CertPool, error) {
 	if file == "" {
 		return nil, nil
 	}
@@ -181,7 +202,7 @@ func directoryName(text string) string {
 }
 
 // allow has the signature of autocert.HostPolicy.
-func (c *acmeCertificates) allow(_ context.Context, host string) error {
+func (c *Certificates) allow(_ context.Context, host string) error {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
@@ -191,9 +212,9 @@ func (c *acmeCertificates) allow(_ context.Context, host string) error {
 	return nil
 }
 
-// join lets a configuration show these certificates, and answer the authority
+// Join lets a configuration show these certificates, and answer the authority
 // (TLS-ALPN-01).
-func (c *acmeCertificates) join(config *tls.Config) {
+func (c *Certificates) Join(config *tls.Config) {
 	if c == nil {
 		return
 	}
@@ -201,6 +222,9 @@ func (c *acmeCertificates) join(config *tls.Config) {
 	config.NextProtos = append(config.NextProtos, acme.ALPNProto)
 	config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		if slices.Equal(hello.SupportedProtos, []string{acme.ALPNProto}) {
+			if err := c.allow(hello.Context(), hello.ServerName); err != nil {
+				return nil, err // the other nodes are not asked for what anybody may name
+			}
 			return c.manager.GetCertificate(hello)
 		}
 		name := strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
@@ -211,31 +235,36 @@ func (c *acmeCertificates) join(config *tls.Config) {
 	}
 }
 
-// answering answers the authority over plain HTTP (HTTP-01), if there is a port
+// Answering answers the authority over plain HTTP (HTTP-01), if there is a port
 // for it, and leaves the rest to next.
-func (c *acmeCertificates) answering(httpAddr string, next http.Handler) http.Handler {
+func (c *Certificates) Answering(httpAddr string, next http.Handler) http.Handler {
 	if c == nil || httpAddr == "" {
 		return next
 	}
+	c.http = true
 	return c.manager.HTTPHandler(next)
 }
 
-// run keeps the certificates until ctx ends. What autocert has under way then,
+// Run keeps the certificates until ctx ends. What autocert has under way then,
 // and would go on with, fails.
-func (c *acmeCertificates) run(ctx context.Context) {
+func (c *Certificates) Run(ctx context.Context) {
 	if c == nil {
 		return
 	}
 	defer context.AfterFunc(ctx, c.cancel)()
 	var domains sync.WaitGroup
 	for domain := range c.current {
-		domains.Go(func() { c.keep(ctx, domain) })
+		if c.keeper != nil {
+			domains.Go(func() { c.keepShared(ctx, domain) })
+		} else {
+			domains.Go(func() { c.keep(ctx, domain) })
+		}
 	}
 	domains.Wait()
 }
 
 // keep has a certificate for a domain until ctx ends.
-func (c *acmeCertificates) keep(ctx context.Context, domain string) {
+func (c *Certificates) keep(ctx context.Context, domain string) {
 	retry := c.firstPause
 	for ctx.Err() == nil {
 		err := c.refresh(domain)
@@ -246,18 +275,23 @@ func (c *acmeCertificates) keep(ctx context.Context, domain string) {
 			retry = c.firstPause
 			_ = pause.For(ctx, lookEvery)
 		default:
-			c.logger.Error("no certificate could be got; clients see that of Livetree's own authority until then: "+
-				"port 443 of the domain must reach --addr from the internet, or its port 80 --http-addr",
-				"domain", domain, "error", err, "retry_in", retry)
+			c.complain(domain, err, retry)
 			_ = pause.For(ctx, retry)
 			retry = min(2*retry, longestPause)
 		}
 	}
 }
 
+// complain logs why there is no certificate.
+func (c *Certificates) complain(domain string, err error, retry time.Duration) {
+	c.logger.Error("no certificate could be got; clients see that of Livetree's own authority until then: "+
+		"port 443 of the domain must reach --addr from the internet, or its port 80 --http-addr",
+		"domain", domain, "error", err, "retry_in", retry)
+}
+
 // refresh takes over the certificate that autocert has, after getting one if
 // there is none.
-func (c *acmeCertificates) refresh(domain string) error {
+func (c *Certificates) refresh(domain string) error {
 	// Which keys a client knows must not start an order: all that speak TLS 1.2
 	// know this one.
 	next, err := c.manager.GetCertificate(&tls.ClientHelloInfo{
@@ -267,6 +301,12 @@ func (c *acmeCertificates) refresh(domain string) error {
 	if err != nil {
 		return err
 	}
+	c.show(domain, next)
+	return nil
+}
+
+// show has clients see a certificate.
+func (c *Certificates) show(domain string, next *tls.Certificate) {
 	was := c.current[domain].Swap(next)
 	if was == nil || !was.Leaf.Equal(next.Leaf) {
 		c.logger.Info("there is a certificate", "domain", domain, "issuer", next.Leaf.Issuer.String(), "expires", next.Leaf.NotAfter)
@@ -276,5 +316,18 @@ func (c *acmeCertificates) refresh(domain string) error {
 		c.logger.Error("the certificate is not renewed: port 443 of the domain must reach --addr from the internet, or its port 80 --http-addr",
 			"domain", domain, "expires", next.Leaf.NotAfter)
 	}
-	return nil
+}
+
+// Ends returns the domains that there are certificates for, and when those end.
+func (c *Certificates) Ends() map[string]time.Time {
+	ends := map[string]time.Time{}
+	if c == nil {
+		return ends
+	}
+	for domain, current := range c.current {
+		if cert := current.Load(); cert != nil {
+			ends[domain] = cert.Leaf.NotAfter
+		}
+	}
+	return ends
 }
