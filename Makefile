@@ -171,6 +171,13 @@ s3: ## archives in a bucket of a real S3 server, Versity's gateway, in a module 
 	if ! $(GO) mod download; then echo '*** SKIPPED, S3 was NOT checked: the modules cannot be fetched' >&2; exit 0; fi; \
 	$(GO) vet ./... && $(GO) test -count=1 -timeout 30m ./...
 
+.PHONY: manifests
+manifests: ## the files for Kubernetes and Compose against the types and schemas of those, in a module of its own
+	$(call say,manifests)
+	@cd conformance/manifests; \
+	if ! $(GO) mod download; then echo '*** SKIPPED, manifests were NOT checked: the modules cannot be fetched' >&2; exit 0; fi; \
+	$(GO) vet ./... && $(GO) test -count=1 -timeout 5m ./...
+
 .PHONY: proxies
 proxies: ## nginx and Caddy in front of a real server, where they are installed; INSTALL=yes installs them
 	$(call say,proxies)
@@ -250,6 +257,23 @@ vuln: ## known vulnerabilities; fails where the database cannot be reached
 	@scripts/vuln.sh $(TOOL) govulncheck ./...
 
 .PHONY: release
-release: ## binaries for all platforms, checksums and SBOM in dist/, each built twice and compared: make release VERSION=v0.1.0
+release: ## binaries for all platforms, packages, images, checksums and SBOM in dist/, each built twice and compared: make release VERSION=v0.1.0
 	$(call say,release $(VERSION))
 	@GO='$(GO)' scripts/release.sh '$(VERSION)'
+
+.PHONY: release-twice
+release-twice: ## the same, where the second build compiles everything again; PLATFORMS=linux/amd64 for one of them
+	@FRESH=yes $(MAKE) --no-print-directory release VERSION='$(VERSION)'
+
+# The binaries, packages and images in dist/ that are tried: those of VERSION, and OLD for what is upgraded, by default itself.
+OLD ?= $(VERSION)
+DEB = dist/livetree_$(patsubst v%,%,$(1))_amd64.deb
+
+.PHONY: try-release
+try-release: ## run what make release VERSION=v0.1.0 has made, as root: QEMU, podman, a Debian with systemd; INSTALL=yes installs what is missing
+	$(call say,binaries for other processors)
+	@INSTALL='$(INSTALL)' scripts/try-foreign.sh $(wildcard dist/livetree-$(VERSION)-linux-*)
+	$(call say,image)
+	@INSTALL='$(INSTALL)' scripts/try-image.sh dist/livetree-$(VERSION)-image-amd64.tar
+	$(call say,systemd)
+	@INSTALL='$(INSTALL)' scripts/try-systemd.sh $(call DEB,$(OLD)) $(call DEB,$(VERSION))

@@ -50,6 +50,31 @@ func TestEveryPageIsInside(t *testing.T) {
 	}
 }
 
+// TestPictures: they are in the binary, so they are few and small.
+func TestPictures(t *testing.T) {
+	const most = 150 << 10
+	files, err := filepath.Glob("images/*")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d pictures, %v", len(files), err)
+	}
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := string(readme)
+	for _, p := range pages(t) {
+		shown += p.Text
+	}
+	for _, file := range files {
+		if info, err := os.Stat(file); err != nil || info.Size() > most {
+			t.Errorf("%s has %d bytes, want at most %d (%v)", file, info.Size(), most, err)
+		}
+		if !strings.Contains(shown, file) {
+			t.Errorf("no page shows %s", file)
+		}
+	}
+}
+
 func TestSearch(t *testing.T) {
 	some := []docs.Page{
 		{Topic: "a", Text: "# A\n\nOne word.\nNone.\n"},

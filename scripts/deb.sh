@@ -3,7 +3,7 @@
 # deb.sh VERSION ARCH DIST TARGET: make a package for Debian of a release in the directory
 # DIST, which has the binaries, man pages and completions. ARCH is that of the binaries:
 # amd64, arm64 or armv7. It needs dpkg-deb, and no rights, and prints the name of the package.
-# SOURCE_DATE_EPOCH is the time of all files.
+# SOURCE_DATE_EPOCH is the time of all files, COMPRESSION how they are compressed: xz, or none for a quick try.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -26,12 +26,12 @@ put 0644 "$dist/livetree.bash" usr/share/bash-completion/completions/livetree
 put 0644 "$dist/livetree.zsh" usr/share/zsh/vendor-completions/_livetree
 put 0644 "$dist/livetree.fish" usr/share/fish/vendor_completions.d/livetree.fish
 for page in "$dist"/man/*; do
-	put 0644 "$page" "usr/share/man/man1/$(basename "$page")"
+	put 0644 "$page" "usr/share/man/man${page##*.}/$(basename "$page")"
 done
 put 0644 CHANGELOG.md usr/share/doc/livetree/changelog
 put 0644 docs/modules.txt usr/share/doc/livetree/modules.txt
 put 0644 packaging/deb/copyright usr/share/doc/livetree/copyright
-gzip -9n "$root"/usr/share/man/man1/* "$root/usr/share/doc/livetree/changelog"
+gzip -9n "$root"/usr/share/man/*/* "$root/usr/share/doc/livetree/changelog"
 put 0600 packaging/deb/default etc/default/livetree
 
 # The package has a user of its own, so that the data stays that user's.
@@ -39,6 +39,7 @@ mkdir -p "$root/usr/lib/systemd/system"
 sed -e '1,/^#$/d' -e '/^DynamicUser=/d' -e 's|/usr/local/bin/|/usr/bin/|' packaging/livetree.service \
 	>"$root/usr/lib/systemd/system/livetree.service"
 chmod 0644 "$root/usr/lib/systemd/system/livetree.service"
+put 0644 packaging/livetree.socket usr/lib/systemd/system/livetree.socket
 
 mkdir -p "$root/DEBIAN"
 sed -e "s/@VERSION@/$number/" -e "s/@ARCHITECTURE@/$architecture/" \
@@ -52,5 +53,5 @@ done
 find "$root" -type d -exec chmod 0755 {} +
 find "$root" -exec touch -hd "@$SOURCE_DATE_EPOCH" {} +
 name=livetree_${number}_$architecture.deb
-dpkg-deb --root-owner-group -Zxz --build "$root" "$target/$name" >/dev/null
+dpkg-deb --root-owner-group "-Z${COMPRESSION:-xz}" --build "$root" "$target/$name" >/dev/null
 printf '%s\n' "$name"

@@ -35,7 +35,7 @@ printf '%s\n' "install $old"
 put "$old"
 must 'the user is there' in_root getent passwd livetree
 must 'the data directory is for the user alone' test "$(in_root stat -c '%U %a' $data)" = 'livetree 700'
-must 'the unit is valid' in_root systemd-analyze verify --man=no /usr/lib/systemd/system/livetree.service
+must 'the units are valid' in_root systemd-analyze verify --man=no /usr/lib/systemd/system/livetree.service /usr/lib/systemd/system/livetree.socket
 must 'there is a man page' test -s "$root/usr/share/man/man1/livetree.1.gz"
 must 'there is a completion' in_root bash -n /usr/share/bash-completion/completions/livetree
 serve as_user livetree set /tried '"yes"' --data $data

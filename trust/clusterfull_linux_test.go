@@ -1,23 +1,32 @@
 package trust_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// fullTime is how long the disk of a node stays full.
-const fullTime = 10 * time.Second
+const (
+	// fullTime is how long the disk of a node stays full.
+	fullTime = 30 * time.Second
+	// fillStep is how much of it is filled at a time, with fillPause in between: 256 MiB a second.
+	fillStep  = 32 << 20
+	fillPause = 125 * time.Millisecond
+)
 
-// TestClusterFullDisk fills the disk of one node under load, and makes room again. The others go on, and the node comes
-// back by itself, or when its supervisor starts it again. It needs the right to mount a file system.
+// TestClusterFullDisk fills the disk of one node under load, and makes room again. The others go on. The node says that it is full, waits, and comes
+// back by itself. Every second time the disk is full in an instant, before the node can notice: then it may end, and waits when its supervisor starts
+// it again. It needs the right to mount a file system.
 func TestClusterFullDisk(t *testing.T) {
-	count := drill(t, 1)
+	count := drill(t, 2)
 	mount := t.TempDir()
-	if err := syscall.Mount("livetree-test", mount, "tmpfs", 0, "size=1000m,mode=0700"); err != nil {
+	if err := syscall.Mount("livetree-test", mount, "tmpfs", 0, "size=2000m,mode=0700"); err != nil {
 		t.Skipf("a full disk is NOT tested: a tmpfs cannot be mounted: %v", err)
 	}
 	t.Cleanup(func() {
@@ -34,33 +43,102 @@ func TestClusterFullDisk(t *testing.T) {
 	}
 	l := newClusterLoop(t, c, seed(t), 3)
 	for i := range count {
-		err := l.round(func() (int, error) {
-			filler := filepath.Join(mount, "filler")
-			if err := fill(mount, filler); err != nil {
-				return victim, err
-			}
-			full := time.After(fullTime)
-			if err := l.await(100); err != nil {
-				return victim, fmt.Errorf("with the disk of node %d full: %w", victim+1, err)
-			}
-			<-full
-			if err := os.Remove(filler); err != nil {
-				return victim, err
-			}
-			return victim, l.revive(victim)
-		})
-		if err != nil {
+		if err := l.round(l.full(victim, mount, i%2 == 1)); err != nil {
 			t.Fatalf("round %d: %v", i, err)
 		}
 		if err := l.awaitReady(); err != nil {
 			t.Fatal(err)
 		}
+		if i%2 == 0 && l.helped > 0 {
+			t.Errorf("round %d: the node has ended, although it could have noticed that its disk fills", i)
+		}
+		l.helped = 0
 	}
 	l.report(t, "clusterfulldisk")
 }
 
-// fill leaves no space on a file system.
-func fill(mount, name string) error {
+// full returns the accident that the disk of a node is full for a while.
+func (l *clusterLoop) full(victim int, mount string, inAnInstant bool) accident {
+	return func() (int, error) {
+		filler := filepath.Join(mount, "filler")
+		pause := fillPause
+		if inAnInstant {
+			pause = 0
+		}
+		if err := fill(mount, filler, pause); err != nil {
+			return victim, err
+		}
+		full := time.After(fullTime)
+		if err := l.await(100); err != nil {
+			return victim, fmt.Errorf("with the disk of node %d full: %w", victim+1, err)
+		}
+		back, err := l.awaitFull(victim)
+		if err != nil {
+			return victim, err
+		}
+		<-full
+		began := time.Now()
+		defer func() { l.starts = append(l.starts, time.Since(began)) }()
+		if err := os.Remove(filler); err != nil {
+			return victim, err
+		}
+		return victim, back()
+	}
+}
+
+// awaitFull returns when a node says that its disk is full, both to health checks and to clients, and what waits until the node is well again. It is
+// started again if it has ended; then it can only say so in its log, since it has no space to note where it listens.
+func (l *clusterLoop) awaitFull(victim int) (back func() error, err error) {
+	p := l.cluster.nodes[victim]
+	back = func() error { return l.revive(victim) }
+	waits := func() int { return strings.Count(p.log.String(), "it waits, and the other nodes go on") }
+	before := waits()
+	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) { //nolint:forbidigo // real processes
+		if l.helped == 0 && p.isGone() {
+			l.helped++
+			l.t.Logf("node %d has ended before it noticed; it is started again", victim+1)
+			started := make(chan error, 1)
+			go func() { started <- p.start() }()
+			back = func() error { return <-started }
+		}
+		state, err := p.clusterState()
+		a, _, askErr := l.clients[victim].send(request{method: "GET", target: target("trust-0", nil, false)})
+		switch {
+		case l.helped > 0 && waits() > before, state == "full" && askErr == nil && a.status == http.StatusServiceUnavailable:
+			return back, nil
+		case time.Since(began) > patience/3:
+			return nil, fmt.Errorf("node %d does not say that its disk is full, but %q, %w; and to a client %d %s, %w", victim+1, state, err, a.status, a.body, askErr)
+		}
+	}
+}
+
+// clusterState returns what the check cluster of a node's readiness says.
+func (p *process) clusterState() (string, error) {
+	addr, err := os.ReadFile(filepath.Join(p.dir, "admin", "addr"))
+	if err != nil {
+		return "", err
+	}
+	answer, err := http.Get(strings.TrimSpace(string(addr)) + "/readyz")
+	if err != nil {
+		return "", err
+	}
+	defer answer.Body.Close()
+	var said struct {
+		Checks []struct{ Name, State string }
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&said); err != nil {
+		return "", err
+	}
+	for _, c := range said.Checks {
+		if c.Name == "cluster" {
+			return c.State, nil
+		}
+	}
+	return "", nil
+}
+
+// fill leaves no space on a file system. It takes a pause after each step, and all at once without one.
+func fill(mount, name string, pause time.Duration) error {
 	var usage syscall.Statfs_t
 	if err := syscall.Statfs(mount, &usage); err != nil {
 		return err
@@ -70,13 +148,18 @@ func fill(mount, name string) error {
 		return err
 	}
 	defer file.Close()
+	size, step := int64(0), int64(usage.Bavail)*usage.Bsize
+	if pause > 0 {
+		step = fillStep
+	}
 	// The server is writing: what is free now may not be in a moment.
-	for size, step := int64(0), int64(usage.Bavail)*usage.Bsize; step >= usage.Bsize; {
+	for step >= usage.Bsize {
 		if err := syscall.Fallocate(int(file.Fd()), 0, size, step); err != nil {
 			step /= 2
 			continue
 		}
 		size += step
+		time.Sleep(pause) //nolint:forbidigo // the pace of a disk
 	}
 	return nil
 }

@@ -60,9 +60,7 @@ func TestClusterInvite(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the key that the node was given: %v, %v; want mode 0600", info, err)
 	}
-	if nodes := l.nodes(t); nodes != 4 {
-		t.Errorf("there are %d nodes, want 4", nodes)
-	}
+	l.awaitNodes(t, 4)
 	err = l.round(func() (int, error) {
 		_, err := livetree("cluster", "leave", "--data", fourth.dir)
 		return noNode, err
@@ -73,9 +71,7 @@ func TestClusterInvite(t *testing.T) {
 	if err := fourth.awaitEnd(patience / 6); err != nil {
 		t.Errorf("the node that has left ended with %v", err)
 	}
-	if nodes := l.nodes(t); nodes != 3 {
-		t.Errorf("there are %d nodes, want 3", nodes)
-	}
+	l.awaitNodes(t, 3)
 	if err := fourth.start(); err == nil {
 		t.Error("a node that has left starts again")
 	}
@@ -87,14 +83,22 @@ func TestClusterInvite(t *testing.T) {
 	}
 }
 
-// nodes returns how many nodes the cluster has.
-func (l *clusterLoop) nodes(t *testing.T) int {
+// awaitNodes waits until the first node knows of so many nodes: it looks at their list every second.
+func (l *clusterLoop) awaitNodes(t *testing.T, want int) {
 	t.Helper()
-	s, err := l.cluster.status(0)
-	if err != nil {
-		t.Fatal(err)
+	deadline := time.Now().Add(patience / 6)
+	for {
+		s, err := l.cluster.status(0)
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case len(s.Nodes) == want:
+			return
+		case time.Now().After(deadline):
+			t.Fatalf("there are %d nodes, want %d: %+v", len(s.Nodes), want, s.Nodes)
+		}
+		time.Sleep(50 * time.Millisecond) //nolint:forbidigo // real processes
 	}
-	return len(s.Nodes)
 }
 
 // awaitEnd waits until the process has ended by itself, and returns how.

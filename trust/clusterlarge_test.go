@@ -69,13 +69,16 @@ func largeBody(size, mark int) string {
 }
 
 // peakMemory returns the most memory that a process has had, in MiB; 0 where the system does not say.
-func peakMemory(p *process) int {
+func peakMemory(p *process) int { return memoryOf(p, "VmHWM:") }
+
+// memoryOf returns a line of what the system says of a process's memory, in MiB.
+func memoryOf(p *process, name string) int {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.pid()), "status"))
 	if err != nil {
 		return 0
 	}
 	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+		if rest, ok := strings.CutPrefix(line, name); ok {
 			kib, _ := strconv.Atoi(strings.Fields(rest)[0])
 			return kib >> 10
 		}

@@ -72,19 +72,25 @@ type clusterDiary struct {
 
 func startDiary(t *testing.T, c *cluster, database string) *clusterDiary {
 	t.Helper()
-	d := &clusterDiary{}
-	stop := make(chan struct{})
-	var writing, streaming sync.WaitGroup
 	var clients []*client
 	for i := range c.nodes {
 		clients = append(clients, c.client(t, i, 1))
 	}
+	return startDiaryOf(t, c.nodes, clients, database, 6)
+}
+
+// startDiaryOf is startDiary for any servers that have the same data. The writer uses the clients.
+func startDiaryOf(t *testing.T, nodes []*process, clients []*client, database string, streams int) *clusterDiary {
+	t.Helper()
+	d := &clusterDiary{}
+	stop := make(chan struct{})
+	var writing, streaming sync.WaitGroup
 	writing.Go(func() { d.write(clients, database, stop) })
 	ctx, cancel := context.WithCancel(context.Background())
-	for i := range 6 {
+	for i := range streams {
 		s := &diaryStream{first: i, changed: make(chan struct{}, 1)}
-		for node := range c.nodes {
-			s.clients = append(s.clients, newClient(t, c.nodes[node], 1+i%2))
+		for _, node := range nodes {
+			s.clients = append(s.clients, newClient(t, node, 1+i%2))
 		}
 		d.streams = append(d.streams, s)
 		streaming.Go(func() { s.run(ctx, database) })

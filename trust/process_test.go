@@ -60,6 +60,8 @@ type process struct {
 	binary string
 	// openFiles, if set, is how many files it may have open.
 	openFiles int
+	// socket, if set, is its port, which outlives it.
+	socket *os.File
 
 	log text // what it says on the standard error, over all its lives
 	// addr is where it serves HTTPS, a string: another one after each start, since
@@ -125,6 +127,10 @@ func (p *process) prepare() (*exec.Cmd, error) {
 	if p.openFiles > 0 {
 		limited := fmt.Sprintf(`ulimit -n %d && exec "$0" "$@"`, p.openFiles)
 		c = exec.Command("sh", append([]string{"-c", limited, file}, args...)...)
+	}
+	if p.socket != nil {
+		c = exec.Command("sh", append([]string{"-c", `LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=addr exec "$0" "$@"`, file}, args...)...)
+		c.ExtraFiles = []*os.File{p.socket}
 	}
 	c.Env = append(append(os.Environ(), "LIVETREE_SECRET="+secret), p.env...)
 	return c, nil

@@ -23,7 +23,7 @@ func TestPackageForDebian(t *testing.T) {
 	}
 	dist := t.TempDir()
 	for _, name := range []string{
-		"livetree-v1.2.0-rc.1-linux-armv7", "livetree-bench-v1.2.0-rc.1-linux-armv7", "livetree.bash", "livetree.zsh", "livetree.fish", "man/livetree.1",
+		"livetree-v1.2.0-rc.1-linux-armv7", "livetree-bench-v1.2.0-rc.1-linux-armv7", "livetree.bash", "livetree.zsh", "livetree.fish", "man/livetree.1", "man/livetree-rules.7",
 	} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dist, name)), 0o755); err != nil {
 			t.Fatal(err)
@@ -54,9 +54,15 @@ func TestPackageForDebian(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"usr/bin/livetree": "livetree-v1.2.0-rc.1-linux-armv7", "DEBIAN/conffiles": "/etc/default/livetree",
+		"usr/lib/systemd/system/livetree.socket": strings.TrimSpace(packaged(t, "livetree.socket")),
 	} {
 		if got := read(t, filepath.Join(root, name)); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	for _, name := range []string{"man1/livetree.1.gz", "man7/livetree-rules.7.gz"} {
+		if _, err := os.Stat(filepath.Join(root, "usr/share/man", name)); err != nil {
+			t.Errorf("a man page: %v", err)
 		}
 	}
 	if info, err := os.Stat(filepath.Join(root, "etc/default/livetree")); err != nil || info.Mode().Perm() != 0o600 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/livetree/livetree/internal/cli"
+	"github.com/livetree/livetree/internal/supervisor"
 )
 
 // packaged returns a file of packaging/.
@@ -64,6 +65,25 @@ func TestUnitIsForThisCommand(t *testing.T) {
 	parses(t, strings.Fields(start[1]))
 	if !strings.Contains(unit, "\nRestartPreventExitStatus=65\n") {
 		t.Error("the unit starts a server on damaged data again and again")
+	}
+	if !strings.Contains(unit, "\nType=notify\nTimeoutStartSec=infinity\n") {
+		t.Error("the unit does not wait until the server is ready, or ends one that takes its time")
+	}
+}
+
+// TestSocketIsForThisCommand: the name of a socket is that of the flag whose port it is.
+func TestSocketIsForThisCommand(t *testing.T) {
+	t.Parallel()
+	unit := packaged(t, "livetree.socket")
+	name := regexp.MustCompile(`(?m)^FileDescriptorName=(.+)$`).FindStringSubmatch(unit)
+	if name == nil || name[1] != supervisor.Addr || serveFlags(t).Lookup(name[1]) == nil {
+		t.Errorf("the socket is called %q, want %s", name, supervisor.Addr)
+	}
+	if flag := serveFlags(t).Lookup(supervisor.Addr); !strings.Contains(unit, "\nListenStream="+flag.DefValue+"\n") {
+		t.Errorf("the socket is not on %s, where the server is without it", flag.DefValue)
+	}
+	if serveFlags(t).Lookup(supervisor.HTTPAddr) == nil {
+		t.Errorf("there is no flag %s", supervisor.HTTPAddr)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"log/slog"
+	"os"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -14,6 +15,7 @@ import (
 	"github.com/livetree/livetree/internal/server"
 	"github.com/livetree/livetree/internal/serverflags"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/supervisor"
 )
 
 const serveLong = `livetree serve runs the server until it gets SIGINT or SIGTERM; a second signal
@@ -22,6 +24,9 @@ stops it at once.
 Every flag can also be given as an environment variable, LIVETREE_MAX_BODY for
 --max-body, or in the TOML file that --config names, as max-body = "64MiB". A flag
 wins over a variable, and that over the file. --print-config shows the result.
+
+systemd may hold its ports, so that no client is refused while it restarts, and is
+told when it is ready: livetree docs operations.
 
 LIVETREE_SECRET sets the app secret of the default database when that is made;
 otherwise one is generated and kept in the data directory under secrets/.
@@ -113,6 +118,9 @@ func serve(a *app, c *cobra.Command, s *serveSettings) error {
 	s.config.Secret, s.config.Version = secret, buildVersion()
 	s.config.Out, s.config.Abort = a.stdout, a.abort
 	s.config.OpenFiles, _ = openFiles() // 0 where it is not known
+	if s.config.Supervisor, err = supervisor.FromEnvironment(a.lookup, os.Getpid(), s.config.Logger); err != nil {
+		return err
+	}
 	return server.Run(c.Context(), s.config)
 }
 

@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -92,6 +93,12 @@ type pebble struct {
 
 func startPebble(t *testing.T) *pebble {
 	t.Helper()
+	return startPebbleFor(t, 90*24*time.Hour)
+}
+
+// startPebbleFor starts an authority whose certificates are good for a time.
+func startPebbleFor(t *testing.T, validity time.Duration) *pebble {
+	t.Helper()
 	dir := t.TempDir()
 	p := &pebble{tlsAddr: freeAddr(t), httpAddr: freeAddr(t), caFile: filepath.Join(dir, "cert.pem")}
 	writeCertificate(t, p.caFile, filepath.Join(dir, "key.pem"))
@@ -101,7 +108,7 @@ func startPebble(t *testing.T) *pebble {
 		"certificate": p.caFile, "privateKey": filepath.Join(dir, "key.pem"),
 		"httpPort": port(t, p.httpAddr), "tlsPort": port(t, p.tlsAddr),
 		"retryAfter": map[string]int{"authz": 1, "order": 1},
-		"profiles":   map[string]any{"default": map[string]any{"description": "for tests", "validityPeriod": 7776000}},
+		"profiles":   map[string]any{"default": map[string]any{"description": "for tests", "validityPeriod": int(validity.Seconds())}},
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -205,25 +212,33 @@ type server struct {
 
 func startServer(t *testing.T, data string, flags ...string) *server {
 	t.Helper()
-	s := &server{Cmd: exec.Command(livetreeBinary, append([]string{"serve", "--dev", "--data", data, "--admin-addr", ""}, flags...)...)}
-	s.Stderr = os.Stderr
-	out, err := s.StdoutPipe()
+	s, err := start(t, append([]string{"--dev", "--data", data, "--admin-addr", ""}, flags...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+// start starts a server and returns when it serves.
+func start(t *testing.T, flags ...string) (*server, error) {
+	s := &server{Cmd: exec.Command(livetreeBinary, append([]string{"serve"}, flags...)...)}
+	s.Stderr = os.Stderr
+	out, err := s.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
 	if err := s.Start(); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	t.Cleanup(func() { _ = s.Process.Kill() }) // does nothing after stop
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		if _, addr, ok := strings.Cut(lines.Text(), "listening on https://"); ok {
 			s.addr = addr
 			go func() { _, _ = io.Copy(io.Discard, out) }()
-			return s
+			return s, nil
 		}
 	}
-	t.Fatal("the server ended before it was ready")
-	return nil
+	return nil, errors.New("the server ended before it was ready")
 }
 
 func (s *server) stop(t *testing.T) {

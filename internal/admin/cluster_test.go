@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http/httptest"
 	"strings"
@@ -94,5 +95,67 @@ func TestClusterOfASingleServer(t *testing.T) {
 	status, body := newStand(t, nil).get("/v1/cluster")
 	if status != 404 || !strings.Contains(body, "this server is not a node of a cluster: it runs without --cluster") {
 		t.Errorf("GET /v1/cluster of a single server = %d %s", status, body)
+	}
+}
+
+// An invitingCluster makes one invitation, is left once, and has something wrong.
+type invitingCluster struct {
+	fakeCluster
+	asked    time.Duration
+	revoked  string
+	answered bool
+}
+
+func (c *invitingCluster) Invite(_ context.Context, last time.Duration) (status.Invitation, error) {
+	c.asked = last
+	return status.Invitation{ID: "1", State: status.InviteOpen, Code: "livetree-join-x"}, nil
+}
+
+func (c *invitingCluster) Invitations(context.Context) (status.Invitations, error) {
+	return status.Invitations{Invitations: []status.Invitation{{ID: "1", State: status.InviteUsed}}}, nil
+}
+
+func (c *invitingCluster) RevokeInvite(_ context.Context, id string) error {
+	c.revoked = id
+	return nil
+}
+
+func (c *invitingCluster) Leave(context.Context) (func(), error) {
+	return func() { c.answered = true }, nil
+}
+
+func (c *invitingCluster) Doctor(context.Context) *status.Diagnosis {
+	return &status.Diagnosis{ID: "c1", Findings: []status.Finding{{Check: "key", Text: "loose", Do: "chmod"}}}
+}
+
+// TestInvitations: they are made, listed and revoked through the listener; a code is told once.
+func TestInvitations(t *testing.T) {
+	c := &invitingCluster{}
+	s := newStand(t, func(o *admin.Options) { o.Cluster = c })
+	if code, body := s.send("POST", "/v1/cluster/invitations", json.RawMessage(`{"seconds":60}`)); code != 201 || !strings.Contains(body, "livetree-join-x") || c.asked != time.Minute {
+		t.Errorf("an invitation for a minute = %d %s, asked for %s", code, body, c.asked)
+	}
+	for _, body := range []string{`""`, `{"seconds":-1}`, `{"seconds":99999999999999999}`, "[]"} {
+		if code, answer := s.send("POST", "/v1/cluster/invitations", json.RawMessage(body)); code != 400 {
+			t.Errorf("the body %s = %d %s, want 400", body, code, answer)
+		}
+	}
+	if code, body := s.get("/v1/cluster/invitations"); code != 200 || strings.Contains(body, "code") || !strings.Contains(body, "used") {
+		t.Errorf("the list = %d %s", code, body)
+	}
+	if code, body := s.send("DELETE", "/v1/cluster/invitations/1", nil); code != 200 || c.revoked != "1" {
+		t.Errorf("a revocation = %d %s", code, body)
+	}
+	if code, body := s.get("/v1/cluster/doctor"); code != 200 || !strings.Contains(body, `"do":"chmod"`) {
+		t.Errorf("the doctor = %d %s", code, body)
+	}
+	if code, body := s.send("POST", "/v1/cluster/leave", nil); code != 200 || !c.answered {
+		t.Errorf("leave = %d %s, answered: %v", code, body, c.answered)
+	}
+	for _, route := range []string{"GET /v1/cluster/doctor", "GET /v1/cluster/invitations", "POST /v1/cluster/invitations", "DELETE /v1/cluster/invitations/1", "POST /v1/cluster/leave"} {
+		method, path, _ := strings.Cut(route, " ")
+		if code, body := newStand(t, nil).send(method, path, struct{}{}); code != 404 || !strings.Contains(body, "is not a node of a cluster") {
+			t.Errorf("%s of a single server = %d %s", route, code, body)
+		}
 	}
 }

@@ -105,13 +105,14 @@ func (h *Handler) any(is func(*engine.Database) bool) bool {
 }
 
 // starting answers while the store is being opened.
-func starting(hosts []string) http.Handler {
+func starting(hosts []string, also ...Check) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", livez)
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		r := Readiness{Ready: true}
 		r.add("store", "opening", "open", "fail")
 		r.add("replay", "running", "done", "fail")
+		r.Checks = append(r.Checks, also...)
 		answerReadiness(w, r)
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {

@@ -115,6 +115,19 @@ func listen(opts ListenerOptions) (net.Listener, error) {
 	return tcp, nil
 }
 
+// Wait has health checks say that the server waits before it opens the store, and for what. The URL is noted as by Serve, if it can be.
+func (l *Listener) Wait(hosts []string, dir string, why Check) {
+	if l == nil {
+		return
+	}
+	waiting := starting(hosts, why)
+	l.handler.Store(&waiting)
+	l.addrFile = filepath.Join(dir, AddrFile)
+	if err := wholefile.Write(l.addrFile, 0o600, []byte(l.URL()+"\n")); err != nil {
+		l.logger.Debug("the address of the admin listener is not noted", "error", err)
+	}
+}
+
 // Serve answers with a handler from now on, and writes the URL to a file in a
 // directory for local commands.
 func (l *Listener) Serve(handler http.Handler, dir string) error {

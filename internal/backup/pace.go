@@ -3,8 +3,11 @@ package backup
 import (
 	"context"
 	"io"
+	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/livetree/livetree/internal/pause"
 )
 
 const (
@@ -15,23 +18,36 @@ const (
 	paceBytes = 64 << 10
 )
 
-// A pacer bounds how fast things are read. Nil does not.
-type pacer struct{ limiter *rate.Limiter }
+// A pacer bounds how fast things are read, by one goroutine. Nil does not.
+type pacer struct {
+	limiter    *rate.Limiter
+	foreground *pause.Foreground
+	now        func() time.Time
+	resumed    time.Time // when it let the reader go on
+}
 
 // newPacer returns a pacer of some bytes a second: of defaultPace for 0, of no
-// bound for less.
-func newPacer(bytesPerSecond int64) *pacer {
+// bound for less. It also rests as long as the requests of clients demand.
+func newPacer(opts Options) *pacer {
+	bytesPerSecond := opts.BytesPerSecond
 	switch {
 	case bytesPerSecond < 0:
 		return nil
 	case bytesPerSecond == 0:
 		bytesPerSecond = defaultPace
 	}
-	return &pacer{rate.NewLimiter(rate.Limit(bytesPerSecond), paceBytes)}
+	return &pacer{rate.NewLimiter(rate.Limit(bytesPerSecond), paceBytes), opts.Foreground, opts.Now, opts.Now()}
 }
 
 // wait returns when n more bytes may be read.
 func (p *pacer) wait(ctx context.Context, n int) error {
+	if p != nil && p.foreground != nil {
+		now := p.now()
+		if err := pause.For(ctx, p.foreground.Rest(now, now.Sub(p.resumed))); err != nil {
+			return err
+		}
+		defer func() { p.resumed = p.now() }()
+	}
 	for ; p != nil && n > 0; n -= paceBytes {
 		if err := p.limiter.WaitN(ctx, min(n, paceBytes)); err != nil {
 			return err

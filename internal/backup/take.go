@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -32,6 +33,8 @@ type Options struct {
 	// BytesPerSecond bounds how fast files and trees are read, so that writers
 	// do not feel it: 32 MiB by default, negative for no bound.
 	BytesPerSecond int64
+	// Foreground, if set, is how long requests take: it rests by that, in addition.
+	Foreground *pause.Foreground
 	// Logger is told of what is left to do by hand; nothing by default.
 	Logger *slog.Logger
 	// AuthorityKey also takes the key of the server's own certificate authority.
@@ -75,7 +78,7 @@ func take(ctx context.Context, s *store.Store, data, target string, opts Options
 			err = errors.Join(err, place.clear())
 		}
 	}()
-	t := &taking{Options: opts, root: filepath.Join(place.path, dataDir), pacer: newPacer(opts.BytesPerSecond)}
+	t := &taking{Options: opts, root: filepath.Join(place.path, dataDir), pacer: newPacer(opts)}
 	t.Format, t.Server, t.Made = formatVersion, opts.Version, opts.Now().UTC()
 	if err := t.store(ctx, s); err != nil {
 		return m, err

@@ -7,9 +7,12 @@
 // of their own, so what the system has counted for them is theirs alone; their
 // rounds take turns, so what else the machine does hits both.
 //
-// Run runs scenarios. Grow measures how cost grows with the data, and with the
-// number of databases. Stall measures how long requests wait while something large
-// is under way. All end by themselves, and leave neither processes nor files.
+// Run runs scenarios. Those of users (users.go) have credentials, rules, and more data than
+// fits the cache; they share what is written for them (stage.go). The others are best
+// cases. Write measures more and more writers on disks of any speed. Grow measures how
+// cost grows with the data, and with the number of databases. Stall measures how long
+// requests wait while something large is under way. All end by themselves, and leave
+// neither processes nor files.
 package bench
 
 import (

@@ -64,7 +64,8 @@ func plausible(f bench.Figures) bool {
 
 // TestInterrupted ends a run in the middle.
 func TestInterrupted(t *testing.T) {
-	for _, at := range []string{"leaf-put-64: round 1", "fan-out-100: round 1", "fan-out-100: opening", "sdk-pipeline: round 1", "sdk-back-100: round 1"} {
+	for _, at := range []string{"leaf-put-64: round 1", "fan-out-100: round 1", "fan-out-100: opening", "sdk-pipeline: round 1", "sdk-back-100: round 1",
+		"h2-leaf-get-hs256: round 1", "handshake-resumed: round 1"} {
 		t.Run(at, func(t *testing.T) {
 			name, _, _ := strings.Cut(at, ":")
 			o := small(t, "leaf-get", name)

@@ -17,6 +17,7 @@ type round struct {
 	allocs, allocBytes   float64
 	residentB, peakGrown int64
 	idleBytes, idleRSS   float64
+	blocks               float64 // that were read from disk, where there are users
 }
 
 // compete runs a scenario on its sides, in turn.
@@ -230,6 +231,10 @@ func (c contest) round(ctx context.Context, p *player, requests, first int) (rou
 	if err := c.ready(ctx, p); err != nil {
 		return round{}, err
 	}
+	missed, err := c.misses(ctx, p)
+	if err != nil {
+		return round{}, err
+	}
 	before, err := p.begin(ctx)
 	if err != nil {
 		return round{}, err
@@ -257,7 +262,17 @@ func (c contest) round(ctx context.Context, p *player, requests, first int) (rou
 		allocBytes: max(0, float64(after.allocBytes)-float64(before.allocBytes)) / per,
 	}
 	r.residentB, r.peakGrown = p.endPeak()
-	return r, nil
+	missedNow, err := c.misses(ctx, p)
+	r.blocks = (missedNow - missed) / per
+	return r, err
+}
+
+// misses returns how many blocks our server has read from disk so far, where that is told.
+func (c contest) misses(ctx context.Context, p *player) (float64, error) {
+	if c.sc.users == nil || !p.ours {
+		return 0, nil
+	}
+	return p.metric(ctx, cacheMisses)
 }
 
 // ready does what a round needs before it is counted.

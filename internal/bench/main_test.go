@@ -35,7 +35,8 @@ func small(t *testing.T, scenarios ...string) bench.Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return bench.Options{Executable: executable, Dir: t.TempDir(), Scenarios: scenarios, Rounds: 1, Requests: 40, Connections: 2}
+	return bench.Options{Executable: executable, Dir: t.TempDir(), Scenarios: scenarios, Rounds: 1, Requests: 40, Connections: 2,
+		Records: bench.QuickRecords}
 }
 
 // expectEmpty fails if a run left something in its directory.

@@ -46,12 +46,34 @@ func (st *stage) open(ctx context.Context, o Options, u *crew, dir string) (*sid
 	if err := s.start(ctx); err != nil {
 		return nil, err
 	}
-	s.credentials, err = st.credentials(u.as)
+	if u.fits {
+		o.Progress("reading all users, so that the cache holds them")
+		err = s.administrator().look(ctx, "/users.json")
+	}
+	if err == nil {
+		s.credentials, err = st.credentials(u.as)
+	}
 	if err != nil {
 		s.close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// look reads a node, and forgets it.
+func (s *side) look(ctx context.Context, path string) error {
+	c, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	r := request{method: "GET", target: []byte(path)}
+	a, err := c.do(s, &r, false)
+	if err != nil {
+		return cause(ctx, err)
+	}
+	return refused(&r, a)
 }
 
 // cacheBytes is the size of the cache: a fifth of the users, or enough for all there is.
@@ -125,6 +147,9 @@ func furnish(ctx context.Context, o Options, s *side, records int) error {
 	if err := s.put(ctx, "/moderators.json", people.AppendAll(nil)); err != nil {
 		return err
 	}
+	if err := finishJobs(0)(ctx, s); err != nil {
+		return err
+	}
 	for _, part := range []struct {
 		path  string
 		count int
@@ -191,7 +216,7 @@ func copyFile(from, to string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer in.Close()
+	defer func() { err = errors.Join(err, in.Close()) }()
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err

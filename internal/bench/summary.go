@@ -59,6 +59,7 @@ func figures(rounds []round) Figures {
 		AllocBytes:   middle(func(r round) float64 { return r.allocBytes }),
 		RSSBytes:     float64(rounds[len(rounds)-1].residentB),
 		PeakBytes:    spread(of(rounds, func(r round) float64 { return float64(r.peakGrown) })).High,
+		Blocks:       middle(func(r round) float64 { return r.blocks }),
 		IdleBytes:    middle(func(r round) float64 { return r.idleBytes }),
 		IdleRSSBytes: middle(func(r round) float64 { return r.idleRSS }),
 	}

@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/livetree/livetree/internal/bench/people"
 )
@@ -57,7 +58,7 @@ func drawn() []struct {
 func userScenarios(records int) []Scenario {
 	var list []Scenario
 	for _, as := range []string{bySecret, byHS256, byRS256} {
-		for _, sc := range append(append(keyScenarios(as, records), manyScenarios(as, records)...), otherScenarios(as, records)...) {
+		for _, sc := range slices.Concat(keyScenarios(as, records), manyScenarios(as, records), otherScenarios(as, records), streamScenarios(as)) {
 			sc.users.as, sc.users.records = as, records
 			setDefault(&sc.connections, userConnections)
 			list = append(list, sc)
@@ -135,6 +136,8 @@ func manyScenarios(as string, n int) []Scenario {
 		{Name: "range-" + as, About: fmt.Sprintf("100 of %d children", n) + bounds, cost: 20, users: &crew{}, ask: rangeOf("users")},
 		{Name: "range-fits-" + as, About: "the same, and the cache holds all", Goal: Goal{CPU: [2]float64{4.5, 3}}, cost: 20,
 			users: &crew{fits: true}, ask: rangeOf("users")},
+		{Name: "query-" + as, About: fmt.Sprintf("last 100 of %d children by an index, again and again", n), Goal: Goal{CPU: [2]float64{3, 2}}, cost: 20,
+			users: &crew{}, ask: lastHundred},
 		{Name: "query-mix-" + as, About: "last 100 messages of a room by an index, and 5 POSTs of a message in 100 requests", cost: 20,
 			users: &crew{}, ask: roomMix(h)},
 	}
@@ -172,7 +175,20 @@ func appendMessage(b []byte, who, i int, at string) []byte {
 
 // otherScenarios are the rest.
 func otherScenarios(as string, n int) []Scenario {
-	list := []Scenario{
+	return []Scenario{
+		{Name: "leaf-put-1-" + as, About: "durable PUT of a leaf, 1 connection", connections: 1, cost: 20, users: &crew{}, ask: func(r *request, i int) {
+			r.set("PUT", "/users/user%07d/age.json", people.Zipf(i, n))
+			r.body = fmt.Appendf(r.body, "%d", i%1000)
+		}},
+		{Name: "mixed-" + as, About: "9 GETs of a child to 1 PUT of a leaf", cost: 2, users: &crew{}, ask: func(r *request, i int) {
+			if i%10 == 9 {
+				r.set("PUT", "/users/user%07d/age.json", people.Zipf(i, n))
+				r.body = fmt.Appendf(r.body, "%d", i%1000)
+				return
+			}
+			r.set("GET", "/users/user%07d.json", people.Zipf(i, n))
+		}},
+		{Name: "queue-" + as, About: "GET and DELETE of the oldest of 40 jobs, and a PUT of another", cost: 4, users: &crew{}, ask: work(0)},
 		{Name: "push-" + as, About: "POST of a child with 10 leaves", Goal: Goal{CPU: [2]float64{1.5, 1.3}}, cost: 4, users: &crew{},
 			ask: func(r *request, i int) {
 				r.set("POST", "/inbox.json")
@@ -190,11 +206,19 @@ func otherScenarios(as string, n int) []Scenario {
 			connections: h2Streams, cost: 2, users: &crew{by: byH2},
 			ask: func(r *request, i int) { r.set("GET", "/users/user%07d/age.json", people.Zipf(i, n)) }},
 	}
-	if as != byRS256 { // those who watch have no header
-		list = append(list, Scenario{Name: "fan-out-1000-" + as, About: "one event to 1000 streams, per stream", Goal: Goal{CPU: [2]float64{0.8, 0.6}},
-			cost: 2000, streams: 1000, users: &crew{}, ask: fanPut})
+}
+
+// streamScenarios have users who watch. They have a parameter, and no header.
+func streamScenarios(as string) []Scenario {
+	if as == byRS256 {
+		return nil
 	}
-	return list
+	return []Scenario{
+		{Name: "fan-out-1000-" + as, About: "one event to 1000 streams, per stream", Goal: Goal{CPU: [2]float64{0.8, 0.6}},
+			cost: 2000, streams: 1000, users: &crew{}, ask: fanPut},
+		{Name: "idle-1000-" + as, About: "memory of each of 1000 idle streams", Goal: Goal{IdleBytes: [2]float64{24 << 10, 19 << 10}},
+			streams: 1000, idle: true, users: &crew{}},
+	}
 }
 
 // handshakeScenarios have a connection for each request.

@@ -14,12 +14,11 @@ import (
 func TestUsers(t *testing.T) {
 	names := []string{"record-get-secret", "room-get-hs256", "leaf-put-rs256-uniform", "record-put-hs256", "patch-rs256", "shallow-hs256", "range-few-rs256",
 		"range-fits-secret", "query-mix-hs256", "query-mix-rs256", "push-hs256", "room-push-rs256", "get-10mb-hs256", "put-10mb-rs256", "h2-leaf-get-rs256",
-		"handshake-full", "handshake-resumed"}
+		"handshake-full", "handshake-resumed", "queue-hs256", "mixed-rs256"}
 	if raceEnabled { // what the others do is the same, and takes minutes
 		names = []string{"record-get-secret", "h2-leaf-get-rs256", "handshake-resumed"}
 	}
 	o := small(t, names...)
-	o.Records = bench.QuickRecords
 	report, err := bench.Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +40,7 @@ func TestChosenUsers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, work := range []string{"leaf-get", "record-get", "leaf-put", "record-put", "patch", "push", "shallow", "range", "get-10mb", "put-10mb", "h2-leaf-get"} {
+	for _, work := range []string{"leaf-get", "record-get", "leaf-put", "record-put", "patch", "push", "shallow", "range", "query", "mixed", "queue", "get-10mb", "put-10mb", "h2-leaf-get"} {
 		for _, as := range []string{"secret", "hs256", "rs256"} {
 			if !slices.Contains(all, work+"-"+as) {
 				t.Errorf("no user does %s with %s", work, as)

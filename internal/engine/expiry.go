@@ -121,7 +121,8 @@ const (
 	// next is made.
 	deletersAtOnce = 2
 	// expiryRest is how many times as long as its turn took each of them rests after it while others
-	// write, so that about half of the writer's time is left to them, however fast the disk is.
+	// write, so that about half of the writer's time is left to them, however fast the disk is. It rests
+	// longer if their requests take long.
 	expiryRest = 2
 	// longStep is how long a step goes on: then the other rules have their turn.
 	longStep = time.Second
@@ -146,7 +147,8 @@ func (e *Expiry) delete(ctx context.Context, keys [][]byte, crowded func() bool)
 				}
 				count.Add(int64(len(commit.Assignments)))
 				if newest.Swap(commit.Position) != commit.Position-1 && commit.Position > 0 {
-					_ = pause.For(ctx, expiryRest*turn.took) // if ctx has ended, the next write says so
+					rest := e.db.source.Metrics.Foreground.Rest(e.db.source.Clock.Now(), turn.took)
+					_ = pause.For(ctx, max(expiryRest*turn.took, rest)) // if ctx has ended, the next write says so
 				}
 			}
 		})

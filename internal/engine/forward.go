@@ -82,8 +82,9 @@ func (w forwardWho) identity() (auth.Identity, error) {
 	return who, err
 }
 
-// EncodeRequest returns the bytes of a request. It fails with ErrNotForwarded for one that cannot be forwarded.
-func EncodeRequest(req Request) ([]byte, error) {
+// EncodeRequest returns the bytes of a request, with some bytes before them for what the caller has to say. It fails with ErrNotForwarded for one
+// that cannot be forwarded. A request may be as large as a body: it is printed once, into memory that is taken at once.
+func EncodeRequest(req Request, before int) ([]byte, error) {
 	if req.drop || req.save != nil || req.parting != nil || req.expiring != nil {
 		return nil, ErrNotForwarded
 	}
@@ -99,24 +100,36 @@ func EncodeRequest(req Request) ([]byte, error) {
 			return nil, err
 		}
 	}
-	var texts []byte
+	room := before + forwardRoom
+	out := make([]byte, room, room+req.Bytes()+req.Bytes()/8)
 	for _, a := range req.Assignments {
-		before := len(texts)
-		texts = tree.AppendJSON(texts, a.Node, tree.Export)
-		head.Parts = append(head.Parts, forwardPart{a.Path.String(), a.Name, a.Priority, len(texts) - before})
+		from := len(out)
+		out = tree.AppendJSON(out, a.Node, tree.Export)
+		head.Parts = append(head.Parts, forwardPart{a.Path.String(), a.Name, a.Priority, len(out) - from})
 	}
-	return appendHead(head, texts)
+	return prependHead(head, before, out, room)
 }
 
-// appendHead returns a head with its length before it, and what follows it.
-func appendHead(head any, rest []byte) ([]byte, error) {
+// forwardRoom is kept for the head of a request, which is known last. One that is longer has all of it copied once.
+const forwardRoom = 1 << 10
+
+// prependHead puts a head with its length before what begins at from, and returns it with some bytes before that.
+func prependHead(head any, before int, out []byte, from int) ([]byte, error) {
 	text, err := json.Marshal(head)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]byte, 0, binary.MaxVarintLen32+len(text)+len(rest))
-	out = binary.AppendUvarint(out, uint64(len(text)))
-	return append(append(out, text...), rest...), nil
+	text = append(binary.AppendUvarint(make([]byte, 0, binary.MaxVarintLen32+len(text)), uint64(len(text))), text...)
+	if missing := before + len(text) - from; missing > 0 {
+		out, from = append(make([]byte, missing, missing+len(out)), out...), from+missing
+	}
+	copy(out[from-len(text):], text)
+	return out[from-len(text)-before:], nil
+}
+
+// appendHead returns a head with its length before it, and what follows it.
+func appendHead(head any, rest []byte) ([]byte, error) {
+	return prependHead(head, 0, rest, 0)
 }
 
 // cutHead reads a head, and returns what follows it.

@@ -331,6 +331,12 @@ func (g *grouping) newest() uint64 {
 	return g.followed
 }
 
+// rest gives up the memory that is kept for the next group: there are many databases that nobody writes to.
+func (g *grouping) rest() {
+	g.overlay.Rest()
+	g.tasks, g.departures = nil, nil
+}
+
 // reset frees what the group held.
 func (g *grouping) reset() {
 	g.overlay.Reset()

@@ -119,13 +119,8 @@ func (x *indexer) amend(s *state.Settings, p *preparedStep) error {
 	return nil
 }
 
-const (
-	// retryStep is how long to wait when a step cannot be made, for want of space
-	// perhaps.
-	retryStep = time.Second
-	// maxRest is how long the machine is left to others at most, after a step.
-	maxRest = 20 * time.Millisecond
-)
+// retryStep is how long to wait when a step cannot be made, for want of space perhaps.
+const retryStep = time.Second
 
 // unfinished reports whether an index needs work.
 func (x *indexer) unfinished() bool {
@@ -192,21 +187,23 @@ func (x *indexer) advanceIndex() error {
 	if p == nil || err != nil {
 		return err
 	}
-	return x.commitStep(began, p.position, func(s *state.Settings) (revision, error) { return x.step(s, p) })
+	return x.commitStep(began, func(s *state.Settings) (revision, error) { return x.step(s, p) })
 }
 
-// commitStep hands a step in that was worked out on a view of a position. If others
-// write meanwhile, it leaves them the machine for as long as the step took.
-func (x *indexer) commitStep(began time.Time, position uint64, step indexStep) error {
+// commitStep hands a step in that began at some time, and then leaves the machine to clients
+// for as long as their requests demand.
+func (x *indexer) commitStep(began time.Time, step indexStep) error {
 	_, err := x.db.Write(context.Background(), Request{revise: step, Who: auth.Identity{By: tree.ByServer}})
-	if x.db.published.Load().Position > position+1 {
-		x.pause(min(x.db.source.Clock.Now().Sub(began), maxRest))
-	}
+	now := x.db.source.Clock.Now()
+	x.pause(x.db.source.Metrics.Foreground.Rest(now, now.Sub(began)))
 	return err
 }
 
 // pause waits, but not longer than the database is open.
 func (x *indexer) pause(wait time.Duration) {
+	if wait <= 0 {
+		return
+	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {

@@ -47,7 +47,7 @@ func (x *indexer) advancePriority() error {
 		return err
 	}
 	next := p.rows.Position
-	err = x.commitStep(began, p.position, func(*state.Settings) (revision, error) { return x.stepPriority(p) })
+	err = x.commitStep(began, func(*state.Settings) (revision, error) { return x.stepPriority(p) })
 	if err == nil {
 		x.unbuilt = next
 	}

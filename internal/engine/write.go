@@ -76,14 +76,21 @@ type Commit struct {
 // durable and every later read shows it. A fault.Unknown error means that the
 // change may still be committed; after any other error it never is.
 func (d *Database) Write(ctx context.Context, req Request) (Commit, error) {
-	began := d.source.Clock.Now()
-	commit, err := d.writer.write(ctx, req)
 	if req.revise != nil {
-		return commit, err // the steps of an index are not what clients write
+		return d.writer.write(ctx, req) // the steps of an index are not what clients write
 	}
-	d.source.Metrics.CountWrite(commit.Position, err)
+	metrics := d.source.Metrics
+	began := d.source.Clock.Now()
+	metrics.Foreground.Begin()
+	commit, err := d.writer.write(ctx, req)
+	metrics.Foreground.End()
+	metrics.CountWrite(commit.Position, err)
 	if commit.Position > 0 {
-		d.source.Metrics.Commits.Observe(d.source.Clock.Now().Sub(began))
+		now := d.source.Clock.Now()
+		metrics.Commits.Observe(now.Sub(began))
+		if req.Bytes() <= d.source.HeavyBytes {
+			metrics.Foreground.Observe(now, now.Sub(began))
+		}
 	}
 	return commit, err
 }

@@ -116,6 +116,9 @@ func (w *writer) awaits(timer *time.Timer) bool {
 	}
 	w.idle, w.running = false, false
 	w.queue, w.kept, w.wake = nil, nil, nil
+	if w.group != nil {
+		w.group.rest()
+	}
 	w.rest()
 	return false
 }

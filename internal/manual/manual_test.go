@@ -202,6 +202,29 @@ func problems(dir, file string) []string {
 	return all
 }
 
+// TestSiteLeavesModesAlone: the directory may be one that others use, such as /tmp.
+func TestSiteLeavesModesAlone(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := manual.WriteSite(dir, ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := manual.WriteMan(filepath.Join(dir, "made"), ""); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]fs.FileMode{".": 0o700, "images": 0o755, "made": 0o755, "index.html": 0o644} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("the mode of %s is %o, want %o", name, got, want)
+		}
+	}
+}
+
 // TestPagesStayInTheSubset: what the printers do not know would be shown as it is written.
 func TestPagesStayInTheSubset(t *testing.T) {
 	foreign := regexp.MustCompile(`^(<[a-z]|> |#{4,} |[*+] |~~~|\[[^\]]+\]: |===|---$)`)

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 package manual_test
 
@@ -215,7 +215,7 @@ func TestMatches(t *testing.T) {
 
 // TestCommandsOfThePages: see above.
 func TestCommandsOfThePages(t *testing.T) {
-	needs(t, "bash", "curl")
+	needs(t, "bash", "curl", "openssl", "gzip")
 	binary, err := command.File()
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 package manual_test
 
@@ -62,6 +62,7 @@ type shell struct {
 	out   *bufio.Reader
 	ports map[string]string
 	count int
+	end   func() // ends bash and all that it has started
 }
 
 func newShell(t *testing.T, binaries string) *shell {
@@ -95,8 +96,9 @@ func newShell(t *testing.T, binaries string) *shell {
 		t.Fatal(err)
 	}
 	s.in, s.out = in, bufio.NewReader(out)
+	s.end = func() { _ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	t.Cleanup(func() {
-		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
+		s.end()
 		_ = c.Wait()
 	})
 	if text, code := s.do(prelude); code != 0 {
@@ -152,10 +154,7 @@ func (s *shell) do(text string) (string, int) {
 	if _, err := fmt.Fprintf(s.in, ". %s </dev/null 2>&1; code=$?; trap - ERR; printf '\\n@@ ended %%d\\n' $code\n", file); err != nil {
 		s.t.Fatal(err)
 	}
-	late := time.AfterFunc(patience, func() {
-		s.t.Errorf("no end after %s: %s", patience, text)
-		panic("a command of the manual does not end: " + text)
-	})
+	late := time.AfterFunc(patience, s.end)
 	defer late.Stop()
 	var all strings.Builder
 	for {
@@ -167,7 +166,7 @@ func (s *shell) do(text string) (string, int) {
 			return s.shown(m[1]), code
 		}
 		if err != nil {
-			s.t.Fatalf("bash ended: %v\n%s", err, all.String())
+			s.t.Fatalf("bash has ended, or what it runs takes more than %s: %v\n%s\n%s", patience, err, text, all.String())
 		}
 	}
 }
@@ -262,12 +261,19 @@ func (s *shell) inBackground(st step, command string) string {
 
 // await waits until a file holds what is wanted.
 func (s *shell) await(st step, file string, wanted func(text string) bool) {
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	late := time.After(patience / 2)
 	var text string
-	for deadline := time.Now().Add(patience / 2); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for {
+		select {
+		case <-late:
+			s.t.Fatalf("line %d: %s\nprinted\n%s\nbut the page shows\n%s", st.line, st.command, text, st.output)
+		case <-look.C:
+		}
 		all, err := os.ReadFile(file)
 		if text = s.shown(string(all)); err == nil && wanted(text) {
 			return
 		}
 	}
-	s.t.Fatalf("line %d: %s\nprinted\n%s\nbut the page shows\n%s", st.line, st.command, text, st.output)
 }

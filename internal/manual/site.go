@@ -57,10 +57,18 @@ func (s *site) write(name, text string) {
 		return
 	}
 	file := filepath.Join(s.dir, filepath.FromSlash(name))
-	if s.err = os.MkdirAll(filepath.Dir(file), 0o755); s.err == nil {
-		// A site is to be read by everybody, unlike all else that commands write.
-		s.err = errors.Join(os.WriteFile(file, []byte(text), 0o644), os.Chmod(file, 0o644), os.Chmod(filepath.Dir(file), 0o755))
+	if s.err = makeDirectory(filepath.Dir(file)); s.err == nil {
+		// The manual is to be read by everybody, unlike all else that commands write.
+		s.err = errors.Join(os.WriteFile(file, []byte(text), 0o644), os.Chmod(file, 0o644))
 	}
+}
+
+// makeDirectory makes a directory that everybody can read. One that is there keeps its mode.
+func makeDirectory(dir string) error {
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	return errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir, 0o755))
 }
 
 func (s *site) add(p docs.Page) {

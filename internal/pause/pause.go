@@ -1,5 +1,11 @@
 // Package pause waits between two tries, looks or steps, unless the work is given up
 // meanwhile.
+//
+// Work in the background waits by measure. A Foreground is told how long the requests of
+// clients take, and says how long a step of the background is followed by a rest: none while
+// nobody asks for anything, and more the longer requests take. Building an index, deleting what
+// expires, backups and the scrub share the one of their server. Pebble's flushes and
+// compactions know nothing of it.
 package pause
 
 import (

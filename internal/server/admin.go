@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,7 @@ import (
 	"github.com/livetree/livetree/internal/loopback"
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/passon"
+	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/scan"
 	"github.com/livetree/livetree/internal/session"
@@ -99,8 +101,14 @@ func adminNames(addr string) []string {
 	return []string{host}
 }
 
+// smallAnswer is up to how many bytes a read tells how busy the server is.
+const smallAnswer = 64 << 10
+
 // observe counts a request.
 func (a *adminSide) observe(o Observation) {
+	if o.Route == rest.RouteData && o.Method == http.MethodGet && o.BytesOut <= smallAnswer && !o.Aborted {
+		a.metrics.Foreground.Observe(o.Start.Add(o.Duration), o.Duration)
+	}
 	a.requests.Observe(admin.Operation{
 		At:       o.Start,
 		Took:     o.Duration,
@@ -188,7 +196,7 @@ func (a *adminSide) serve(ctx context.Context, parts adminParts) error {
 		Version:  parts.Version,
 		Draining: func() bool { return ctx.Err() != nil },
 		Dev:      parts.Dev,
-		Actions:  parts.actions(dir),
+		Actions:  parts.actions(dir, &a.metrics.Foreground),
 		Sources:  a.sources(parts, dir),
 		Audit:    admin.NewAudit(filepath.Join(dir, auditFile)),
 		Settings: parts.Settings,
@@ -198,7 +206,7 @@ func (a *adminSide) serve(ctx context.Context, parts adminParts) error {
 	return a.listener.Serve(a.handler, dir)
 }
 
-func (p adminParts) actions(dir string) admin.Actions {
+func (p adminParts) actions(dir string, foreground *pause.Foreground) admin.Actions {
 	return admin.Actions{
 		Create:     p.founder.createNew,
 		Drop:       p.founder.drop,
@@ -208,7 +216,7 @@ func (p adminParts) actions(dir string) admin.Actions {
 				return nil, err
 			}
 			manifest, err := backup.Take(ctx, p.store, p.Data, request.Target,
-				backup.Options{Version: p.Version, Logger: p.Logger, AuthorityKey: request.AuthorityKey})
+				backup.Options{Version: p.Version, Logger: p.Logger, AuthorityKey: request.AuthorityKey, Foreground: foreground})
 			if err == nil {
 				err = wholefile.Write(filepath.Join(dir, backupFile), 0o600, []byte(request.Target+"\n"))
 			}

@@ -88,20 +88,12 @@ func (c Cluster) check(server *Config) error {
 	case server.Dev:
 		return errors.New("--dev does not work with --cluster")
 	}
-	return assembly.CheckAddrs(append([]string{c.Addr}, c.List...))
+	return peer.CheckAddrs(append([]string{c.Addr}, c.List...))
 }
 
 // key reads the key of the cluster.
 func (c Cluster) key() (peer.Key, error) {
-	text := c.Key
-	if text == "" {
-		file, err := os.ReadFile(c.KeyFile)
-		if err != nil {
-			return peer.Key{}, fmt.Errorf("--cluster-key: %w", err)
-		}
-		text = string(file)
-	}
-	key, err := peer.ParseKey(text)
+	key, err := peer.ReadKey(c.Key, c.KeyFile)
 	if err != nil {
 		return peer.Key{}, fmt.Errorf("--cluster-key: %w", err)
 	}
@@ -109,7 +101,7 @@ func (c Cluster) key() (peer.Key, error) {
 }
 
 // enterCluster makes the server a node of its cluster, if it is to be one. It returns nil if not.
-func enterCluster(ctx context.Context, c *Config) (*assembly.Assembly, error) {
+func enterCluster(ctx context.Context, c *Config, operator *adminSide) (*assembly.Assembly, error) {
 	if !c.Cluster.isOn() {
 		return nil, becomeSingle(ctx, *c)
 	}
@@ -124,6 +116,9 @@ func enterCluster(ctx context.Context, c *Config) (*assembly.Assembly, error) {
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return nil, err
 	}
+	if err := awaitSpace(ctx, *c, operator); err != nil {
+		return nil, err
+	}
 	values := make(map[string]string, len(c.Settings))
 	for _, s := range c.Settings {
 		values[s.Name] = s.Value
@@ -133,7 +128,7 @@ func enterCluster(ctx context.Context, c *Config) (*assembly.Assembly, error) {
 		Election: c.Cluster.Election, LogBytes: c.Cluster.LogBytes,
 		Extra:   func() []string { return assembly.FirstWhole(c.Data, authorityFiles) },
 		Version: c.Version, Settings: values, Metrics: c.metrics, Now: c.now, Logger: c.Logger,
-		KeyFile: c.Cluster.KeyFile, Certificates: func() []doctor.Certificate { return shownCertificates(*c) },
+		KeyFile: c.Cluster.KeyFile, CheckRate: c.Scrub.BytesPerSecond, Certificates: func() []doctor.Certificate { return shownCertificates(*c) },
 		Fatal: func(text string) {
 			c.Logger.Error("the log of the cluster failed: stopping, so that nothing is acknowledged that is not stored; check the disk, then start again", "error", text, "exit", store.ExitIO)
 			os.Exit(store.ExitIO) //nolint:forbidigo // as the store does: nothing may be acknowledged any more

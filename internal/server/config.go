@@ -21,6 +21,7 @@ import (
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/supervisor"
 	"github.com/livetree/livetree/internal/wire"
 )
 
@@ -104,6 +105,10 @@ type Config struct {
 	// AccessLog logs every request. Observers are told of it, too.
 	AccessLog bool
 	Observers []Observer
+
+	// Supervisor is who started the process. It may have opened the ports: then Addr and HTTPAddr are
+	// those of its sockets.
+	Supervisor *supervisor.Supervisor
 
 	// Logger is told what happens. Out gets the lines that people and scripts
 	// wait for.

@@ -116,16 +116,17 @@ func openFronts(c *Config, f *founder, operator *adminSide, archiving *archiving
 		rest:    front,
 		passing: passing,
 		serving: newServing(servingOptions{
-			secure:  rates.wrap(both),
-			plain:   acme.Answering(c.HTTPAddr, rates.wrap(plainHandler(*c, both))),
-			tls:     tlsConfig,
-			logger:  c.Logger,
-			limits:  c.serving(),
-			proxies: c.TrustedProxies,
-			observe: c.observing(),
-			noLane:  c.NoLane,
-			door:    door,
-			passed:  c.sdks.Handler(front),
+			secure:     rates.wrap(both),
+			plain:      acme.Answering(c.HTTPAddr, rates.wrap(plainHandler(*c, both))),
+			tls:        tlsConfig,
+			logger:     c.Logger,
+			limits:     c.serving(),
+			proxies:    c.TrustedProxies,
+			observe:    c.observing(),
+			noLane:     c.NoLane,
+			supervisor: c.Supervisor,
+			door:       door,
+			passed:     c.sdks.Handler(front),
 			endAll: func(ctx context.Context) {
 				passing.Close()
 				c.clients.Close(ctx)

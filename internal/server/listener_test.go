@@ -187,7 +187,7 @@ func TestSessionsAreResumed(t *testing.T) {
 func TestPortClosesWhatItIsOpening(t *testing.T) {
 	t.Parallel()
 	checkGoroutines(t)
-	tcp, err := listenTCP("127.0.0.1:0")
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,18 +2,21 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/cluster"
+	"github.com/livetree/livetree/internal/cluster/fulldisk"
 	"github.com/livetree/livetree/internal/store"
 )
 
-// This file has a node of a cluster whose data is damaged, or is not that of the log, begin again with a copy of
-// another node's. What it had is kept aside.
+// This file has a node of a cluster begin again in the same process: whose data is damaged, or is not that of the log, with a copy of
+// another node's, and whose disk was full, when there is space. Data that was damaged is kept aside.
 
 const (
 	// damagedDir is where data that was damaged is kept, until the next repair.
@@ -51,4 +54,20 @@ func (c *Config) repaired(ctx context.Context, err error) error {
 	}
 	c.Logger.Error("the data of this node is damaged: it is set aside, and a copy is fetched from another node", "aside", aside, "error", err)
 	return errRepair
+}
+
+// endedFull says that a node has ended because its disk is full, and may start again.
+func endedFull(err error) bool {
+	return errors.Is(err, fulldisk.ErrFull) && !errors.Is(err, errHandlersRunning)
+}
+
+// awaitSpace returns when the disk of a node has space for it.
+func awaitSpace(ctx context.Context, c Config, operator *adminSide) error {
+	return fulldisk.Await(ctx, fulldisk.Options{
+		Data: c.Data, Gauge: func() (uint64, bool) { return store.FreeIn(c.Data) }, Addr: c.Addr, Now: time.Now, Logger: c.Logger,
+		TLS: func() (*tls.Config, error) { config, _, _, err := newTLS(c); return config, err },
+		Waiting: func() {
+			operator.listener.Wait(adminHosts(c.AdminAddr), filepath.Join(c.Data, admin.Dir), admin.Check{Name: "cluster", State: "full", Result: "fail"})
+		},
+	})
 }

@@ -27,18 +27,20 @@ import (
 	"github.com/livetree/livetree/internal/scan"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/supervisor"
 	"github.com/livetree/livetree/internal/watch"
 )
 
 // Run serves until ctx ends, and then stops: what was accepted is answered,
 // committed and flushed before it returns.
 func Run(ctx context.Context, c Config) error {
-	if err := c.check(); err != nil {
+	if err := errors.Join(c.Supervisor.UseSocket(supervisor.Addr, &c.Addr), c.Supervisor.UseSocket(supervisor.HTTPAddr, &c.HTTPAddr), c.check()); err != nil {
 		return err
 	}
 	if err := assembly.CheckLevel(c.Data); err != nil {
 		return err
 	}
+	defer c.Supervisor.KeepWatch()()
 	memory := machine.Memory()
 	c.shareMemory(memory)
 	limitMemory(c, memory)
@@ -52,10 +54,12 @@ func Run(ctx context.Context, c Config) error {
 			c.Addr = *addr // clients know it
 		}
 		err := runOnce(ctx, c, memory)
-		if !errors.Is(err, errRepair) || ctx.Err() != nil {
+		if !errors.Is(err, errRepair) && !endedFull(err) || ctx.Err() != nil {
 			return err
 		}
-		c.metrics.Repairs.Add(1)
+		if errors.Is(err, errRepair) {
+			c.metrics.Repairs.Add(1)
+		}
 	}
 }
 
@@ -66,13 +70,14 @@ func runOnce(ctx context.Context, c Config, memory int64) error {
 	if err != nil {
 		return err
 	}
-	if c.node, err = enterCluster(ctx, &c); err != nil {
+	if c.node, err = enterCluster(ctx, &c, operator); err != nil {
 		return errors.Join(err, operator.close())
 	}
 	defer c.leaveCluster()
 	tables, connections := shareFiles(c.OpenFiles, c.MaxConnections)
 	options := store.Options{
 		Logger: c.Logger, CacheBytes: c.CacheBytes, MaxTables: tables, LogKeep: c.LogKeep, Scrub: c.Scrub, Replicated: c.node != nil, Now: c.now,
+		Foreground: &operator.metrics.Foreground,
 	}
 	if c.Disturb != nil {
 		c.Disturb(&options)
@@ -207,7 +212,9 @@ func runServing(ctx context.Context, c Config, serving *serving, ready announcem
 		return err
 	}
 	listening()
+	c.Supervisor.Ready("serving https://"+serving.addr().String(), serving.probe)
 	<-ctx.Done()
+	c.Supervisor.Stopping("answering the requests that are running")
 	forget()
 	ready.stopping()
 	if c.node != nil {

@@ -4,18 +4,17 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/livetree/livetree/internal/clientaddr"
 	"github.com/livetree/livetree/internal/lane"
 	"github.com/livetree/livetree/internal/passon"
 	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/supervisor"
 )
 
 const (
@@ -98,6 +97,8 @@ type servingOptions struct {
 	endAll func(context.Context)
 	// now is the clock by which requests that are taken back are forgiven.
 	now func() time.Time
+	// supervisor may have opened the ports.
+	supervisor *supervisor.Supervisor
 }
 
 // serving is the HTTP side of the server: its ports, and for HTTPS and plain HTTP a
@@ -220,12 +221,12 @@ func beginning(next http.Handler) http.Handler {
 // is empty, for plain HTTP. Clients can connect from here on; they are answered
 // after serve.
 func (s *serving) listen(addr, httpAddr string) error {
-	tcp, err := listenTCP(addr)
+	tcp, err := s.options.supervisor.Listen(supervisor.Addr, addr)
 	if err != nil {
 		return err
 	}
 	if httpAddr != "" {
-		if s.extra, err = listenTCP(httpAddr); err != nil {
+		if s.extra, err = s.options.supervisor.Listen(supervisor.HTTPAddr, httpAddr); err != nil {
 			return errors.Join(err, tcp.Close())
 		}
 	}
@@ -261,24 +262,16 @@ func (s *serving) servePlain(conn net.Conn) {
 	s.plainLane.Serve(conn)
 }
 
-// listenTCP is net.Listen with errors that say what to do.
-func listenTCP(addr string) (net.Listener, error) {
-	tcp, err := net.Listen("tcp", addr)
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("listen on %s: the port is in use: stop the other program or choose another port", addr)
-	case errors.Is(err, syscall.EACCES):
-		return nil, fmt.Errorf("listen on %s: the system does not permit it: choose a port above 1023", addr)
-	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return nil, fmt.Errorf("listen on %s: this machine does not have that address", addr)
-	case err != nil:
-		return nil, err // says "listen tcp" and the address
-	}
-	return tcp, nil
-}
-
 // addr returns the address of the main port, with the number that was picked.
 func (s *serving) addr() net.Addr { return s.port.tcp.Addr() }
+
+// probe takes the locks without which no connection is accepted. It hangs if one of them is never given back.
+func (s *serving) probe() {
+	s.port.mu.Lock()
+	defer s.port.mu.Unlock()
+	s.connections.mu.Lock()
+	defer s.connections.mu.Unlock()
+}
 
 // serve begins to answer requests, and returns.
 func (s *serving) serve() {

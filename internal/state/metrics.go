@@ -8,6 +8,7 @@ import (
 
 	"github.com/livetree/livetree/internal/denials"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/rules"
 	"github.com/livetree/livetree/internal/store"
 )
@@ -18,6 +19,9 @@ type Metrics struct {
 	// Commits is how long writes took that changed something, from their call to
 	// their answer.
 	Commits store.Durations
+	// Foreground is how long small reads and writes take, by which work in the background
+	// rests.
+	Foreground pause.Foreground
 	// Judgements is how long rules took to be judged, for one read or write.
 	Judgements store.Durations
 	// DeniedReads and DeniedWrites are what rules refused, OverBudget how often a

@@ -5,10 +5,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/livetree/livetree/internal/store/damage"
+	"github.com/livetree/livetree/internal/store/inspect"
 	"github.com/livetree/livetree/internal/store/layout"
 )
 
@@ -97,4 +99,9 @@ func NoteOf(s *Store, name string) ([]byte, error) {
 	}
 	defer func() { _ = closer.Close() }()
 	return append([]byte{}, row...), nil
+}
+
+// DigestRows adds all rows of a database that the nodes of a cluster have alike to a digest, as a view shows them: see [inspect.DigestRows].
+func DigestRows(v *View, id layout.ID, into hash.Hash, pace func(bytes int) error) error {
+	return inspect.DigestRows(v.Tree(id).reader, into, pace)
 }

@@ -11,8 +11,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/sstable"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/store/inspect"
 	"github.com/livetree/livetree/internal/store/layout"
 )
@@ -23,11 +25,13 @@ const (
 	DefaultCacheBytes = 64 << 20
 	DefaultMaxTables  = 4096
 
-	defaultMemTableBytes = 16 << 20
-	defaultBallastBytes  = 64 << 20
-	defaultPriorityRows  = 1000
-	defaultStepChildren  = 1000
-	defaultGapSteps      = 32
+	minMemTableBytes    = 16 << 20
+	maxMemTableBytes    = 64 << 20
+	memTableShare       = 16
+	defaultBallastBytes = 64 << 20
+	defaultPriorityRows = 1000
+	defaultStepChildren = 1000
+	defaultGapSteps     = 32
 )
 
 // Options configure a Store. The zero value works.
@@ -47,8 +51,8 @@ type Options struct {
 	// ChunkBytes is the largest subtree that is kept in one row, at most
 	// MaxChunkBytes. A negative value keeps every leaf in a row of its own.
 	ChunkBytes int
-	// CacheBytes is the size of the block cache, memos included. Memtables come on
-	// top of it.
+	// CacheBytes is the size of the block cache, memos included. Memtables of the least
+	// size come on top of it.
 	CacheBytes int64
 	// MaxTables is how many tables are open at a time.
 	MaxTables int
@@ -57,6 +61,8 @@ type Options struct {
 	// Scrub says how tables are read again in the background; not at all by
 	// default.
 	Scrub Scrub
+	// Foreground, if set, is how long requests take: the scrub rests by that.
+	Foreground *pause.Foreground
 	// Replicated says that others have what is committed, in order, and will give it again: see
 	// CommitRecord. The store has no log of its own then, and after a crash it lacks what was
 	// not flushed. A commit counts as durable at once.
@@ -105,7 +111,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.ChunkBytes = max(o.ChunkBytes, 0)
 	setDefault(&o.CacheBytes, DefaultCacheBytes)
 	setDefault(&o.MaxTables, DefaultMaxTables)
-	setDefault(&o.MemTableBytes, defaultMemTableBytes)
+	setDefault(&o.MemTableBytes, o.usualMemTable())
 	setDefault(&o.BallastBytes, defaultBallastBytes)
 	setDefault(&o.PriorityRows, defaultPriorityRows)
 	setDefault(&o.StepChildren, defaultStepChildren)
@@ -114,6 +120,16 @@ func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.LogKeep.DatabaseBytes, 64<<20)
 	setDefault(&o.LogKeep.StoreBytes, 1<<30)
 	return o, nil
+}
+
+// usualMemTable is the size of the memtable where none is set: a sixteenth of the cache, within
+// bounds. The larger it is the more often rows are replaced in memory, and never reach a table. A
+// node of a cluster has a small one: its log cannot be trimmed before a flush.
+func (o Options) usualMemTable() uint64 {
+	if o.Replicated {
+		return minMemTableBytes
+	}
+	return uint64(min(max(o.CacheBytes/memTableShare, minMemTableBytes), maxMemTableBytes))
 }
 
 // setDefault gives a number that is zero its default.
@@ -129,7 +145,8 @@ const formatMajorVersion = pebble.FormatTableFormatV6
 
 // cachedMemTables is how many memtables are added to the size of the block cache: the
 // one that is written and the one that is flushed. Pebble counts memtables against
-// its cache and throws as many blocks out.
+// its cache and throws as many blocks out. What memtables take beyond the least size
+// is a small part of a large cache, and is taken from it.
 const cachedMemTables = 2
 
 // pebbleOptions returns the settings that docs/decisions/001 argues for.
@@ -139,7 +156,7 @@ func (s *Store) pebbleOptions(fs vfs.FS) *pebble.Options {
 		FormatMajorVersion:          formatMajorVersion,
 		MemTableSize:                s.opts.MemTableBytes,
 		MemTableStopWritesThreshold: 4,
-		CacheSize:                   s.opts.CacheBytes - s.opts.CacheBytes/memoShare + cachedMemTables*int64(s.opts.MemTableBytes),
+		CacheSize:                   s.opts.CacheBytes - s.opts.CacheBytes/memoShare + cachedMemTables*int64(min(s.opts.MemTableBytes, minMemTableBytes)),
 		L0CompactionThreshold:       2,
 		L0StopWritesThreshold:       1000,
 		LBaseMaxBytes:               64 << 20,
@@ -155,6 +172,7 @@ func (s *Store) pebbleOptions(fs vfs.FS) *pebble.Options {
 	o.Experimental.EnableDeleteOnlyCompactionExcises = func() bool { return true }
 	for i := range o.Levels {
 		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+		o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.FastestCompression }
 	}
 	return o
 }

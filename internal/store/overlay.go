@@ -45,6 +45,13 @@ func (o *Overlay) Add(b *batch.Batch) error {
 	return o.rows.Apply(b.Rows, nil)
 }
 
+// Rest gives up what an overlay that holds nothing keeps for what is added next: 2 KiB and more.
+func (o *Overlay) Rest() {
+	if o.rows == nil {
+		o.shared = nil
+	}
+}
+
 // Reset forgets all that was added.
 func (o *Overlay) Reset() {
 	if o.rows != nil {

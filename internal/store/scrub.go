@@ -85,6 +85,7 @@ type scrubber struct {
 	round scrubRound // of the goroutine
 	noted time.Time  // when it was written to its file
 	debt  int64      // bytes that were read and not yet paid for with time
+	paid  time.Time  // when the last were paid for
 
 	// For the operator: bytes of the round that were read, and all of it.
 	read, total atomic.Int64
@@ -266,9 +267,13 @@ func (c *scrubber) pay(bytes int) error {
 	if c.debt < min(scrubPortion, c.opts.BytesPerSecond) {
 		return nil
 	}
-	seconds := float64(c.debt) / float64(c.opts.BytesPerSecond)
+	wait := time.Duration(float64(c.debt) / float64(c.opts.BytesPerSecond) * float64(time.Second))
 	c.debt = 0
-	timer := time.NewTimer(time.Duration(seconds * float64(time.Second)))
+	if now := c.health.opts.Now(); !c.paid.IsZero() {
+		wait = max(wait, c.health.opts.Foreground.Rest(now, now.Sub(c.paid)))
+	}
+	defer func() { c.paid = c.health.opts.Now() }()
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -86,6 +86,8 @@ type Figures struct {
 	P99Micros  float64 `json:"p99_us,omitempty"`
 	Allocs     float64 `json:"allocs,omitempty"`
 	AllocBytes float64 `json:"alloc_bytes,omitempty"`
+	// Blocks are how many were read from disk: what the cache did not hold.
+	Blocks float64 `json:"blocks,omitempty"`
 	// RSSBytes is the memory at the end, PeakBytes how much it grew at most.
 	RSSBytes  float64 `json:"rss_bytes,omitempty"`
 	PeakBytes float64 `json:"peak_bytes,omitempty"`

@@ -47,12 +47,15 @@ func (r Result) Row() string {
 			row[1] = "-"
 		}
 	}
-	best := ""
-	if r.BestCase {
-		best = "  best case"
+	note := ""
+	switch {
+	case r.BestCase:
+		note = "  best case"
+	case f.Blocks >= 0.05:
+		note = fmt.Sprintf("  %.1f blocks from disk", f.Blocks)
 	}
 	return fmt.Sprintf("%-24s %20s %8s %6s %9s %9s %9s %9s %7s %9s%s\n", r.Name, ratio,
-		row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], best)
+		row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], note)
 }
 
 // Sentence says of a result what a reader of the table wants to know first.

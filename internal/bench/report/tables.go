@@ -64,10 +64,10 @@ func GrowthHead() string {
 
 // Row returns the row of a step.
 func (s GrowthStep) Row() string {
-	return fmt.Sprintf("%-10d %9s %9s %9s %9.2f %9s %9s %9s %9s %9s %9s %9s %9s %9s %9.1f %9s %9s\n", s.Leaves, countText(s.FillPerSecond),
+	return fmt.Sprintf("%-10d %9s %9s %9s %9.2f %9s %9s %9s %9s %9s %9s %9s %9s %9s %9s %9s %9s\n", s.Leaves, countText(s.FillPerSecond),
 		timeText(s.Get.CPUMicros), timeText(s.Get.P50Micros), s.GetBlocks, timeText(s.Put.CPUMicros), timeText(s.Put.P50Micros),
 		timeText(s.Query.CPUMicros), timeText(s.Range.CPUMicros), timeText(s.OpenMillis*1000), timeText(s.CheckMillis*1000), timeText(s.BackupMillis*1000),
-		bytesText(s.DebtBytes), timeText(s.MergeMillis*1000), s.WriteAmplification, bytesText(s.OpenRSSBytes), bytesText(float64(s.DiskBytes)))
+		bytesText(s.DebtBytes), timeText(s.MergeMillis*1000), countText(s.WriteAmplification), bytesText(s.OpenRSSBytes), bytesText(float64(s.DiskBytes)))
 }
 
 // Row says what databases take.

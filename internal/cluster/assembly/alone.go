@@ -14,6 +14,7 @@ import (
 	"github.com/livetree/livetree/internal/cluster"
 	"github.com/livetree/livetree/internal/cluster/databases"
 	"github.com/livetree/livetree/internal/cluster/etcdlog"
+	"github.com/livetree/livetree/internal/cluster/fulldisk"
 	"github.com/livetree/livetree/internal/cluster/membership"
 	"github.com/livetree/livetree/internal/cluster/record"
 	"github.com/livetree/livetree/internal/cluster/shard"
@@ -78,6 +79,9 @@ func becomeSingle(ctx context.Context, data string, force bool, now func() time.
 		return err
 	}
 	member.Stop()
+	if err := fulldisk.RemoveBallast(data); err != nil {
+		return err
+	}
 	if err := os.RemoveAll(filepath.Join(data, leftDir)); err != nil {
 		return err
 	}

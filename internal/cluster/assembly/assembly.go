@@ -30,6 +30,7 @@ import (
 	"github.com/livetree/livetree/internal/cluster/membership"
 	"github.com/livetree/livetree/internal/cluster/peer"
 	"github.com/livetree/livetree/internal/cluster/record"
+	"github.com/livetree/livetree/internal/cluster/rowcheck"
 	"github.com/livetree/livetree/internal/cluster/shard"
 	"github.com/livetree/livetree/internal/cluster/status"
 	"github.com/livetree/livetree/internal/engine"
@@ -69,6 +70,8 @@ type Options struct {
 	Fatal func(text string)
 	// Version is told to the other nodes.
 	Version string
+	// CheckRate is how many bytes a second are read to compare the rows of the nodes; 0 for no comparison.
+	CheckRate int64
 	// Settings are the values of all flags, by their names. Of those that must be the same on all nodes, hashes are told.
 	Settings map[string]string
 	// Metrics count, over all starts of a node in a process; nil for nobody to see.
@@ -91,6 +94,7 @@ type Assembly struct {
 	store      *store.Store
 	book       *invite.Book
 	leaving    leaving
+	checker    *rowcheck.Checker
 
 	addr  atomic.Value // a string: where clients are served
 	ready atomic.Bool
@@ -153,7 +157,8 @@ func (a *Assembly) Log(s *store.Store, led func(shard int, home bool)) (engine.L
 	var err error
 	a.data, err = databases.New(databases.Options{
 		Store: s, Peers: peers{a}, Logger: a.o.Logger, Led: led,
-		Raised: func(level uint16) error { return membership.NoteLevel(a.membership, level) },
+		Checked: func(shard int, number uint64, ids []store.ID) { a.checker.Take(shard, number, s, ids) },
+		Raised:  func(level uint16) error { return membership.NoteLevel(a.membership, level) },
 	})
 	return a.data, err
 }
@@ -186,6 +191,7 @@ func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog
 	a.store = s
 	notes := databases.NotesOf(a.data)
 	a.book = invite.New(invite.Options{Notes: notes, Key: a.o.Key, Self: a.o.Addr, Nodes: func() []string { return nodesOf(a) }, Now: a.o.Now, Logger: a.o.Logger})
+	a.checker = newChecker(a)
 	for kind, serve := range map[string]func(context.Context, []byte) ([]byte, error){
 		databases.Forward: a.data.ServeForward, databases.Create: a.data.ServeCreate, databases.Drop: a.data.ServeDrop,
 		statusCall: a.serveStatus, examineCall: func(context.Context, []byte) ([]byte, error) { return json.Marshal(examine(a)) }, databases.Swap: notes.Serve,
@@ -197,7 +203,9 @@ func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog
 	a.loops.Go(func() { a.fail(running, a.node.Run(running)) })
 	a.loops.Go(func() { a.fail(running, a.membership.Run(running, a.node.SetUp)) })
 	a.loops.Go(func() { a.balance(running) })
+	a.loops.Go(func() { a.checker.Run(running) })
 	a.loops.Go(func() { tend(running, a) })
+	a.loops.Go(func() { a.keepRoom(running) })
 	a.membership.Serve(source{s, a.o.Extra})
 	return a.becomeReady(ctx)
 }
@@ -237,14 +245,6 @@ func becameReady(a *Assembly, err error) {
 	if err := keepList(a); err != nil {
 		a.o.Logger.Warn("the list of nodes was not kept for the next start", "error", err)
 	}
-}
-
-// nodesOf are the addresses of all nodes.
-func nodesOf(a *Assembly) (addrs []string) {
-	for _, m := range a.membership.Members() {
-		addrs = append(addrs, m.Addr)
-	}
-	return addrs
 }
 
 // readyLook is how often a node that catches up looks whether it can.

@@ -19,3 +19,11 @@ func (a *Assembly) Invitations(ctx context.Context) (status.Invitations, error) 
 
 // RevokeInvite has an invitation be good for nobody.
 func (a *Assembly) RevokeInvite(ctx context.Context, id string) error { return a.book.Revoke(ctx, id) }
+
+// nodesOf are the addresses of all nodes.
+func nodesOf(a *Assembly) (addrs []string) {
+	for _, m := range a.membership.Members() {
+		addrs = append(addrs, m.Addr)
+	}
+	return addrs
+}

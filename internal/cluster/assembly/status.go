@@ -99,6 +99,7 @@ func (a *Assembly) Status(ctx context.Context) *status.Cluster {
 	}
 	a.findProblems(c, members)
 	c.Problems = append(append(c.Problems, clockProblems(a, members)...), disagreements(reports)...)
+	c.Problems = append(c.Problems, a.checker.Problems()...)
 	return c
 }
 

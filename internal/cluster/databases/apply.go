@@ -33,10 +33,25 @@ func (d *Databases) Apply(s int, r record.Record, after shard.Head) error {
 		return err
 	}
 	<-visible
+	if r.Kind == record.Check {
+		d.o.Checked(s, after.Number, idsOf(d, s))
+	}
 	if r.Kind == record.Home {
 		d.waiting.endTenure(s, after.Tenure)
 	}
 	return nil
+}
+
+// idsOf returns the databases of a shard.
+func idsOf(d *Databases, s int) (ids []store.ID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for id := range d.names {
+		if store.ShardOf(id) == s {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // visible is a ticket that is closed when views show what was committed before.

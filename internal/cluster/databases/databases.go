@@ -60,6 +60,8 @@ type Options struct {
 	Deadline time.Duration
 	// Led is told that this node is the home of a shard from now on, or is it no more. It must not wait. nil for nobody.
 	Led func(shard int, home bool)
+	// Checked is told that a shard is as a check record asks for it: the databases that it has. It must not wait. nil for nobody.
+	Checked func(shard int, number uint64, ids []store.ID)
 	// Raised is told to which level the cluster is raised, before that is applied. nil for nobody.
 	Raised func(level uint16) error
 }
@@ -96,6 +98,9 @@ type pendingGroup struct {
 func New(o Options) (*Databases, error) {
 	if o.Deadline == 0 {
 		o.Deadline = engine.DefaultDeadline
+	}
+	if o.Checked == nil {
+		o.Checked = func(int, uint64, []store.ID) {}
 	}
 	if o.Led == nil {
 		o.Led = func(int, bool) {}

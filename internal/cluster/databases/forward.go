@@ -62,7 +62,7 @@ func (d *Databases) Forward(ctx context.Context, id store.ID, req engine.Request
 	if req.Origin != (engine.Origin{}) {
 		return engine.Commit{}, errPassedOn
 	}
-	body, err := engine.EncodeRequest(req)
+	body, err := engine.EncodeRequest(req, forwardHead)
 	if err != nil {
 		return engine.Commit{}, fault.Wrap(fault.Unavailable, err, "another node writes to the database, try again")
 	}
@@ -114,9 +114,9 @@ func (d *Databases) forward(ctx context.Context, id store.ID, req engine.Request
 	}
 	began := time.Now() //nolint:forbidigo // for how long it takes
 	defer func() { d.sent.count(time.Since(began), made, err) }()
-	call := append(encodeHead(f.tenure, origin, id), body...)
+	putHead(body, f.tenure, origin, id)
 	for tries := 1; ; tries++ {
-		said, err := d.o.Peers.Call(calling, home, Forward, call)
+		said, err := d.o.Peers.Call(calling, home, Forward, body)
 		switch {
 		case err == nil && len(said) > 8 && said[0] == saysDone:
 			if err := d.node.Reach(ctx, s, binary.BigEndian.Uint64(said[1:])); err != nil {
@@ -236,11 +236,12 @@ func (f *forwarded) end(n forwardedNews) {
 	}
 }
 
-func encodeHead(tenure uint64, o record.Origin, id store.ID) []byte {
-	b := binary.BigEndian.AppendUint64(nil, tenure)
-	b = binary.BigEndian.AppendUint64(b, uint64(o.Node))
-	b = binary.BigEndian.AppendUint64(b, o.Number)
-	return binary.BigEndian.AppendUint32(b, uint32(id))
+// putHead writes what stands before a request, which has room for it. A call that is over does not use its body any more.
+func putHead(b []byte, tenure uint64, o record.Origin, id store.ID) {
+	binary.BigEndian.PutUint64(b, tenure)
+	binary.BigEndian.PutUint64(b[8:], uint64(o.Node))
+	binary.BigEndian.PutUint64(b[16:], o.Number)
+	binary.BigEndian.PutUint32(b[24:], uint32(id))
 }
 
 // ServeForward answers the call of a node that forwards a request.

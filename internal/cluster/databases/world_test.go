@@ -2,11 +2,13 @@ package databases_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -47,6 +49,8 @@ type world struct {
 	nodes [size]*process
 	cut   [size]bool
 	wrong error
+	// checks are the digests of rows by shard and number of the check record, of the first node that had it.
+	checks map[[2]uint64]string
 }
 
 // A process is one life of a node.
@@ -103,7 +107,10 @@ func (w *world) start(i int, fs *vfs.MemFS) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	p.data, err = databases.New(databases.Options{Store: p.store, Peers: p, Logger: logger, Deadline: 5 * time.Second, Raised: p.noteRaised})
+	p.data, err = databases.New(databases.Options{
+		Store: p.store, Peers: p, Logger: logger, Deadline: 5 * time.Second, Raised: p.noteRaised,
+		Checked: func(s int, number uint64, ids []store.ID) { w.checked(p, s, number, ids) },
+	})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -218,6 +225,13 @@ func (w *world) disturb() {
 		if err := store.Flush(w.nodes[i].store); err != nil {
 			w.fail(err)
 		}
+	case 7:
+		s := w.rand.IntN(2)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		if tenure, home := w.nodes[i].node.Home(s); home {
+			_, _ = w.nodes[i].node.Append(ctx, s, tenure, record.Record{Kind: record.Check})
+		}
+		cancel()
 	case 6:
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		_ = w.nodes[i].node.Give(ctx, w.rand.IntN(2), nodeID(w.rand.IntN(size)))
@@ -226,6 +240,30 @@ func (w *world) disturb() {
 	for i := range size {
 		w.look(i)
 	}
+}
+
+// checked compares the rows of a node, as of a check record, with those of the others.
+func (w *world) checked(p *process, s int, number uint64, ids []store.ID) {
+	view := p.store.View()
+	defer view.Release()
+	slices.Sort(ids)
+	sum := sha256.New()
+	for _, id := range ids {
+		if err := store.DigestRows(view, id, sum, func(int) error { return nil }); err != nil {
+			w.fail(err)
+		}
+	}
+	digest := fmt.Sprintf("%x", sum.Sum(nil))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.checks == nil {
+		w.checks = map[[2]uint64]string{}
+	}
+	at := [2]uint64{uint64(s), number}
+	if first := w.checks[at]; first != "" && first != digest {
+		w.wrong = errors.Join(w.wrong, fmt.Errorf("node %d has other rows than another, as of record %d of shard %d", p.index, number, s))
+	}
+	w.checks[at] = digest
 }
 
 func (w *world) cutOff(i int, cut bool) {

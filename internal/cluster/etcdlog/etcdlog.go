@@ -24,6 +24,10 @@ var (
 	ErrLeftOut = errors.New("this binary was built without the cluster (tag no_cluster)")
 	// ErrRemoved says that the cluster has removed this member, which never comes back: a new one may join.
 	ErrRemoved = errors.New("the cluster has removed this member")
+	// ErrOdd says that two other members have the same in their logs, and this one something else: its files are damaged.
+	ErrOdd = errors.New("the log of this node is not that of the others")
+	// ErrDiffers says that members have different logs, and that it is not known which is wrong.
+	ErrDiffers = errors.New("the logs of nodes differ")
 )
 
 // Options say how a member runs.

@@ -56,13 +56,14 @@ func Start(o Options) (Member, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	c, err := configuration(o)
+	var others differences
+	c, err := configuration(o, &others)
 	if err != nil {
 		return nil, err
 	}
 	e, err := embed.StartEtcd(c)
 	if err != nil {
-		return nil, fmt.Errorf("start of etcd: %w", err)
+		return nil, others.judge(fmt.Errorf("start of etcd: %w", err))
 	}
 	m := &member{
 		etcd: e, client: v3client.New(e.Server), election: o.Election,
@@ -73,7 +74,7 @@ func Start(o Options) (Member, error) {
 	return m, nil
 }
 
-func configuration(o Options) (*embed.Config, error) {
+func configuration(o Options, others *differences) (*embed.Config, error) {
 	c := embed.NewConfig()
 	c.Name, c.Dir = memberName(o.Peer), o.Dir
 	c.ListenClientUrls, c.AdvertiseClientUrls = nil, nil
@@ -112,7 +113,7 @@ func configuration(o Options) (*embed.Config, error) {
 	if err := gates.SetFromMap(map[string]bool{"InitialCorruptCheck": true, "CompactHashCheck": true}); err != nil {
 		return nil, err
 	}
-	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(&core{log: o.Log.With("component", "etcd")},
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(&core{log: o.Log.With("component", "etcd"), others: others},
 		zap.WithFatalHook(fatalHook{o.Fatal})))
 	return c, nil
 }

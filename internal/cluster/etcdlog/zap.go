@@ -26,6 +26,7 @@ func memberName(peer string) string {
 type core struct {
 	log    *slog.Logger
 	fields []zapcore.Field
+	others *differences // nil for nobody
 }
 
 // levelOf says how much what etcd logs matters here.
@@ -44,7 +45,7 @@ func (c *core) Enabled(l zapcore.Level) bool { return c.log.Enabled(context.Back
 
 // With implements [zapcore.Core].
 func (c *core) With(fields []zapcore.Field) zapcore.Core {
-	return &core{c.log, append(c.fields[:len(c.fields):len(c.fields)], fields...)}
+	return &core{c.log, append(c.fields[:len(c.fields):len(c.fields)], fields...), c.others}
 }
 
 // harmless are what etcd warns of, or calls an error, at each founding, joining or stop of a node.
@@ -64,7 +65,7 @@ func calmed(e zapcore.Entry) zapcore.Level {
 
 // Check implements [zapcore.Core].
 func (c *core) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if c.Enabled(calmed(e)) {
+	if c.Enabled(calmed(e)) || e.Message == otherHash {
 		return checked.AddCore(e, c)
 	}
 	return checked
@@ -78,6 +79,9 @@ func (c *core) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	}
 	for _, f := range fields {
 		f.AddTo(values)
+	}
+	if c.others != nil {
+		c.others.note(e.Message, values.Fields)
 	}
 	args := make([]any, 0, 2*len(values.Fields))
 	for _, name := range slices.Sorted(maps.Keys(values.Fields)) {

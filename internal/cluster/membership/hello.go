@@ -47,7 +47,7 @@ func (m *Membership) hello() hello {
 	defer m.mu.Unlock()
 	h := hello{
 		Node: m.o.Front.Addr(), Process: m.process, Phase: m.phase, Cluster: m.file.Cluster, Data: m.hasStore,
-		List: m.o.List, Forming: m.file.Forming, Ready: m.ready, Level: m.file.Level,
+		List: m.o.List, Forming: m.file.Forming, Ready: m.ready && !m.aside, Level: m.file.Level,
 	}
 	if m.file.Founding {
 		h.Cluster, h.Forming = "", nil

@@ -110,6 +110,7 @@ type Membership struct {
 	file     file
 	hasStore bool
 	ready    bool
+	aside    bool           // this node is to be the home of nothing
 	member   etcdlog.Member // once etcd runs
 	learner  uint64         // the id that this node was given
 	peers    []etcdlog.Peer

@@ -73,6 +73,16 @@ func endForming(m *Membership) error {
 // SetReady says whether the other nodes may count on this one. A node that is about to stop says no.
 func (m *Membership) SetReady(ready bool) { m.update(func() { m.ready = ready }) }
 
+// StepAside says whether this node is to be the home of nothing while another can: it still votes, and serves by what others judge.
+func StepAside(m *Membership, aside bool) {
+	m.mu.Lock()
+	same := m.aside == aside
+	m.mu.Unlock()
+	if !same {
+		m.update(func() { m.aside = aside })
+	}
+}
+
 // vote gets this node its vote, and returns what it waits for. It returns nothing when all vote that have to.
 func (m *Membership) vote(ctx context.Context) (wait string) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)

@@ -47,7 +47,7 @@ func (m *Membership) Members() []Member {
 		s := statuses[p.Address]
 		one := Member{Addr: p.Address, ID: record.NodeID(p.ID), Voter: p.Voter, Up: s.Up, Ready: s.Up && m.serving[p.Address], Since: s.Since, RTT: s.RTT, Clock: s.Clock}
 		if p.Address == self {
-			one.Up, one.Ready = true, m.ready
+			one.Up, one.Ready = true, m.ready && !m.aside
 		}
 		all = append(all, one)
 	}
@@ -175,9 +175,18 @@ func (h *hold) look(m *Membership) <-chan time.Time {
 	return time.After(holdTime / 10)
 }
 
-// up are the nodes that may be homes. A node that is lost has to say again that it is ready.
+// up are the nodes that may be homes. A node that is lost has to say again that it is ready. This node is one even if it is not ready
+// yet, but not if it has stepped aside and there is another.
 func (m *Membership) up() (nodes []record.NodeID) {
 	self := m.o.Front.Addr()
+	m.mu.Lock()
+	aside := m.aside
+	m.mu.Unlock()
+	defer func() {
+		if id := m.IDOf(self); aside && len(nodes) > 1 {
+			nodes = slices.DeleteFunc(nodes, func(n record.NodeID) bool { return n == id })
+		}
+	}()
 	for _, one := range m.Members() {
 		if !one.Up {
 			m.mu.Lock()

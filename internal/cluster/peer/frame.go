@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // A frame is a length of four bytes, a type of one, and what that type has. The length is that of all after it.
@@ -157,6 +158,9 @@ func (f frame) encode() []byte {
 	return b
 }
 
+// trustBytes is how much of a body must have come before memory for all of it is taken.
+const trustBytes = 1 << 20
+
 // A body is received part by part.
 type body struct {
 	total int
@@ -170,6 +174,10 @@ func (b *body) add(part []byte) (whole bool, err error) {
 	}
 	if len(part) == 0 && b.total != 0 {
 		return false, fmt.Errorf("%w: an empty part", errFrame)
+	}
+	if len(b.bytes) >= trustBytes && cap(b.bytes) < b.total {
+		// It is as long as it was said to be, then: growing step by step would take more than twice that.
+		b.bytes = slices.Grow(b.bytes, b.total-len(b.bytes))
 	}
 	b.bytes = append(b.bytes, part...)
 	return len(b.bytes) == b.total, nil

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"os"
 	"strings"
 )
 
@@ -76,4 +78,26 @@ func signer(seed [keyBytes]byte) ed25519.PrivateKey {
 		panic(err) // only for lengths that are too great
 	}
 	return ed25519.NewKeyFromSeed(derived)
+}
+
+// ReadKey returns the key that a text is, or that is in a file if the text is empty.
+func ReadKey(text, file string) (Key, error) {
+	if text == "" {
+		read, err := os.ReadFile(file)
+		if err != nil {
+			return Key{}, err
+		}
+		text = string(read)
+	}
+	return ParseKey(text)
+}
+
+// CheckAddrs refuses addresses that no node can have: a node would wait for them without end.
+func CheckAddrs(addrs []string) error {
+	for _, addr := range addrs {
+		if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" || port == "0" {
+			return fmt.Errorf("%q is not the address of a node: --cluster and --cluster-addr need HOST:PORT, as other machines reach it", addr)
+		}
+	}
+	return nil
 }

@@ -208,10 +208,12 @@ func (in *inbound) handle(ctx context.Context, id uint64, c *incoming) {
 	var result []byte
 	var seen bool
 	var err error
+	body := c.bytes
+	c.bytes = nil // it is the handler's, which may need it for a part of its time only
 	if in.stream {
-		seen, err = in.front.runStream(ctx, c.kind, in.peer, c.bytes, streamWriter{in, id, ctx})
+		seen, err = in.front.runStream(ctx, c.kind, in.peer, body, streamWriter{in, id, ctx})
 	} else {
-		result, seen, err = in.front.run(ctx, c.kind, in.peer, c.bytes)
+		result, seen, err = in.front.run(ctx, c.kind, in.peer, body)
 	}
 	in.release(c)
 	switch {

@@ -47,6 +47,11 @@ async function consolePictures(browser) {
       await page.waitForTimeout(500);
     }
     await page.screenshot({ path: join(directory, `console-${theme}.png`) });
+    if (theme === 'light') {
+      await page.goto(new URL('/console/db/default/query/rooms/blue/messages?orderBy=%22at%22&limitToLast=8', page.url()).href);
+      await page.locator('table tbody tr').nth(7).waitFor();
+      await page.screenshot({ path: join(directory, 'console-query.png') });
+    }
     await page.close();
   }
 }

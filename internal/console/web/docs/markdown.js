@@ -4,7 +4,7 @@
  */
 
 /**
- * @typedef {{kind: 'heading', level: number, text: string} | {kind: 'code', text: string} | {kind: 'list', items: Block[][]} |
+ * @typedef {{kind: 'heading', level: number, text: string} | {kind: 'code', text: string} | {kind: 'list', ordered: boolean, items: Block[][]} |
  *   {kind: 'table', rows: string[][]} | {kind: 'text', text: string}} Block
  */
 
@@ -43,7 +43,7 @@ export function blocks(text) {
       found.push({ kind: 'code', text: lines.slice(start, i).map((one) => one.slice(4)).join('\n') });
     } else if (mark.test(line)) {
       while (i < lines.length && (mark.test(lines[i] ?? '') || /^ +\S/.test(lines[i] ?? '') || lines[i] === '' && /^( +\S|([-*]|\d+\.) )/.test(lines[i + 1] ?? ''))) i++;
-      found.push({ kind: 'list', items: lines.slice(start, i).join('\n').split(/\n(?=(?:[-*]|\d+\.) )/).map(inside) });
+      found.push({ kind: 'list', ordered: /^\d/.test(line), items: lines.slice(start, i).join('\n').split(/\n(?=(?:[-*]|\d+\.) )/).map(inside) });
     } else {
       for (i++; i < lines.length && !/^(\s*$|```|#{1,6} |\||[-*] |1\. |<!--)/.test(lines[i] ?? '');) i++;
       found.push({ kind: 'text', text: lines.slice(start, i).join(' ') });

@@ -4,7 +4,7 @@ import { fill, h } from '../core/dom.js';
 import { address } from '../lib/route.js';
 import { blocks, inline } from './markdown.js';
 
-/** @typedef {{topic: string, title: string, text: string}} Page */
+/** @typedef {{topic: string, title: string, part: string, text: string}} Page */
 
 const maxHits = 100;
 
@@ -24,7 +24,7 @@ export async function show(app, main, route) {
   /** @type {Page[]} */
   const pages = (manual ??= (await app.api.json('/console/manual.json')).pages);
   const topic = route.path[0] ?? 'console';
-  fill(list, ...pages.map((page) => h('a', { to: address({ screen: 'docs', path: [page.topic] }), 'aria-current': page.topic === topic ? 'page' : null }, page.title)));
+  fill(list, ...pages.flatMap((page, i) => [page.part === pages[i - 1]?.part ? '' : h('p', { class: 'muted' }, page.part), h('a', { to: address({ screen: 'docs', path: [page.topic] }), 'aria-current': page.topic === topic ? 'page' : null }, page.title)]));
   const page = pages.find((one) => one.topic === topic) ?? pages[0];
   if (page) fill(article, ...draw(page.text));
   search.addEventListener('input', () => {
@@ -58,7 +58,7 @@ function drawn(all) {
     switch (block.kind) {
       case 'heading': return h(/** @type {'h2'} */ (`h${Math.min(4, block.level)}`), null, ...words(block.text));
       case 'code': return h('pre', { class: 'code snippet', tabIndex: 0 }, block.text);
-      case 'list': return h('ul', null, ...block.items.map((item) => h('li', null, ...(item.length === 1 && item[0]?.kind === 'text' ? words(item[0].text) : drawn(item)))));
+      case 'list': return h(block.ordered ? 'ol' : 'ul', null, ...block.items.map((item) => h('li', null, ...(item.length === 1 && item[0]?.kind === 'text' ? words(item[0].text) : drawn(item)))));
       case 'table': return h('div', { class: 'table-scroll', tabIndex: 0 }, h('table', { class: 'table' }, h('thead', null, h('tr', null, ...(block.rows[0] ?? []).map((cell) => h('th', { scope: 'col' }, ...words(cell))))), h('tbody', null, ...block.rows.slice(1).map((row) => h('tr', null, ...row.map((cell) => h('td', null, ...words(cell))))))));
       default: return h('p', null, ...words(block.text));
     }

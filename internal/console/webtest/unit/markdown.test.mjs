@@ -8,7 +8,7 @@ test('comments are not shown, and lists hold code', () => {
   assert.deepEqual(blocks(text), [
     { kind: 'text', text: 'Text 2026. Still' },
     { kind: 'code', text: 'indented' },
-    { kind: 'list', items: [
+    { kind: 'list', ordered: true, items: [
       [{ kind: 'text', text: 'one goes on:' }, { kind: 'code', text: 'run' }],
       [{ kind: 'text', text: 'two' }],
     ] },

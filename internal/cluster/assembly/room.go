@@ -1,0 +1,43 @@
+package assembly
+
+import (
+	"context"
+	"errors"
+
+	"github.com/livetree/livetree/internal/cluster/fulldisk"
+	"github.com/livetree/livetree/internal/cluster/membership"
+	"github.com/livetree/livetree/internal/cluster/shard"
+	"github.com/livetree/livetree/internal/store"
+)
+
+// diskOK is the state of a disk that takes everything.
+const diskOK = "ok"
+
+// keepRoom looks at the free space on the disk of this node. When it is low, the store takes no writes but deletes: so the node is the home of
+// nothing then, as long as another node can be. When hardly any is left the node stops, with fulldisk.ErrFull.
+func (a *Assembly) keepRoom(ctx context.Context) {
+	free := func() (uint64, bool) { return store.FreeIn(a.o.Data) }
+	err := fulldisk.Watch(ctx, a.o.Data, free, func() { a.stepAside(ctx, a.store.Health().Disk != diskOK) }, a.o.Logger)
+	if errors.Is(err, fulldisk.ErrFull) {
+		a.fail(ctx, errors.Join(err, store.DropBallast(a.store)))
+	}
+}
+
+// stepAside has this node be the home of nothing, or of its share again. What it is the home of goes to nodes that are ready; it is called again
+// and again, so that one that gets ready later is given it then.
+func (a *Assembly) stepAside(ctx context.Context, aside bool) {
+	membership.StepAside(a.membership, aside)
+	if !aside {
+		return
+	}
+	homes := 0
+	for s := range shard.Count {
+		if _, home := a.node.Home(s); home {
+			homes++
+		}
+	}
+	if others := a.others(); homes > 0 && len(others) > 0 {
+		a.o.Logger.Warn("the disk is nearly full: other nodes judge what this one did", "shards", homes)
+		a.giveTo(ctx, others)
+	}
+}
