@@ -95,7 +95,7 @@ func (a *Assembly) Status(ctx context.Context) *status.Cluster {
 		c.Nodes = append(c.Nodes, a.nodeOf(m, reports, heads))
 	}
 	for s := range shard.Count {
-		c.Shards = append(c.Shards, a.shardOf(s, members, reports, heads[s]))
+		c.Shards = append(c.Shards, shardOf(a, s, members, reports, heads[s]))
 	}
 	a.findProblems(c, members)
 	c.Problems = append(append(c.Problems, clockProblems(a, members)...), disagreements(reports)...)
@@ -132,7 +132,7 @@ func (a *Assembly) nodeOf(m membership.Member, reports map[string]status.Report,
 }
 
 // shardOf returns how a shard is on all nodes.
-func (a *Assembly) shardOf(s int, members []membership.Member, reports map[string]status.Report, head shard.Head) status.Shard {
+func shardOf(a *Assembly, s int, members []membership.Member, reports map[string]status.Report, head shard.Head) status.Shard {
 	_, home, _ := a.node.Watch(s)
 	out := status.Shard{Shard: s, Leader: a.membership.AddrOf(home), Term: head.Tenure, Committed: head.Number}
 	for _, m := range members {

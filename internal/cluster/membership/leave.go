@@ -73,7 +73,9 @@ func Leave(ctx context.Context, m *Membership) error {
 			return fmt.Errorf("remove this node: %w", err)
 		}
 	}
-	f := m.file
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	f := fileOf(m)
 	f.Left = true
 	return m.writeFile(f)
 }
