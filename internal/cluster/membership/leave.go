@@ -12,9 +12,6 @@ import (
 
 // This file takes nodes out of a cluster: any of them by its address, or this one, which then knows of its directory that it has left.
 
-// errNoMember says that a node is not in the cluster, or not any more.
-var errNoMember = errors.New("is no node of this cluster")
-
 // judgeRemoval returns the id of a node's member, or why it must not be removed: what is left would have no majority of nodes that are up.
 func judgeRemoval(peers []etcdlog.Peer, up []string, node string) (id uint64, err error) {
 	voters, upVoters := 0, 0
@@ -31,7 +28,7 @@ func judgeRemoval(peers []etcdlog.Peer, up []string, node string) (id uint64, er
 	}
 	switch {
 	case id == 0:
-		return 0, fmt.Errorf("%s %w", node, errNoMember)
+		return 0, fmt.Errorf("%s %w", node, ErrNoNode)
 	case voters == 0:
 		return 0, fmt.Errorf("%s is the last node of the cluster: to make it a single server, stop it and start it without the flags of the cluster", node)
 	case upVoters < voters/2+1:
@@ -68,7 +65,7 @@ func (m *Membership) Remove(ctx context.Context, node string) error {
 func Leave(ctx context.Context, m *Membership) error {
 	id, err := Removable(ctx, m, m.o.Front.Addr())
 	switch {
-	case errors.Is(err, errNoMember) || errors.Is(m.failure(), ErrRemoved): // by an earlier call
+	case errors.Is(err, ErrNoNode) || errors.Is(m.failure(), ErrRemoved): // by an earlier call
 	case err != nil:
 		return err
 	default:

@@ -42,7 +42,7 @@ var (
 	// ErrRemoved says that the cluster has removed this node. It may join again with an empty directory.
 	ErrRemoved = errors.New("this node was removed from the cluster: to join again, start it with an empty data directory")
 	// ErrNoNode says that there is no node with an address that was given.
-	ErrNoNode = errors.New("it is no node of this cluster")
+	ErrNoNode = errors.New("is no node of this cluster")
 	// ErrRefused says that this node can neither found nor join a cluster with the directory that it has.
 	ErrRefused = errors.New("this node neither founds nor joins a cluster")
 )
