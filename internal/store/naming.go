@@ -105,9 +105,9 @@ func Flush(s *Store) error {
 
 var errNotFlushed = errors.New("the disk is full or damaged: what was written last is in memory only")
 
-// ForgetApplied deletes the rows of what was applied from the store in a directory, which nobody may have open: the
-// records of another cluster are others.
-func ForgetApplied(path string, opts Options) error {
+// ForgetApplied deletes the rows of what was applied, and that of the cluster's level, from the store in a directory, which nobody may have
+// open: the records of another cluster are others. It also deletes notes that are of use in one cluster only.
+func ForgetApplied(path string, opts Options, notes ...string) error {
 	s, err := Open(path, opts)
 	if err != nil {
 		return err
@@ -115,6 +115,12 @@ func ForgetApplied(path string, opts Options) error {
 	b := s.db.NewBatch()
 	from := layout.AppliedKey(0)
 	err = b.DeleteRange(from[:len(from)-1], append(from[:len(from)-1:len(from)-1], 0xff), nil)
+	for _, name := range notes {
+		err = errors.Join(err, b.Delete(layout.NoteKey(name), nil))
+	}
+	if err == nil {
+		err = b.Delete(layout.LevelKey, nil)
+	}
 	if err == nil {
 		err = applyForGood(s, b)
 	}

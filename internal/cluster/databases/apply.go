@@ -57,7 +57,7 @@ func (d *Databases) apply(r record.Record, applied store.Applied) error {
 		return d.applyControl(r, applied)
 	case record.Drop:
 		return d.applyDrop(store.ID(r.Database), applied)
-	case record.Home, record.Check:
+	case record.Home, record.Check, record.Mark:
 		return store.CommitRecord(d.o.Store, nil, applied)
 	}
 	return fmt.Errorf("a record of the kind %s cannot be applied by this version", r.Kind)
@@ -170,8 +170,18 @@ func (d *Databases) noteVoid(id store.ID, why string) {
 	d.o.Logger.Error("a group of the log is void, which is a defect: report it", "database", id, "error", why)
 }
 
-// applyControl makes a database.
+// applyControl makes a database, keeps a note, or raises the level of the cluster.
 func (d *Databases) applyControl(r record.Record, applied store.Applied) error {
+	if level, ok := parseLevel(r.Effect); ok {
+		return applyLevel(d, level, applied)
+	}
+	if store.IsNote(r.Effect) {
+		note, err := store.DecodeNote(r.Effect)
+		if err != nil {
+			return err
+		}
+		return store.CommitNote(d.o.Store, note, applied)
+	}
 	n, err := store.DecodeNaming(r.Effect)
 	if err != nil {
 		return err

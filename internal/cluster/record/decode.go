@@ -31,6 +31,10 @@ func Decode(b []byte) (r Record, err error) {
 	case Drop:
 		r.Database = d.uint32()
 	case Check:
+	case Mark:
+		if Known < Mark.Needs() {
+			return Record{}, fmt.Errorf("%w: %v", ErrMalformed, r.Kind)
+		}
 	default:
 		return Record{}, fmt.Errorf("%w: %v", ErrMalformed, r.Kind)
 	}

@@ -46,6 +46,10 @@ func (r Record) Encode() ([]byte, error) {
 	case Drop:
 		b = binary.BigEndian.AppendUint32(b, r.Database)
 	case Check:
+	case Mark:
+		if Known < Mark.Needs() {
+			return nil, fmt.Errorf("%w: %v", ErrMalformed, r.Kind)
+		}
 	default:
 		return nil, fmt.Errorf("%w: %v", ErrMalformed, r.Kind)
 	}
