@@ -77,10 +77,7 @@ func (w *writer) commit(b *store.Batch, t *task) error {
 	if g == nil {
 		return w.db.source.Store.Commit(b, t)
 	}
-	if err := g.overlay.Add(b); err != nil {
-		b.Close()
-		return err
-	}
+	g.overlay.Add(b)
 	g.bytes += b.Rows.Len()
 	g.add(b, t)
 	return nil

@@ -55,13 +55,18 @@ type task struct {
 // maxKept is how many tasks a database keeps for its next requests.
 const maxKept = 64
 
+// WaitFor is how long a write of some bytes may take where a small one has a deadline: a second more for each 4 MiB.
+func WaitFor(deadline time.Duration, bytes int) time.Duration {
+	return deadline + time.Duration(bytes>>22)*time.Second
+}
+
 // newTask returns a task whose time begins to run.
 func (w *writer) newTask(req Request) *task {
-	t := w.keptTask()
+	t, wait := w.keptTask(), WaitFor(w.db.deadline, req.Bytes())
 	if t != nil {
-		t.deadline.Reset(w.db.deadline)
+		t.deadline.Reset(wait)
 	} else {
-		t = &task{done: make(chan struct{}, 1), deadline: time.NewTimer(w.db.deadline)}
+		t = &task{done: make(chan struct{}, 1), deadline: time.NewTimer(wait)}
 	}
 	t.database, t.request = w.db, req
 	return t

@@ -64,7 +64,7 @@ func endedFull(err error) bool {
 // awaitSpace returns when the disk of a node has space for it.
 func awaitSpace(ctx context.Context, c Config, operator *adminSide) error {
 	return fulldisk.Await(ctx, fulldisk.Options{
-		Data: c.Data, Gauge: func() (uint64, bool) { return store.FreeIn(c.Data) }, Addr: c.Addr, Now: time.Now, Logger: c.Logger,
+		Data: c.Data, Gauge: fulldisk.DiskOf(c.Data), Addr: c.Addr, Now: time.Now, Logger: c.Logger,
 		TLS: func() (*tls.Config, error) { config, _, _, err := newTLS(c); return config, err },
 		Waiting: func() {
 			operator.listener.Wait(adminHosts(c.AdminAddr), filepath.Join(c.Data, admin.Dir), admin.Check{Name: "cluster", State: "full", Result: "fail"})

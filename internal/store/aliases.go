@@ -2,6 +2,7 @@ package store
 
 import (
 	"github.com/livetree/livetree/internal/store/batch"
+	"github.com/livetree/livetree/internal/store/datadir"
 	"github.com/livetree/livetree/internal/store/inspect"
 	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/store/logkeep"
@@ -39,6 +40,9 @@ type (
 	PriorityRows = batch.PriorityRows
 	// LogKeep says how much of the log of changes is kept.
 	LogKeep = logkeep.Keep
+	// A Durations counts how long things took, and DurationCounts are what it has counted.
+	Durations      = datadir.Durations
+	DurationCounts = datadir.DurationCounts
 	// A Cost is what a read has taken from the store.
 	Cost = seek.Cost
 	// A Flaw is something in a store that no store writes.

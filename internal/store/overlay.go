@@ -1,6 +1,8 @@
 package store
 
 import (
+	"fmt"
+
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/livetree/livetree/internal/store/batch"
@@ -15,7 +17,9 @@ import (
 type Overlay struct {
 	store *Store
 	id    layout.ID
-	rows  *pebble.Batch // with an index; nil while nothing was added
+	rows  *pebble.Batch // with an index; nil while nothing was copied
+	// last was added and not copied: most groups have one batch, and nobody looks at what is there with it. A large one would be in memory twice.
+	last *batch.Batch
 	// shared is what readers of the overlay share. The gaps of the store hold without the
 	// batches alone.
 	shared *seek.Shared
@@ -26,14 +30,26 @@ func NewOverlay(s *Store, id layout.ID) *Overlay { return &Overlay{store: s, id:
 
 // Tree returns what is there with all that was added: the live tree if nothing was.
 func (o *Overlay) Tree() Tree {
+	o.copyLast()
 	if o.rows == nil {
 		return o.store.Live(o.id)
 	}
 	return Tree{store: o.store, reader: seek.Reader{Shared: o.shared, Source: o.rows, ID: o.id, View: seek.Live}}
 }
 
-// Add has the tree show a batch, which it copies.
-func (o *Overlay) Add(b *batch.Batch) error {
+// Add has the tree show a batch, which must stay as it is until Reset.
+func (o *Overlay) Add(b *batch.Batch) {
+	o.copyLast()
+	o.last = b
+}
+
+// copyLast copies the batch that was added last. It cannot fail, but for a batch that is not one.
+func (o *Overlay) copyLast() {
+	b := o.last
+	if b == nil {
+		return
+	}
+	o.last = nil
 	if o.rows == nil {
 		o.rows = o.store.db.NewIndexedBatch()
 		if o.shared == nil {
@@ -42,18 +58,21 @@ func (o *Overlay) Add(b *batch.Batch) error {
 		o.shared.BorrowGaps(&o.store.shared, o.id)
 	}
 	o.shared.CutGaps(o.id, b.Rows)
-	return o.rows.Apply(b.Rows, nil)
+	if err := o.rows.Apply(b.Rows, nil); err != nil {
+		panic(fmt.Sprintf("store: a batch of database %d cannot be read: %v", o.id, err)) // judging without it would be wrong
+	}
 }
 
 // Rest gives up what an overlay that holds nothing keeps for what is added next: 2 KiB and more.
 func (o *Overlay) Rest() {
-	if o.rows == nil {
+	if o.rows == nil && o.last == nil {
 		o.shared = nil
 	}
 }
 
 // Reset forgets all that was added.
 func (o *Overlay) Reset() {
+	o.last = nil
 	if o.rows != nil {
 		_ = o.rows.Close()
 		o.rows = nil

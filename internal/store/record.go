@@ -40,9 +40,20 @@ func CommitRecord(s *Store, parts []RecordPart, applied Applied) error {
 	return commitRecord(s, parts, applied, nil)
 }
 
+// recordBytes is how much memory the rows of a record take. A large batch that grows step by step would take twice as much.
+func recordBytes(parts []RecordPart) int {
+	bytes := 1 << 10 // what a record adds
+	for _, part := range parts {
+		if part.Batch != nil {
+			bytes += part.Batch.Rows.Len()
+		}
+	}
+	return bytes
+}
+
 // commitRecord is CommitRecord with more rows, which more adds.
 func commitRecord(s *Store, parts []RecordPart, applied Applied, more func(*pebble.Batch) error) error {
-	rows := s.db.NewBatch()
+	rows := s.db.NewBatchWithSize(recordBytes(parts))
 	defer func() {
 		_ = rows.Close()
 		for _, part := range parts {

@@ -75,12 +75,10 @@ func (p *recordPair) build(i int) *batch.Batch {
 		change.Write = putWrite(p, at, body)
 		b, err = p.home.Build(on, change, p.home.indexes, nil, &p.home.frontier)
 	}
-	if err == nil {
-		err = p.overlay.Add(b)
-	}
 	if err != nil {
 		p.Fatal(err)
 	}
+	p.overlay.Add(b)
 	return b
 }
 
@@ -208,16 +206,20 @@ func TestOverlayGaps(t *testing.T) {
 		t.Fatalf("the first child is %s", got)
 	}
 	o := NewOverlay(s.Store, s.id)
-	defer o.Reset()
+	var added []*batch.Batch
+	defer func() {
+		o.Reset()
+		for _, b := range added {
+			b.Close()
+		}
+	}()
 	add := func(at, body string) {
 		b, err := s.Build(o.Tree(), tree.Change{Write: putWrite(t, at, body), Position: s.position + 1}, nil, nil, nil)
-		if err == nil {
-			err = o.Add(b)
-		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.Close()
+		o.Add(b)
+		added = append(added, b)
 	}
 	add("q/k005", `2`)
 	if got := first(o.Tree()); got != "k005" {

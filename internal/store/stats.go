@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/livetree/livetree/internal/store/damage"
 	"github.com/livetree/livetree/internal/store/layout"
@@ -221,12 +220,6 @@ func (t Tree) DiskBytes(p tree.Path) (uint64, error) {
 
 // FreeBytes returns how much space the disk has left, as it was seen last; 0 if that is not known.
 func FreeBytes(s *Store) uint64 { return s.health.freeBytes.Load() }
-
-// FreeIn returns how much space is left on the disk of a directory, and whether the system says so.
-func FreeIn(dir string) (free uint64, known bool) {
-	usage, err := vfs.Default.GetDiskUsage(dir)
-	return usage.AvailBytes, err == nil
-}
 
 // DropBallast gives back the space that the store keeps for a full disk, so that what has begun can end. It is taken again when there is
 // enough.

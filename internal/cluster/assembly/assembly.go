@@ -205,7 +205,7 @@ func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog
 	a.loops.Go(func() { a.balance(running) })
 	a.loops.Go(func() { a.checker.Run(running) })
 	a.loops.Go(func() { tend(running, a) })
-	a.loops.Go(func() { a.keepRoom(running) })
+	a.loops.Go(func() { keepRoom(running, a) })
 	a.membership.Serve(source{s, a.o.Extra})
 	return a.becomeReady(ctx)
 }

@@ -15,9 +15,8 @@ const diskOK = "ok"
 
 // keepRoom looks at the free space on the disk of this node. When it is low, the store takes no writes but deletes: so the node is the home of
 // nothing then, as long as another node can be. When hardly any is left the node stops, with fulldisk.ErrFull.
-func (a *Assembly) keepRoom(ctx context.Context) {
-	free := func() (uint64, bool) { return store.FreeIn(a.o.Data) }
-	err := fulldisk.Watch(ctx, a.o.Data, free, func() { a.stepAside(ctx, a.store.Health().Disk != diskOK) }, a.o.Logger)
+func keepRoom(ctx context.Context, a *Assembly) {
+	err := fulldisk.Watch(ctx, a.o.Data, fulldisk.DiskOf(a.o.Data), func() { stepAside(ctx, a, a.store.Health().Disk != diskOK) }, a.o.Logger)
 	if errors.Is(err, fulldisk.ErrFull) {
 		a.fail(ctx, errors.Join(err, store.DropBallast(a.store)))
 	}
@@ -25,7 +24,7 @@ func (a *Assembly) keepRoom(ctx context.Context) {
 
 // stepAside has this node be the home of nothing, or of its share again. What it is the home of goes to nodes that are ready; it is called again
 // and again, so that one that gets ready later is given it then.
-func (a *Assembly) stepAside(ctx context.Context, aside bool) {
+func stepAside(ctx context.Context, a *Assembly, aside bool) {
 	membership.StepAside(a.membership, aside)
 	if !aside {
 		return

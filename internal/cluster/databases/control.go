@@ -38,7 +38,7 @@ func (d *Databases) Await() error {
 
 // bounded returns a context for what somebody waits for who has none.
 func (d *Databases) bounded() (context.Context, context.CancelFunc) {
-	return d.untilEnd(context.Background())
+	return d.untilEnd(context.Background(), 0)
 }
 
 // Create implements [catalog.Others].

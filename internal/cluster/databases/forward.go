@@ -66,7 +66,7 @@ func (d *Databases) Forward(ctx context.Context, id store.ID, req engine.Request
 	if err != nil {
 		return engine.Commit{}, fault.Wrap(fault.Unavailable, err, "another node writes to the database, try again")
 	}
-	ctx, cancel := d.untilEnd(ctx)
+	ctx, cancel := d.untilEnd(ctx, len(body))
 	defer cancel()
 	for ctx.Err() == nil {
 		if _, home := d.node.Home(store.ShardOf(id)); home {
@@ -87,9 +87,9 @@ func (d *Databases) Forward(ctx context.Context, id store.ID, req engine.Request
 // errEnded says that this node has ended.
 var errEnded = errors.New("the node has ended")
 
-// untilEnd returns a context that ends after the deadline, or with the node.
-func (d *Databases) untilEnd(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, stop := context.WithTimeoutCause(ctx, d.o.Deadline, errLate)
+// untilEnd returns a context that ends after the deadline of a request of some bytes, or with the node.
+func (d *Databases) untilEnd(ctx context.Context, bytes int) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithTimeoutCause(ctx, engine.WaitFor(d.o.Deadline, bytes), errLate)
 	ctx, cancel := context.WithCancelCause(ctx)
 	forget := context.AfterFunc(d.node.Life(), func() { cancel(errEnded) })
 	return ctx, func() { forget(); cancel(nil); stop() }
@@ -273,7 +273,7 @@ func (d *Databases) serve(tenure uint64, origin record.Origin, id store.ID, body
 	if now, home := d.node.Home(s); !home || now != tenure {
 		return []byte{saysAway}
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), d.o.Deadline, errLate)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), engine.WaitFor(d.o.Deadline, len(body)), errLate)
 	defer cancel()
 	req, err := engine.DecodeRequest(body)
 	if err != nil {

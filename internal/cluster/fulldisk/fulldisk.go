@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/pause"
+	"github.com/livetree/livetree/internal/store/datadir"
 )
 
 const (
@@ -39,6 +40,9 @@ var ErrFull = errors.New("the disk of this node is nearly full")
 
 // A Gauge returns how many bytes are free on the disk of a node, and whether that is known.
 type Gauge func() (free uint64, known bool)
+
+// DiskOf returns the gauge of the disk that a directory is on.
+func DiskOf(dir string) Gauge { return func() (uint64, bool) { return datadir.FreeIn(dir) } }
 
 // Watch looks at the disk of a data directory until less than Floor is free; then it gives back the ballast, and returns ErrFull. It also returns
 // when ctx ends. It calls each at every look.

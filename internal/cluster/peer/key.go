@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"strings"
 )
@@ -90,14 +89,4 @@ func ReadKey(text, file string) (Key, error) {
 		text = string(read)
 	}
 	return ParseKey(text)
-}
-
-// CheckAddrs refuses addresses that no node can have: a node would wait for them without end.
-func CheckAddrs(addrs []string) error {
-	for _, addr := range addrs {
-		if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" || port == "0" {
-			return fmt.Errorf("%q is not the address of a node: --cluster and --cluster-addr need HOST:PORT, as other machines reach it", addr)
-		}
-	}
-	return nil
 }

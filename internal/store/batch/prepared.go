@@ -87,8 +87,8 @@ func (m Maker) prepareNode(r seek.Reader, a tree.Assignment, indexes *layout.Ind
 	b := m.newBuilder(r, indexes)
 	defer b.free()
 	w := &b.writer
-	_ = w.rows.Close() // it is empty
-	w.rows = m.DB.NewBatchWithSize(bytes)
+	_ = w.rows.Close()                              // it is empty
+	w.rows = m.DB.NewBatchWithSize(bytes + bytes/8) // keys are repeated; a batch that does not fit takes twice as much
 	n := preparedNode{key: layout.DataKey(nil, r.ID, a.Path), path: a.Path, node: a.Node, rows: w.rows}
 	many, err := r.HasMoreRows(n.key, PointDeletes)
 	if err != nil {

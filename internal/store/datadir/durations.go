@@ -1,4 +1,4 @@
-package store
+package datadir
 
 import (
 	"math/bits"
