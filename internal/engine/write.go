@@ -6,6 +6,7 @@ import (
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
@@ -89,7 +90,7 @@ func (d *Database) Write(ctx context.Context, req Request) (Commit, error) {
 		now := d.source.Clock.Now()
 		metrics.Commits.Observe(now.Sub(began))
 		if req.Bytes() <= d.source.HeavyBytes {
-			metrics.Foreground.Observe(now, now.Sub(began))
+			metrics.Foreground.Observe(pause.Write, now, now.Sub(began))
 		}
 	}
 	return commit, err

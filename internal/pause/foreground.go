@@ -8,10 +8,12 @@ import (
 )
 
 const (
-	// window is how long requests are counted before the share of the background changes, and
-	// enough how many of them are needed for that. A window with fewer stays open, up to lull.
+	// window is how long requests are counted before the share of the background changes. If
+	// there are less than enough it stays open, up to lull. Of a kind that has less than some,
+	// nothing is known.
 	window = 250 * time.Millisecond
 	enough = 16
+	some   = 4
 	// lull is after how long without a request nobody waits.
 	lull = time.Second
 	// tolerance is how many times as long as in calm a request may take beside the background.
@@ -19,34 +21,48 @@ const (
 	tolerance = 3
 	fine      = 2 * time.Millisecond
 	slow      = 50 * time.Millisecond
-	// firstShare is the background's share of the time at first, and leastShare what is always
-	// left to it: its work must end one day.
-	firstShare = 0.5
+	// mostShare is the background's share of the time at first, and at most while there are
+	// requests. leastShare is always left to it: its work must end one day.
+	mostShare  = 0.5
 	leastShare = 1.0 / 16
 	// maxRest bounds one rest.
 	maxRest = time.Second
+)
+
+// A Kind is that of a request.
+type Kind int
+
+// The kinds of requests. They are judged apart: while writes wait, clients make few of them and
+// many reads.
+const (
+	Read Kind = iota
+	Write
+	kinds
 )
 
 // A Foreground knows how long requests of clients took of late, and says by that how long work
 // in the background rests between its steps. The zero value is ready, and safe for concurrent
 // use; so is nil, which knows of no requests.
 //
-// What counts is the time that nineteen of twenty requests took at most in the last window.
-// If it is much longer than it is without the background, the background gets half of the
+// What counts is the time that nineteen of twenty requests of a kind took at most in the last
+// window. If it is much longer than it is without the background, the background gets half of the
 // share that it had; otherwise half as much again. On a machine that is busy with other
 // things requests take long by themselves: what is seen while the background has its least
 // share is taken for calm, little by little.
 type Foreground struct {
-	counts [64 * fractions]atomic.Uint32 // requests of the window, by how long they took
-	began  atomic.Int64                  // when the window began, in Unix nanoseconds
-	last   atomic.Int64                  // when the last request was over
-	open   atomic.Int64                  // requests that have begun and are not over
+	counts [kinds]histogram // requests of the window
+	began  atomic.Int64     // when the window began, in Unix nanoseconds
+	last   atomic.Int64     // when the last request was over
+	open   atomic.Int64     // requests that have begun and are not over
 
 	mu     sync.Mutex
-	share  float64 // 0 at first
-	calm   time.Duration
-	worked bool // the background did, in this window
+	share  float64              // 0 at first
+	calm   [kinds]time.Duration // 0 if it is not known
+	worked bool                 // the background did, in this window
 }
+
+// A histogram counts requests by how long they took.
+type histogram [64 * fractions]atomic.Uint32
 
 // Begin says that a request of a client begins, and End that it is over. While one takes long
 // the background has its least share, even if none ends.
@@ -65,11 +81,11 @@ func (f *Foreground) End() {
 
 // Observe counts a request of a client that is over now. It should be a small one: what takes
 // long by itself tells nothing.
-func (f *Foreground) Observe(now time.Time, took time.Duration) {
+func (f *Foreground) Observe(kind Kind, now time.Time, took time.Duration) {
 	if f == nil {
 		return
 	}
-	f.counts[bucket(took)].Add(1)
+	f.counts[kind][bucket(took)].Add(1)
 	f.last.Store(now.UnixNano())
 	if f.isOver(now) && f.mu.TryLock() { // else somebody looks already
 		f.turn(now)
@@ -115,7 +131,7 @@ func (f *Foreground) shareAt(now time.Time) (share float64, busy bool) {
 
 func (f *Foreground) shareNow() float64 {
 	if f.share == 0 {
-		return firstShare
+		return mostShare
 	}
 	return f.share
 }
@@ -131,50 +147,74 @@ func (f *Foreground) turn(now time.Time) {
 		f.began.Store(now.UnixNano())
 		return
 	}
-	var counts [len(f.counts)]uint32
 	total := uint32(0)
-	for i := range f.counts {
-		counts[i] = f.counts[i].Load()
-		total += counts[i]
+	for kind := range f.counts {
+		total += f.counts[kind].total()
 	}
 	since := now.UnixNano() - f.began.Load()
 	if total < enough && since >= 0 && since < int64(lull) {
 		return
 	}
-	for i := range counts {
-		f.counts[i].Add(-counts[i]) // those that came meanwhile stay
+	var long [kinds]time.Duration
+	for kind := range f.counts {
+		long[kind] = f.counts[kind].empty()
 	}
 	f.began.Store(now.UnixNano())
-	worked := f.worked
+	f.adjust(long)
 	f.worked = false
-	if total == 0 {
-		return
-	}
-	long, seen := time.Duration(0), uint32(0)
-	for i := 0; i < len(counts) && seen*20 < total*19; i++ {
-		seen += counts[i]
-		long = upTo(i)
-	}
-	f.adjust(long, worked)
 }
 
-// adjust changes the share by how long requests took in a window, in which the background has
-// worked or not.
-func (f *Foreground) adjust(long time.Duration, worked bool) {
-	share := f.shareNow()
-	switch {
-	case !worked && f.calm == 0:
-		f.calm = long
-	case !worked:
-		f.calm += (long - f.calm) / 4
-	case long <= min(max(fine, tolerance*f.calm), slow):
-		f.share = min(1, share*1.5)
-	default:
-		if share <= leastShare {
-			f.calm += (long - f.calm) / 32
+// adjust changes the share by how long requests of each kind took in a window, 0 if that is not
+// known.
+func (f *Foreground) adjust(long [kinds]time.Duration) {
+	share, tooLong, known := f.shareNow(), false, false
+	for kind, took := range long {
+		calm := &f.calm[kind]
+		isLong := took > min(max(fine, tolerance**calm), slow)
+		switch {
+		case took == 0:
+			continue
+		case !f.worked && *calm == 0:
+			*calm = took
+		case !f.worked:
+			*calm += (took - *calm) / 4
+		case isLong && share <= leastShare:
+			*calm += (took - *calm) / 32
 		}
-		f.share = max(leastShare, share/2)
+		tooLong, known = tooLong || isLong, true
 	}
+	switch {
+	case !known || !f.worked:
+	case tooLong:
+		f.share = max(leastShare, share/2)
+	default:
+		f.share = min(mostShare, share*1.5)
+	}
+}
+
+func (h *histogram) total() (n uint32) {
+	for i := range h {
+		n += h[i].Load()
+	}
+	return n
+}
+
+// empty takes all requests out that are counted, and returns the time that nineteen of twenty took
+// at most; 0 if there were only a few.
+func (h *histogram) empty() (long time.Duration) {
+	total := h.total()
+	seen := uint32(0)
+	for i := range h {
+		n := h[i].Swap(0)
+		if seen*20 < total*19 && n > 0 {
+			long = upTo(i)
+		}
+		seen += n
+	}
+	if total < some {
+		return 0
+	}
+	return max(long, time.Microsecond)
 }
 
 // fractions is how many buckets a doubling of the time has.

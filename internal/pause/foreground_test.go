@@ -19,7 +19,7 @@ func newDay() *day { return &day{now: time.Unix(1_800_000_000, 0)} }
 // the background works between them, if it does. It returns the last rest.
 func (d *day) pass(long, took time.Duration, works bool) (rest time.Duration) {
 	for end := d.now.Add(long); d.now.Before(end); d.now = d.now.Add(5 * time.Millisecond) {
-		d.Observe(d.now, took)
+		d.Observe(pause.Write, d.now, took)
 		if works {
 			rest = d.Rest(d.now, time.Millisecond)
 		}
@@ -38,8 +38,8 @@ func TestForegroundLetsTheBackgroundWork(t *testing.T) {
 	if rest := d.Rest(d.now, ms); rest != ms {
 		t.Errorf("at first it rests for %v after 1 ms of work, want as long", rest)
 	}
-	if rest := d.pass(5*time.Second, ms, true); rest != 0 {
-		t.Errorf("beside requests that take as long as in calm it rests for %v, want 0", rest)
+	if rest := d.pass(5*time.Second, ms, true); rest != ms {
+		t.Errorf("beside requests that take as long as in calm it rests for %v, want as long as it works", rest)
 	}
 }
 
@@ -57,8 +57,8 @@ func TestForegroundGoesFirst(t *testing.T) {
 	if rest := d.Rest(d.now, ms); rest != 0 {
 		t.Errorf("2 s after the last request it rests for %v, want 0", rest)
 	}
-	if rest := d.pass(5*time.Second, ms, true); rest != 0 {
-		t.Errorf("when requests are quick again it rests for %v, want 0", rest)
+	if rest := d.pass(5*time.Second, ms, true); rest != ms {
+		t.Errorf("when requests are quick again it rests for %v, want as long as it works", rest)
 	}
 }
 
@@ -70,8 +70,8 @@ func TestForegroundKnowsABusyMachine(t *testing.T) {
 	if d.pass(2*time.Second, 40*ms, true); d.Share(d.now) > 0.1 {
 		t.Errorf("its share is %v when requests have become slow, want the least", d.Share(d.now))
 	}
-	if d.pass(20*time.Second, 40*ms, true); d.Share(d.now) != 1 {
-		t.Errorf("its share is %v when requests stay slow, want 1", d.Share(d.now))
+	if d.pass(20*time.Second, 40*ms, true); d.Share(d.now) != 0.5 {
+		t.Errorf("its share is %v when requests stay slow, want the most", d.Share(d.now))
 	}
 	if d.pass(20*time.Second, 80*ms, true); d.Share(d.now) > 0.1 {
 		t.Errorf("its share is %v when requests are very slow, want the least", d.Share(d.now))
@@ -98,7 +98,7 @@ func TestForegroundMinds(t *testing.T) {
 	for _, test := range []struct {
 		every int
 		want  float64
-	}{{10, 1. / 16}, {100, 1}} {
+	}{{10, 1. / 16}, {100, 0.5}} {
 		d := newDay()
 		d.pass(5*time.Second, ms, false)
 		for i := range 400 {
@@ -114,6 +114,23 @@ func TestForegroundMinds(t *testing.T) {
 	}
 }
 
+// TestForegroundJudgesKindsApart: few writes that wait count beside many reads that do not.
+func TestForegroundJudgesKindsApart(t *testing.T) {
+	d := newDay()
+	d.pass(5*time.Second, ms, false)
+	for i := range 2000 {
+		d.Observe(pause.Read, d.now, ms)
+		if i%50 == 0 {
+			d.Observe(pause.Write, d.now, 100*ms)
+		}
+		d.Rest(d.now, ms)
+		d.now = d.now.Add(ms)
+	}
+	if got := d.Share(d.now); got != 1./16 {
+		t.Errorf("beside quick reads and slow writes its share is %v, want the least", got)
+	}
+}
+
 func TestForegroundGetsOverAClockThatIsSetBack(t *testing.T) {
 	d := newDay()
 	d.pass(2*time.Second, ms, true)
@@ -126,7 +143,7 @@ func TestForegroundGetsOverAClockThatIsSetBack(t *testing.T) {
 
 func TestForegroundOfNobody(t *testing.T) {
 	var f *pause.Foreground
-	f.Observe(time.Unix(0, 0), time.Hour)
+	f.Observe(pause.Read, time.Unix(0, 0), time.Hour)
 	if rest := f.Rest(time.Unix(0, 0), time.Hour); rest != 0 {
 		t.Errorf("a nil Foreground asks for a rest of %v", rest)
 	}

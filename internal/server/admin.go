@@ -107,7 +107,7 @@ const smallAnswer = 64 << 10
 // observe counts a request.
 func (a *adminSide) observe(o Observation) {
 	if o.Route == rest.RouteData && o.Method == http.MethodGet && o.BytesOut <= smallAnswer && !o.Aborted {
-		a.metrics.Foreground.Observe(o.Start.Add(o.Duration), o.Duration)
+		a.metrics.Foreground.Observe(pause.Read, o.Start.Add(o.Duration), o.Duration)
 	}
 	a.requests.Observe(admin.Operation{
 		At:       o.Start,
