@@ -4,13 +4,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/livetree/livetree/internal/store/layout"
 )
 
-// This file makes databases in a cluster. One node gives a name its number, and every node then
+// This file makes databases in a cluster, and takes notes of holders. One node gives a name its number, and every node then
 // commits the same naming, in the order of the records of the first shard.
 
 // A Naming gives a database its number.
@@ -84,6 +85,28 @@ func CommitNaming(s *Store, n Naming, applied Applied) error {
 	})
 	if err == nil {
 		s.databases.next = next
+	}
+	return err
+}
+
+// notesMark begins the bytes of notes: no naming has the number 0.
+const notesMark = "\x00\x00\x00\x00"
+
+// EncodeNotes returns the bytes by which all nodes take what a holder has noted: see journal.Options.Share.
+func EncodeNotes(notes []byte) []byte { return append([]byte(notesMark), notes...) }
+
+// IsNotes reports whether bytes are notes, and no naming.
+func IsNotes(b []byte) bool { return strings.HasPrefix(string(b), notesMark) }
+
+// CommitNotes takes what a holder has noted, as CommitRecord commits a record.
+func CommitNotes(s *Store, b []byte, applied Applied) error {
+	var done func()
+	err := commitRecord(s, nil, applied, func(rows *pebble.Batch) (err error) {
+		done, err = s.holds.Take(rows, b[len(notesMark):])
+		return err
+	})
+	if err == nil {
+		done()
 	}
 	return err
 }

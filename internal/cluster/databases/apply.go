@@ -56,7 +56,7 @@ func (d *Databases) apply(r record.Record, applied store.Applied) error {
 	case record.Control:
 		return d.applyControl(r, applied)
 	case record.Drop:
-		return d.applyDrop(store.ID(r.Database), applied)
+		return d.applyDrop(store.ID(r.Database), r.Millis, applied)
 	case record.Home, record.Check:
 		return store.CommitRecord(d.o.Store, nil, applied)
 	}
@@ -170,8 +170,11 @@ func (d *Databases) noteVoid(id store.ID, why string) {
 	d.o.Logger.Error("a group of the log is void, which is a defect: report it", "database", id, "error", why)
 }
 
-// applyControl makes a database.
+// applyControl makes a database, or takes notes of the archive's holder.
 func (d *Databases) applyControl(r record.Record, applied store.Applied) error {
+	if store.IsNotes(r.Effect) {
+		return store.CommitNotes(d.o.Store, r.Effect, applied)
+	}
 	n, err := store.DecodeNaming(r.Effect)
 	if err != nil {
 		return err
@@ -185,8 +188,8 @@ func (d *Databases) applyControl(r record.Record, applied store.Applied) error {
 	return nil
 }
 
-// applyDrop drops a database.
-func (d *Databases) applyDrop(id store.ID, applied store.Applied) error {
+// applyDrop drops a database, at a time that all nodes have in their logs.
+func (d *Databases) applyDrop(id store.ID, millis int64, applied store.Applied) error {
 	d.mu.Lock()
 	p := d.pending[id]
 	d.mu.Unlock()
@@ -204,7 +207,7 @@ func (d *Databases) applyDrop(id store.ID, applied store.Applied) error {
 	if err != nil {
 		return err
 	}
-	f, batch, err := engine.FollowDrop(db)
+	f, batch, err := engine.FollowDrop(db, millis)
 	if err != nil {
 		return err
 	}

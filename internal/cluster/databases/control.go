@@ -165,6 +165,13 @@ func (d *Databases) create(ctx context.Context, name string, lost *bool) ([]byte
 	return d.number(controlShard), nil
 }
 
+// Note has all nodes take what the archive's holder here has noted, in the tenure in which it is the holder. It fails if that is over,
+// and if it is not known whether they will.
+func Note(ctx context.Context, d *Databases, tenure uint64, notes []byte) error {
+	_, err := d.node.Append(ctx, controlShard, tenure, record.Record{Kind: record.Control, Effect: store.EncodeNotes(notes)})
+	return err
+}
+
 // drop drops a database at its home, which this node is.
 func (d *Databases) drop(db *engine.Database) ([]byte, error) {
 	err := db.Drop()

@@ -30,6 +30,10 @@ func Decode(b []byte) (r Record, err error) {
 		r.Database, r.Base, r.Transfer = d.uint32(), d.uint64(), d.transfer()
 	case Drop:
 		r.Database = d.uint32()
+		if len(d.rest) > 0 {
+			r.Millis = int64(d.uint64())
+			d.short = d.short || r.Millis == 0
+		}
 	case Check:
 	default:
 		return Record{}, fmt.Errorf("%w: %v", ErrMalformed, r.Kind)

@@ -45,6 +45,9 @@ func (r Record) Encode() ([]byte, error) {
 		b = r.Transfer.append(b)
 	case Drop:
 		b = binary.BigEndian.AppendUint32(b, r.Database)
+		if r.Millis != 0 {
+			b = binary.BigEndian.AppendUint64(b, uint64(r.Millis))
+		}
 	case Check:
 	default:
 		return nil, fmt.Errorf("%w: %v", ErrMalformed, r.Kind)
