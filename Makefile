@@ -75,6 +75,15 @@ cluster-nightly: ## the same for some hours: NIGHTLY_DRILLS=n; figures go to FIG
 	$(call say,drills of a cluster)
 	$(GO) test -count=1 -timeout 24h -v -run '^TestCluster' ./trust -drills $(NIGHTLY_DRILLS) $(KEEP)
 
+# How long the soak runs, and where it keeps data and measurements between runs; empty for nowhere.
+SOAK ?= 4h
+SOAK_DIR ?=
+
+.PHONY: soak
+soak: ## mixed load for SOAK=4h, one server steady and one killed all the time; SOAK_DIR= to go on in parts; figures go to FIGURES
+	$(call say,soak)
+	$(GO) test -count=1 -timeout 48h -v -run '^TestSoak$$' ./trust -soak $(SOAK) $(if $(SOAK_DIR),-soak.dir '$(abspath $(SOAK_DIR))') $(KEEP)
+
 .PHONY: benchstat
 benchstat: ## compare two saved runs: make benchstat OLD=old.txt NEW=new.txt
 	@$(TOOL) benchstat '$(OLD)' '$(NEW)'
@@ -216,6 +225,17 @@ figures: ## add up the figures of all runs in FIGURES; of those called most_, th
 	@awk '{ for (i = 3; i <= NF; i++) { split($$i, f, "="); name = $$2 " " f[1]; \
 		if (name ~ / most_/) sum[name] = f[2] > sum[name] ? f[2] : sum[name]; else sum[name] += f[2] } } \
 		END { for (name in sum) print name, sum[name] }' '$(FIGURES)' | sort
+
+.PHONY: docs
+docs: ## run all commands of the manual, the slow ones as well, and write it as a web site to dist/manual
+	$(call say,the manual)
+	$(GO) test -count=1 -timeout 10m -v -run '^TestCommandsOfThePages$$' ./internal/manual -slow
+	$(GO) run ./cmd/livetree docs --html dist/manual
+
+.PHONY: pictures
+pictures: ## make the pictures of the manual in docs/images, where Chromium and Node are installed
+	$(call say,pictures)
+	@GO='$(GO)' scripts/pictures.sh
 
 .PHONY: modules
 modules: ## write docs/modules.txt, the modules in the command with their licences, to be reviewed

@@ -1,21 +1,25 @@
 // Package docs is the manual, so that the command has it where there is no
 // network: every page in this directory, under the name of its file without .md.
 //
-// A page begins with a heading, which is its title. A new page needs nothing but
-// its file. The decisions are not in here: they are for readers of the source.
+// A page begins with a heading, which is its title. README.md is no page of its own: it
+// names all pages in the order in which they are read, by parts. A new page needs its
+// file and a line there. The decisions are not in here: they are for readers of the source.
 package docs
 
 import (
 	"bufio"
 	"embed"
+	"fmt"
 	"io/fs"
-	"path"
-	"slices"
+	"regexp"
 	"strings"
 )
 
-//go:embed *.md
-var pages embed.FS
+//go:embed *.md *.json *.txt images/*.png
+var files embed.FS
+
+//go:embed README.md
+var index string
 
 const extension = ".md"
 
@@ -23,25 +27,35 @@ const extension = ".md"
 type Page struct {
 	Topic string // what it is asked for by
 	Title string
+	Part  string // of the manual, which it belongs to
 	Text  string // Markdown, which is made to be read as it is
 }
 
-// Pages returns all pages by topic.
+// Index returns README.md, which introduces the pages in their order.
+func Index() string { return index }
+
+// Files returns the pages and what they show and link to, by their names in this directory.
+func Files() fs.FS { return files }
+
+// entry is a line of README.md that names a part or a page.
+var entry = regexp.MustCompile(`(?m)^(?:## (.+)|(?:-|\d+\.) \[[^\]]+\]\(([a-z-]+)\.md\).*)$`)
+
+// Pages returns all pages in the order in which they are read.
 func Pages() ([]Page, error) {
-	names, err := fs.Glob(pages, "*"+extension)
-	if err != nil {
-		return nil, err
-	}
 	var all []Page
-	for _, name := range names {
-		text, err := pages.ReadFile(name)
+	part := ""
+	for _, m := range entry.FindAllStringSubmatch(index, -1) {
+		if m[1] != "" {
+			part = m[1]
+			continue
+		}
+		text, err := files.ReadFile(m[2] + extension)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("a page of the manual: %w", err)
 		}
 		title, _, _ := strings.Cut(strings.TrimPrefix(string(text), "# "), "\n")
-		all = append(all, Page{Topic: strings.TrimSuffix(path.Base(name), extension), Title: title, Text: string(text)})
+		all = append(all, Page{Topic: m[2], Title: title, Part: part, Text: string(text)})
 	}
-	slices.SortFunc(all, func(a, b Page) int { return strings.Compare(a.Topic, b.Topic) })
 	return all, nil
 }
 

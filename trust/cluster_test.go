@@ -157,6 +157,7 @@ func (p *process) ask(method, path, body string, into any) error {
 
 // A clusterStatus is what a drill reads of the status of a cluster.
 type clusterStatus struct {
+	Level  int
 	Quorum bool
 	Nodes  []struct {
 		Node, State string
@@ -164,6 +165,7 @@ type clusterStatus struct {
 	}
 	Shards []struct {
 		Leader   string
+		Term     uint64
 		Replicas []struct{ Node, Digest, State string }
 	}
 	Problems []string

@@ -56,6 +56,8 @@ type process struct {
 	dir   string
 	flags []string
 	env   []string
+	// binary is the command, that under test if it is empty.
+	binary string
 	// openFiles, if set, is how many files it may have open.
 	openFiles int
 
@@ -107,9 +109,12 @@ func (p *process) watchOver(t *testing.T) {
 
 var listening = regexp.MustCompile(`listening on https://(\S+)`)
 
-// launch starts the process and does not wait until it serves.
-func (p *process) launch() (out io.Reader, err error) {
+// prepare returns the process, which is not started.
+func (p *process) prepare() (*exec.Cmd, error) {
 	file, err := command.File()
+	if p.binary != "" {
+		file, err = p.binary, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -122,6 +127,15 @@ func (p *process) launch() (out io.Reader, err error) {
 		c = exec.Command("sh", append([]string{"-c", limited, file}, args...)...)
 	}
 	c.Env = append(append(os.Environ(), "LIVETREE_SECRET="+secret), p.env...)
+	return c, nil
+}
+
+// launch starts the process and does not wait until it serves.
+func (p *process) launch() (out io.Reader, err error) {
+	c, err := p.prepare()
+	if err != nil {
+		return nil, err
+	}
 	c.Stderr = &p.log
 	pipe, err := c.StdoutPipe()
 	if err != nil {

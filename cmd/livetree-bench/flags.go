@@ -24,17 +24,19 @@ type settings struct {
 	quick, list      bool
 	help, version    bool
 	growing, stalled bool
+	writing          bool
 }
 
 func (s *settings) declare(f *pflag.FlagSet) {
 	f.BoolVarP(&s.help, "help", "h", false, "say what the command does")
 	f.BoolVar(&s.version, "version", false, "print the version")
-	f.Var(&s.scenarios, "scenario", "a `name` of --list, or of what gets in the way with --stalls, or all; several with commas, or the flag several times")
+	f.Var(&s.scenarios, "scenario", "a `name` of --list or a pattern such as leaf-*, or of what gets in the way with --stalls; users, or all; several with commas, or the flag several times")
 	f.BoolVar(&s.list, "list", false, "list the scenarios")
-	s.Rounds, s.Requests, s.Connections = bench.DefaultRounds, bench.DefaultRequests, bench.DefaultConnections
+	s.Rounds, s.Requests, s.Connections, s.Records = bench.DefaultRounds, bench.DefaultRequests, bench.DefaultConnections, bench.DefaultRecords
 	f.Var((*cli.Count)(&s.Rounds), "rounds", "how often each server has its turn")
 	f.Var((*cli.Count)(&s.Requests), "requests", "requests of a round; where each does more, a part of that")
 	f.Var((*cli.Count)(&s.Connections), "connections", "connections that send them, where the scenario does not say")
+	f.Var((*cli.Count)(&s.Records), "records", "with scenarios of users: so many are in the database, five times as much as its cache holds")
 	f.BoolVar(&s.quick, "quick", false, "only see that all works, in some seconds: the figures say little")
 	f.StringVar(&s.jsonFile, "json", "", "write the results as JSON to a `file`")
 	f.StringVar(&s.chart, "chart", "", "draw the results in an HTML `file`")
@@ -47,6 +49,7 @@ func (s *settings) declare(f *pflag.FlagSet) {
 	f.BoolVar(&s.growing, "growth", false, "measure how cost grows with the data, and with databases")
 	f.IntVar(&s.MaxLeaves, "leaves", 1_000_000, "with --growth: up to so many leaves; 0 for none")
 	f.IntVar(&s.Growth.Databases, "databases", 1000, "with --growth: so many databases; 0 for none")
+	f.BoolVar(&s.writing, "writers", false, "measure writes by 1, 16, 64 and 256 connections, on the disk and on two that are made up")
 	f.BoolVar(&s.stalled, "stalls", false, "measure how long requests wait while something large is under way")
 	f.IntVar(&s.Stalls.Leaves, "stall-leaves", 1_000_000, "with --stalls: so many leaves are deleted, and children indexed")
 	f.IntVar(&s.BodyBytes, "stall-body", 100_000_000, "with --stalls: a PUT of so many bytes comes in")
@@ -60,12 +63,12 @@ func (s *settings) settle(flags *pflag.FlagSet) error {
 	case s.Target.URL != "" && origin != cli.OriginFlag:
 		// It is set for other commands: nobody wants their server under load for that.
 		return fmt.Errorf("%s is set: give --url to put that server under load, or --url '' to start one", cli.Variable("url"))
-	case s.Target.URL != "" && (s.growing || s.stalled):
-		return errors.New("--growth and --stalls need a server of their own: leave --url out")
+	case s.Target.URL != "" && (s.growing || s.stalled || s.writing):
+		return errors.New("--growth, --stalls and --writers need a server of their own: leave --url out")
 	case s.Target.URL == "" && s.Target.PID != 0:
 		return errors.New("--pid is the process of the server at --url: give both")
-	case s.growing && s.stalled:
-		return errors.New("--growth and --stalls are two runs: give one")
+	case s.growing && s.stalled || s.growing && s.writing || s.stalled && s.writing:
+		return errors.New("--growth, --stalls and --writers are runs of their own: give one")
 	}
 	if s.Target.CA == "" && s.Target.URL != "" {
 		if _, err := os.Stat(client.OwnAuthority); err == nil {
@@ -86,6 +89,7 @@ func (s *settings) beQuick(flags *pflag.FlagSet) {
 	for name, set := range map[string]func(){
 		"rounds":       func() { s.Rounds = bench.QuickRounds },
 		"requests":     func() { s.Requests = bench.QuickRequests },
+		"records":      func() { s.Records = bench.QuickRecords },
 		"scenario":     func() { s.scenarios = bench.QuickScenarios() },
 		"leaves":       func() { s.MaxLeaves = 10_000 },
 		"databases":    func() { s.Growth.Databases = 50 },
@@ -105,6 +109,8 @@ func (s *settings) run(ctx context.Context) (bench.Report, error) {
 		return bench.Grow(ctx, s.Options, s.Growth)
 	case s.stalled:
 		return bench.Stall(ctx, s.Options, s.Stalls)
+	case s.writing:
+		return bench.Write(ctx, s.Options)
 	}
 	return bench.Run(ctx, s.Options)
 }

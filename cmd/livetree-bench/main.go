@@ -22,6 +22,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/livetree/livetree/internal/bench"
+	"github.com/livetree/livetree/internal/bench/report"
 	"github.com/livetree/livetree/internal/cli"
 	"github.com/livetree/livetree/internal/client"
 	"github.com/livetree/livetree/internal/owneronly"
@@ -35,13 +36,19 @@ multiple of that of the bare one in the same round. It hardly depends on the mac
 nor on what else that does; rates and times do. Of some scenarios with clients of the
 SDKs, by websockets, the other server is a second Livetree that is used in another way.
 
+--scenario users runs all with users who sign in, with the app secret, with a token that
+is signed with it (hs256) or with one of an identity provider (rs256), under the rules of
+a chat, on 64 connections to a database that is five times the cache. Those that are
+called a best case have none of that.
+
 With --url it measures a server that is running, without a bare one: it puts it under
 full load, and writes below one new key, which it removes again.
 
 --growth measures how cost grows with the data and the number of databases instead;
 --stalls how long requests wait while something large is under way, or only while one
 of calm, index, backup, export, rules, compact, put, delete, busy, expiry, hooks and archive
-is that --scenario names.
+is that --scenario names; --writers where the time of writes goes, with more and more
+writers, on the disk and on disks whose syncs take 0.1 and 2 milliseconds.
 
 It ends by itself, and leaves nothing behind, also when it is interrupted.
 livetree docs performance says how to read the results.
@@ -53,6 +60,8 @@ Usage:
 
 Examples:
   livetree-bench --quick
+  livetree-bench --scenario users --json users.json
+  livetree-bench --scenario 'leaf-get-*,*-rs256'
   livetree-bench --scenario leaf-get,leaf-put-64 --json now.json --chart now.html
   livetree-bench --growth --leaves 10000000 --databases 10000
   livetree-bench --url https://localhost:9000 --pid 4711
@@ -123,7 +132,11 @@ func measure(ctx context.Context, s streams, args []string) error {
 	}
 	if o.list {
 		for _, sc := range bench.Scenarios() {
-			cli.Say(s.out, fmt.Sprintf("%-14s %s\n", sc.Name, sc.About))
+			about := sc.About
+			if sc.IsBestCase() {
+				about += " (best case)"
+			}
+			cli.Say(s.out, fmt.Sprintf("%-28s %s\n", sc.Name, about))
 		}
 		return nil
 	}
@@ -144,19 +157,19 @@ func show(ctx context.Context, s streams, o *settings) error {
 		line.Clear()
 		cli.Say(s.out, text)
 	}
-	head := bench.TableHead()
+	head := report.TableHead()
 	o.Done = func(r bench.Result) {
 		o.Row(head + r.Row())
 		head = ""
 	}
-	report, err := o.run(ctx)
-	if len(report.Results) > 0 {
-		o.Row(report.Sentence())
+	found, err := o.run(ctx)
+	if len(found.Results) > 0 {
+		o.Row(found.Sentence())
 	}
 	if errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted: there are only the results so far")
 	}
-	return errors.Join(err, write(o.jsonFile, report.WriteJSON), write(o.chart, report.WriteChart))
+	return errors.Join(err, write(o.jsonFile, found.WriteJSON), write(o.chart, found.WriteChart))
 }
 
 // write writes a file, if there is to be one.

@@ -19,7 +19,7 @@ func newClusterCommand(a *app) *cobra.Command {
 		Example: "  livetree cluster status\n  livetree cluster remove 10.0.0.3:9100",
 		GroupID: groupCare,
 	})
-	c.AddCommand(clustercli.Commands(clustercli.Surroundings{Takes: takes, Long: operatorLong, Out: a.stdout, Data: local.DefaultData, Logger: func() *slog.Logger { return newLogger(a.stderr, slog.LevelError, true) }, Operator: func(flags *pflag.FlagSet) clustercli.Operator {
+	c.AddCommand(clustercli.Commands(clustercli.Surroundings{Takes: takes, Long: operatorLong, Out: a.stdout, Err: a.stderr, Data: local.DefaultData, Logger: func() *slog.Logger { return newLogger(a.stderr, slog.LevelError, true) }, Operator: func(flags *pflag.FlagSet) clustercli.Operator {
 		o := operatorFlags(a, flags)
 		return clustercli.Operator{Do: o.do, Out: func() io.Writer {
 			if o.json {

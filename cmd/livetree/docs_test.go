@@ -21,10 +21,10 @@ func TestDocsUseThePagerOnATerminalOnly(t *testing.T) {
 	if code, out, errs := docsOn(false, "tr a-z A-Z", "terms"); code != 0 || !strings.HasPrefix(out, "# Terms\n") || errs != "" {
 		t.Errorf("without a terminal: exit %d, %.30q, %q", code, out, errs)
 	}
-	if code, out, errs := docsOn(true, "tr a-z A-Z", "terms"); code != 0 || !strings.HasPrefix(out, "# TERMS\n") || errs != "" {
+	if code, out, errs := docsOn(true, "tr a-z A-Z", "terms"); code != 0 || !strings.HasPrefix(out, "TERMS\n=====\n") || errs != "" {
 		t.Errorf("on a terminal: exit %d, %.30q, %q, want it from the pager", code, out, errs)
 	}
-	if code, out, errs := docsOn(true, "", "terms"); code != 0 || !strings.HasPrefix(out, "# Terms\n") || errs != "" {
+	if code, out, errs := docsOn(true, "", "terms"); code != 0 || !strings.HasPrefix(out, "Terms\n=====\n") || errs != "" {
 		t.Errorf("with an empty PAGER: exit %d, %.30q, %q", code, out, errs)
 	}
 	if code, _, errs := docsOn(true, "no-such-pager", "terms"); code != 1 || !oneLine(errs) || !strings.Contains(errs, "PAGER names another") {

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/livetree/livetree/internal/acmecert"
 	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/cli"
 	"github.com/livetree/livetree/internal/local"
@@ -88,6 +89,12 @@ func serve(a *app, c *cobra.Command, s *serveSettings) error {
 	if s.config.Issuers, err = s.trust.List(); err != nil {
 		return err
 	}
+	if s.config.ClockOffset, err = serverflags.ClockOffset(a.lookup); err != nil {
+		return err
+	}
+	if err := serverflags.CheckJoin(c.Flags(), s.config.Cluster); err != nil {
+		return err
+	}
 	s.config.ACME.Domains, s.config.NoLane, s.config.Console.Off = s.acmeDomains, !s.lane, !s.console
 	all := settings(c.Flags())
 	if hasSecret {
@@ -126,7 +133,7 @@ func (s *serveSettings) declare(flags *pflag.FlagSet) {
 	flags.StringVar(&c.TLSKey, "tls-key", "", "a PEM `file` with its key")
 	flags.Var(&s.acmeDomains, "acme-domain", "a public `name` of this server to get a certificate for by ACME; its port 443 must lead to --addr, or its port 80 to --http-addr; repeatable")
 	flags.StringVar(&c.ACME.Email, "acme-email", "", "an `address` for the ACME authority to write to")
-	flags.StringVar(&c.ACME.Directory, "acme-directory", server.DefaultACMEDirectory, "the `URL` of the ACME authority")
+	flags.StringVar(&c.ACME.Directory, "acme-directory", acmecert.DefaultDirectory, "the `URL` of the ACME authority")
 	flags.StringVar(&c.ACME.CAFile, "acme-ca", "", "a PEM `file` with a certificate to trust when the ACME authority is asked, if the system does not trust it")
 	c.DefaultDatabase, c.Dialect = "default", rest.SpecDialect
 	flags.Var((*serverflags.DatabaseName)(&c.DefaultDatabase), "default-db", "the `name` of the database for requests that name none; empty for none")

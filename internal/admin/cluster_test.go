@@ -2,6 +2,8 @@ package admin_test
 
 import (
 	"context"
+	"errors"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -17,13 +19,15 @@ type fakeCluster struct{ admin.Cluster }
 
 func (fakeCluster) Condition() string { return "ok" }
 
+func (fakeCluster) CaughtUp(context.Context) error { return nil }
+
 func (fakeCluster) Status(context.Context) *status.Cluster { return &status.Cluster{ID: "c1"} }
 
 func (fakeCluster) Stats() status.Stats {
 	return status.Stats{
 		Applied: []uint64{7, 3}, Tenures: []uint64{2, 1}, Leads: []bool{true, false},
 		Peers:     []status.Peer{{Node: "10.0.0.2:9100", Up: true, RTT: time.Millisecond, Clock: -time.Second}},
-		Forwarded: 5, LogFileBytes: 20, LogBytes: 10,
+		Forwarded: map[string]uint64{"answered": 5}, LogFileBytes: 20, LogBytes: 10, Level: 2, Behind: 3, Repairs: 1,
 	}
 }
 
@@ -38,7 +42,8 @@ func TestMetricsOfACluster(t *testing.T) {
 		`livetree_cluster_applied{shard="0"} 7`, `livetree_cluster_term{shard="1"} 1`, "livetree_cluster_leads 1",
 		`livetree_cluster_peer_up{peer="10.0.0.2:9100"} 1`, `livetree_cluster_peer_rtt_seconds{peer="10.0.0.2:9100"} 0.001`,
 		`livetree_cluster_clock_offset_seconds{peer="10.0.0.2:9100"} -1`, "livetree_cluster_void_total 0",
-		"livetree_cluster_forwarded_total 5", "livetree_cluster_log_file_bytes 20", "livetree_cluster_log_bytes 10", "etcd_test_total 0",
+		`livetree_cluster_forwarded_total{result="answered"} 5`, "livetree_cluster_level 2",
+		"livetree_cluster_behind_records 3", "livetree_cluster_repairs_total 1", "livetree_cluster_append_seconds_count 0", "livetree_cluster_log_file_bytes 20", "livetree_cluster_log_bytes 10", "etcd_test_total 0",
 	} {
 		if !strings.Contains(page, "\n"+line+"\n") {
 			t.Errorf("the metrics of a node lack %q", line)
@@ -49,6 +54,38 @@ func TestMetricsOfACluster(t *testing.T) {
 	}
 	if _, page := newStand(t, nil).get("/metrics"); strings.Contains(page, "cluster_") || strings.Contains(page, "etcd_") {
 		t.Error("a single server has metrics of a cluster")
+	}
+}
+
+// A troubledCluster is one whose nodes do not agree, and whose clock is wrong.
+type troubledCluster struct{ fakeCluster }
+
+func (troubledCluster) Condition() string              { return status.ConditionClock }
+func (troubledCluster) CaughtUp(context.Context) error { return errors.New("no majority") }
+
+// TestClockOfANodeWarns: a node with a wrong clock is ready, and says so.
+func TestClockOfANodeWarns(t *testing.T) {
+	code, body := newStand(t, func(o *admin.Options) { o.Cluster = troubledCluster{} }).get("/readyz")
+	if code != 200 || !strings.Contains(body, `{"name":"cluster","state":"clock","result":"warn"}`) {
+		t.Errorf("GET /readyz of a node with a wrong clock = %d %s", code, body)
+	}
+}
+
+// TestListOfANodeThatReachesNoOther: an operator is shown what the node has, and is told that it is that.
+func TestListOfANodeThatReachesNoOther(t *testing.T) {
+	for name, test := range map[string]struct {
+		cluster admin.Cluster
+		want    string
+	}{"well": {fakeCluster{}, ""}, "alone": {troubledCluster{}, "local"}, "single": {nil, ""}} {
+		s := newStand(t, func(o *admin.Options) { o.Cluster = test.cluster })
+		r := httptest.NewRequest("GET", "/v1/databases", nil)
+		r.Header.Set("Authorization", "Bearer "+credential)
+		r.Host = "localhost"
+		w := httptest.NewRecorder()
+		s.handler.ServeHTTP(w, r)
+		if got := w.Header().Get("X-Livetree-Consistency"); w.Code != 200 || got != test.want {
+			t.Errorf("%s: GET /v1/databases = %d, of the consistency %q, want %q: %s", name, w.Code, got, test.want, w.Body)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,7 +31,19 @@ func (c *collector) collectCluster(p page) {
 		p.gauge("cluster_clock_offset_seconds", "By how much the clock of the other node is ahead of that of this one.", peer.Clock.Seconds(), "peer", peer.Node)
 	}
 	p.counter("cluster_void_total", "Groups of the log that did not follow what their database had: a defect of the server.", float64(s.Void))
-	p.counter("cluster_forwarded_total", "Requests that were sent to the node that judges them.", float64(s.Forwarded))
+	for _, result := range slices.Sorted(maps.Keys(s.Forwarded)) {
+		p.counter("cluster_forwarded_total", "Requests that were sent to the node that judges them: it answered, they were not made and are sent again, or their fate is unknown.",
+			float64(s.Forwarded[result]), "result", result)
+	}
+	p.histogram("cluster_forward_seconds", "How long requests took that another node judged.", s.Forwards)
+	p.histogram("cluster_append_seconds", "How long it took to append a record to the cluster's log and to apply it here.", s.Appends)
+	p.histogram("cluster_apply_seconds", "How long it took to apply a record of the cluster's log.", s.Applies)
+	p.histogram("cluster_barrier_seconds", "How long readers waited until this node had all that was acknowledged.", s.Barriers)
+	p.counter("cluster_append_again_total", "Records that were judged again since one of another node came first.", float64(s.Refused))
+	p.counter("cluster_digest_mismatch_total", "Shards whose log this node could not go on with: its data differs, or is behind what the log still has.", float64(s.Broken))
+	p.counter("cluster_repairs_total", "How often this node has set its data aside and begun again with a copy of another node's.", float64(s.Repairs))
+	p.gauge("cluster_behind_records", "Records of the cluster's log that this node has not applied, when it looked last.", float64(s.Behind))
+	p.gauge("cluster_level", "Level of the records that the cluster writes; it rises after an upgrade of all nodes.", float64(s.Level))
 	p.gauge("cluster_log_file_bytes", "Size of the file of the cluster's log; it does not shrink by itself.", float64(s.LogFileBytes))
 	p.gauge("cluster_log_bytes", "How much of that file is in use.", float64(s.LogBytes))
 }

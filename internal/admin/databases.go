@@ -24,7 +24,8 @@ type Database struct {
 }
 
 // listDatabases answers with all databases. It opens none of them.
-func (h *Handler) listDatabases(w http.ResponseWriter, _ *http.Request) {
+func (h *Handler) listDatabases(w http.ResponseWriter, r *http.Request) {
+	freshenAll(h, w, r)
 	list := []Database{}
 	var failed error
 	err := h.opts.Store.Names(func(name string, id store.ID) bool {
@@ -55,6 +56,7 @@ func (h *Handler) describe(name string, id store.ID) (Database, error) {
 }
 
 func (h *Handler) showDatabase(w http.ResponseWriter, r *http.Request) {
+	freshenAll(h, w, r)
 	name := r.PathValue("name")
 	database, err := h.opts.Catalog.Database(name)
 	if err != nil {

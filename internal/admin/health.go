@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/archiver"
+	"github.com/livetree/livetree/internal/cluster/status"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/exchange"
 )
@@ -59,11 +60,11 @@ func (h *Handler) readyz(w http.ResponseWriter, _ *http.Request) {
 }
 
 func answerReadiness(w http.ResponseWriter, r Readiness) {
-	status := http.StatusOK
+	code := http.StatusOK
 	if !r.Ready {
-		status = http.StatusServiceUnavailable
+		code = http.StatusServiceUnavailable
 	}
-	answer(w, status, r)
+	answer(w, code, r)
 }
 
 // Readiness runs the checks. It reads a few numbers and waits for nothing, so
@@ -80,7 +81,8 @@ func (h *Handler) Readiness() Readiness {
 	draining := h.opts.Draining != nil && h.opts.Draining()
 	r.add("drain", choose(draining, "draining", "no"), "no", "fail")
 	if h.opts.Cluster != nil {
-		r.add("cluster", h.opts.Cluster.Condition(), "ok", "fail")
+		condition := h.opts.Cluster.Condition()
+		r.add("cluster", condition, "ok", choose(condition == status.ConditionClock, "warn", "fail"))
 	}
 	if h.opts.Archive != nil {
 		r.add("archive", h.opts.Archive().State, archiver.StateOK, "warn")

@@ -41,6 +41,7 @@ func (h *Handler) onDatabase(next func(http.ResponseWriter, *http.Request, *engi
 			h.failWith(w, err)
 			return
 		}
+		freshenOne(w, r, database)
 		next(w, r, database)
 	}
 }

@@ -48,7 +48,7 @@ func (a archivist) CaughtUp(ctx context.Context) error {
 }
 
 func (a archivist) Note(ctx context.Context, tenure uint64, notes []byte) error {
-	return databases.Note(ctx, a.p.data, tenure, notes)
+	return databases.NoteHeld(ctx, a.p.data, tenure, notes)
 }
 
 // hold begins to keep what is to be archived.

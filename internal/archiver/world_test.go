@@ -116,7 +116,7 @@ func (w *world) start(i int, fs *vfs.MemFS) {
 	})
 	p.hold(logger)
 	p.node = cluster.New(cluster.Options{
-		ID: nodeID(i), Log: w.fake.Log(i), Applier: p.data, Level: 1, Now: time.Now, Logger: logger, Became: p.data.Became,
+		ID: nodeID(i), Log: w.fake.Log(i), Applier: p.data, Now: time.Now, Logger: logger, Became: p.data.Became,
 		AppendTime: time.Duration(1+w.rand.IntN(1500)) * time.Millisecond,
 	})
 	p.data.Bind(p.node, p.catalog)

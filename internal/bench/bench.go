@@ -17,20 +17,25 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
+
+	"github.com/livetree/livetree/internal/bench/report"
 )
 
 // Defaults of Options.
 const (
 	DefaultRounds      = 5
-	DefaultRequests    = 20_000
+	DefaultRequests    = report.UsualRequests
 	DefaultConnections = 16
 
 	QuickRounds   = 3
 	QuickRequests = 400
+
+	// UserScenarios is the name of all scenarios with users.
+	UserScenarios = "users"
 )
 
 // Bounds of Options.
@@ -38,6 +43,7 @@ const (
 	maxRounds      = 100
 	maxRequests    = 10_000_000
 	maxConnections = 10_000
+	maxRecords     = 9_999_999 // as many as keys have digits for
 )
 
 // requestTime is what one request, or one event to all streams, may take.
@@ -64,6 +70,8 @@ type Options struct {
 	// a round of a cheap scenario has, of which others have a part; Connections how
 	// many send them, where the scenario does not say.
 	Rounds, Requests, Connections int
+	// Records is how many users there are in the database of scenarios with users.
+	Records int
 
 	// Done is called with each result, in order, and Row with each row of the table of
 	// Grow and Stall, its head first; Progress with what is under way. All may be nil.
@@ -76,10 +84,11 @@ func (o *Options) check() error {
 	setDefault(&o.Rounds, DefaultRounds)
 	setDefault(&o.Requests, DefaultRequests)
 	setDefault(&o.Connections, DefaultConnections)
+	setDefault(&o.Records, DefaultRecords)
 	for _, bound := range []struct {
 		name       string
 		value, max int
-	}{{"rounds", o.Rounds, maxRounds}, {"requests", o.Requests, maxRequests}, {"connections", o.Connections, maxConnections}} {
+	}{{"rounds", o.Rounds, maxRounds}, {"requests", o.Requests, maxRequests}, {"connections", o.Connections, maxConnections}, {"records", o.Records, maxRecords}} {
 		if bound.value < 1 || bound.value > bound.max {
 			return fmt.Errorf("%s: %d is not between 1 and %d", bound.name, bound.value, bound.max)
 		}
@@ -105,26 +114,28 @@ func setDefault[T comparable](field *T, value T) {
 
 // Run runs scenarios. When it fails, or ctx ends, the report has the results so
 // far.
-func Run(ctx context.Context, o Options) (report Report, err error) {
+func Run(ctx context.Context, o Options) (found Report, err error) {
 	if err := o.check(); err != nil {
 		return Report{}, err
 	}
-	chosen, err := choose(o.Scenarios, o.Target.URL != "")
+	chosen, err := choose(o.Scenarios, o.Target.URL != "", o.Records)
 	if err != nil {
 		return Report{}, err
 	}
-	report = newReport(o)
-	defer report.end()
+	found = newReport(o)
+	defer endReport(&found)
+	var st stage
+	defer func() { err = errors.Join(err, st.close()) }()
 	for i, sc := range chosen {
 		o.Progress(fmt.Sprintf("%d/%d %s", i+1, len(chosen), sc.Name))
-		result, err := runScenario(ctx, o, sc)
+		result, err := runScenario(ctx, o, sc, &st)
 		if err != nil {
-			return report, fmt.Errorf("%s: %w", sc.Name, cause(ctx, err))
+			return found, fmt.Errorf("%s: %w", sc.Name, cause(ctx, err))
 		}
-		report.Results = append(report.Results, result)
+		found.Results = append(found.Results, result)
 		o.Done(result)
 	}
-	return report, nil
+	return found, nil
 }
 
 // cause returns why something failed: what it says when the context has ended is
@@ -136,32 +147,52 @@ func cause(ctx context.Context, err error) error {
 	return err
 }
 
-// choose finds scenarios by name. A server that runs already is not given rules,
-// so scenarios that need some are left out, or refused if they were asked for.
-func choose(names []string, elsewhere bool) ([]Scenario, error) {
-	all := Scenarios()
+// choose finds scenarios by name, by a pattern such as leaf-*, or all of users. A server
+// that runs already is not given rules, so scenarios that need some are left out, or
+// refused if they were asked for.
+func choose(names []string, elsewhere bool, records int) ([]Scenario, error) {
+	all := append(append(bestScenarios(), userScenarios(records)...), append(sdkScenarios(), extraScenarios()...)...)
+	if len(names) == 0 {
+		names = []string{""}
+	}
 	var chosen []Scenario
-	for _, sc := range all {
-		wanted := slices.Contains(names, "all") || len(names) == 0 && sc.byDefault
-		if wanted && (!elsewhere || sc.runsElsewhere()) {
+	taken := map[string]bool{}
+	for _, name := range names {
+		several := name == "" || name == "all" || name == UserScenarios || strings.ContainsAny(name, "*?[")
+		found := false
+		for _, sc := range all {
+			if !sc.isCalled(name) {
+				continue
+			}
+			found = true
+			switch {
+			case elsewhere && !sc.runsElsewhere() && !several:
+				return nil, fmt.Errorf("the scenario %q needs a server of its own: leave --url out", name)
+			case taken[sc.Name] || elsewhere && !sc.runsElsewhere():
+				continue
+			}
+			taken[sc.Name] = true
 			chosen = append(chosen, sc)
 		}
-	}
-	for _, name := range names {
-		at := slices.IndexFunc(all, func(sc Scenario) bool { return sc.Name == name })
-		switch {
-		case name == "all":
-			continue
-		case at < 0:
-			return nil, fmt.Errorf("there is no scenario %q: choose from %s, or all", name, strings.Join(scenarioNames(all), ", "))
-		case elsewhere && !all[at].runsElsewhere():
-			return nil, fmt.Errorf("the scenario %q needs a server of its own: leave --url out", name)
-		}
-		if !slices.Contains(names, "all") {
-			chosen = append(chosen, all[at])
+		if !found {
+			return nil, fmt.Errorf("there is no scenario %q: choose from %s, a pattern of them such as leaf-*, %s or all", name, strings.Join(scenarioNames(all), ", "), UserScenarios)
 		}
 	}
 	return chosen, nil
+}
+
+// isCalled reports whether a name stands for the scenario; an empty one for the usual.
+func (sc Scenario) isCalled(name string) bool {
+	switch name {
+	case "":
+		return sc.byDefault
+	case "all":
+		return true
+	case UserScenarios:
+		return sc.users != nil
+	}
+	matches, err := path.Match(name, sc.Name)
+	return err == nil && matches
 }
 
 func scenarioNames(all []Scenario) []string {
@@ -173,7 +204,7 @@ func scenarioNames(all []Scenario) []string {
 }
 
 // runScenario runs one scenario on servers of its own, or on the target.
-func runScenario(ctx context.Context, o Options, sc Scenario) (result Result, err error) {
+func runScenario(ctx context.Context, o Options, sc Scenario, st *stage) (result Result, err error) {
 	if o.Target.URL != "" {
 		ours, err := openTarget(ctx, o.Target)
 		if err != nil {
@@ -194,7 +225,12 @@ func runScenario(ctx context.Context, o Options, sc Scenario) (result Result, er
 			return Result{}, err
 		}
 	}
-	ours, err := openLivetree(ctx, o.Executable, dir, with...)
+	var ours *side
+	if sc.users != nil {
+		ours, err = st.open(ctx, o, sc.users, dir)
+	} else {
+		ours, err = openLivetree(ctx, o.Executable, dir, with...)
+	}
 	if err != nil {
 		return Result{}, err
 	}

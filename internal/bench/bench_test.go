@@ -202,7 +202,8 @@ func TestGrow(t *testing.T) {
 		t.Fatalf("the steps are %+v, want 1000 and 10000 leaves", report.Growth)
 	}
 	for _, step := range report.Growth {
-		if !plausible(step.Get) || !plausible(step.Put) || !plausible(step.Query) || step.OpenMillis <= 0 || step.DiskBytes <= 0 {
+		if !plausible(step.Get) || !plausible(step.Put) || !plausible(step.Query) || !plausible(step.Range) ||
+			min(step.OpenMillis, step.CheckMillis, step.BackupMillis) <= 0 || step.DiskBytes <= 0 || step.WriteAmplification < 0 {
 			t.Errorf("with %d leaves: %+v, want rates and times", step.Leaves, step)
 		}
 	}

@@ -28,6 +28,9 @@ func compete(ctx context.Context, o Options, sc Scenario, sides []*side) (Result
 		return measureIdle(ctx, o, sc, sides)
 	}
 	c := contest{Options: o, sc: sc, requests: max(1, o.Requests/sc.cost), connections: o.Connections}
+	if sc.users != nil && sc.users.most > 0 {
+		c.requests = min(c.requests, sc.users.most)
+	}
 	setDefault(&c.sc.connections, o.Connections)
 	c.connections = min(c.sc.connections, c.requests)
 	players := make([]*player, 0, len(sides))
@@ -65,13 +68,13 @@ func prepareSides(ctx context.Context, sc Scenario, sides []*side) error {
 		if err != nil {
 			return err
 		}
-		ours.parameter = "auth=" + token
+		ours.credentials = []credential{{parameter: "auth=" + token}}
 	}
 	if len(sides) == 1 || !sides[1].bareBody || sc.ask == nil {
 		return nil
 	}
 	bare := sides[1]
-	bare.parameter = ours.parameter // as much to read
+	bare.credentials = ours.credentials // as much to read
 	var r request
 	if sc.ask(&r, 0); r.method != "GET" {
 		return nil
@@ -86,7 +89,7 @@ func prepareSides(ctx context.Context, sc Scenario, sides []*side) error {
 
 // prepareLivetree writes what a scenario needs to a side that is a Livetree.
 func prepareLivetree(ctx context.Context, sc Scenario, s *side) error {
-	if s.bareBody {
+	if s.bareBody || sc.users != nil { // users find a copy of what was prepared once
 		return nil
 	}
 	if s.secret != "" { // a server of our own
@@ -116,7 +119,7 @@ type contest struct {
 type player struct {
 	*side
 	ours     bool // the side that is measured
-	conns    []*conn
+	conns    []carrier
 	socket   *socket        // sends sets; nil unless the scenario has some
 	streams  *streamClients // nil unless the scenario has some
 	resident int64          // memory before the first round
@@ -142,11 +145,19 @@ func (c contest) openStreams(ctx context.Context, p *player) error {
 	c.Progress(fmt.Sprintf("%s: opening %d streams of %s", c.sc.Name, c.sc.streams, p.name))
 	switch {
 	case c.sc.sdk == nil:
-		return p.streams.open(ctx, "open", p.side, "/fan/out.json", c.sc.streams)
+		return p.streams.open(ctx, "open", p.side, p.watched("/fan/out.json"), c.sc.streams)
 	case c.sc.sdk.returns:
 		return nil // they come in each round
 	}
 	return p.streams.open(ctx, "listen", p.side, "/fan/out", c.sc.streams)
+}
+
+// watched returns a path with the parameter that its clients have.
+func (s *side) watched(path string) string {
+	if parameter := s.credentialOf(0).parameter; parameter != "" {
+		path += "?" + parameter
+	}
+	return path
 }
 
 // connect opens the connections, unless they are.
@@ -160,12 +171,12 @@ func (p *player) connect(ctx context.Context, sc Scenario, n int) (err error) {
 	case p.streams != nil:
 		n = 1 // each event waits for the last
 	}
-	p.conns, err = p.side.connect(ctx, n)
+	p.conns, err = p.carriers(ctx, sc.by(), n)
 	return err
 }
 
 func (p *player) leave() {
-	hangUp(p.conns)
+	hangUpAll(p.conns)
 	if p.socket != nil {
 		_ = p.socket.Close()
 	}
@@ -204,8 +215,13 @@ func (c contest) rounds(ctx context.Context, players []*player) ([][]round, erro
 }
 
 // warming is how many requests the round has that is not counted, sent how many
-// there are in all.
-func (c contest) warming() int { return max(1, c.requests/5) }
+// there are in all. For users the cache must have filled.
+func (c contest) warming() int {
+	if c.sc.users != nil {
+		return c.requests
+	}
+	return max(1, c.requests/5)
+}
 
 func (c contest) sent() int { return c.warming() + c.Rounds*c.requests }
 
@@ -254,6 +270,11 @@ func (c contest) ready(ctx context.Context, p *player) error {
 			return nil
 		}
 	}
+	if u := c.sc.users; u != nil && u.fresh != nil && p.ours {
+		if err := u.fresh(ctx, p.side); err != nil {
+			return err
+		}
+	}
 	return p.connect(ctx, c.sc, c.connections)
 }
 
@@ -273,7 +294,7 @@ func (c contest) volley(ctx context.Context, p *player, l load) (volley, error) 
 // tell writes one event after the other, each when all streams have the last. With lag
 // there is one more client, for which much comes before each.
 func (p *player) tell(ctx context.Context, l load, lag bool) (volley, error) {
-	defer context.AfterFunc(ctx, func() { hangUp(p.conns) })()
+	defer context.AfterFunc(ctx, func() { hangUpAll(p.conns) })()
 	var r request
 	v := volley{times: make([]time.Duration, 0, l.requests)}
 	began := now()

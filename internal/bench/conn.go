@@ -14,6 +14,7 @@ import (
 
 // A request is what is sent. Its slices are used again for the next one.
 type request struct {
+	who    int // the number of its sender
 	method string
 	target []byte // without the part that the side puts before it
 	body   []byte
@@ -37,8 +38,17 @@ type answer struct {
 // knows only what our servers send, so that it takes little of the machine.
 type conn struct {
 	net.Conn
+	credential
 	reader *bufio.Reader
 	out    []byte
+}
+
+// A credential is what every request of a sender carries: a parameter, or headers,
+// each with its line end.
+type credential struct{ parameter, headers string }
+
+func newConn(c net.Conn, with credential) *conn {
+	return &conn{Conn: c, credential: with, reader: bufio.NewReaderSize(c, 16<<10)}
 }
 
 // dial opens a connection, with TLS unless config is nil.
@@ -55,7 +65,7 @@ func (s *side) open(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{Conn: c, reader: bufio.NewReaderSize(c, 16<<10)}, nil
+	return newConn(c, s.credentialOf(0)), nil
 }
 
 // do sends a request and reads the answer.
@@ -64,17 +74,17 @@ func (c *conn) do(s *side, r *request, keep bool) (answer, error) {
 	b = append(b, ' ')
 	b = append(b, s.prefix...)
 	b = append(b, r.target...)
-	if s.parameter != "" {
+	if c.parameter != "" {
 		separator := byte('?')
 		if bytes.IndexByte(r.target, '?') >= 0 {
 			separator = '&'
 		}
-		b = append(append(b, separator), s.parameter...)
+		b = append(append(b, separator), c.parameter...)
 	}
 	b = append(b, " HTTP/1.1\r\nHost: "...)
 	b = append(b, s.addr...)
 	b = append(b, "\r\n"...)
-	b = append(b, s.headers...)
+	b = append(b, c.headers...)
 	if r.method != "GET" && r.method != "DELETE" {
 		b = append(b, "Content-Length: "...)
 		b = strconv.AppendInt(b, int64(len(r.body)), 10)
@@ -112,7 +122,7 @@ func (c *conn) read(keep bool) (answer, error) {
 	if a.status, err = strconv.Atoi(string(line[9:12])); err != nil {
 		return a, errAnswer
 	}
-	length, err := c.headers()
+	length, err := c.readHeaders()
 	if err != nil {
 		return a, err
 	}
@@ -144,9 +154,9 @@ func (c *conn) line() ([]byte, error) {
 	return bytes.TrimRight(line, "\r\n"), nil
 }
 
-// headers reads the headers and returns the length of the body, -1 if it comes in
+// readHeaders reads the headers and returns the length of the body, -1 if it comes in
 // chunks.
-func (c *conn) headers() (length int64, err error) {
+func (c *conn) readHeaders() (length int64, err error) {
 	for {
 		line, err := c.line()
 		if err != nil || len(line) == 0 {

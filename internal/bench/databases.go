@@ -11,7 +11,7 @@ import (
 
 // growDatabases makes databases, and measures what they take while nothing happens
 // in them.
-func growDatabases(ctx context.Context, o Options, s *side, count int, report *Report) error {
+func growDatabases(ctx context.Context, o Options, s *side, count int, found *Report) error {
 	d := &Databases{Count: count}
 	took, err := s.restart(ctx)
 	if err != nil {
@@ -35,8 +35,8 @@ func growDatabases(ctx context.Context, o Options, s *side, count int, report *R
 	d.StartMicros = (d.OpenMillis - d.EmptyMillis) * 1000 / float64(count)
 	d.IdleBytes = (d.OpenRSS - d.EmptyRSS) / float64(count)
 	d.OpenedMemory = (d.UsedRSS - d.EmptyRSS) / float64(count)
-	report.Databases = d
-	o.Row(d.row())
+	found.Databases = d
+	o.Row(d.Row())
 	return nil
 }
 

@@ -75,7 +75,7 @@ func sendAndLeave(ctx context.Context, s *side, d time.Duration) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(c, "PATCH /posts.json HTTP/1.1\r\nHost: %s\r\n%sContent-Length: %d\r\n\r\n%s", s.addr, s.headers, len(body), body)
+		_, err = fmt.Fprintf(c, "PATCH /posts.json HTTP/1.1\r\nHost: %s\r\n%sContent-Length: %d\r\n\r\n%s", s.addr, s.credentialOf(0).headers, len(body), body)
 		_ = c.Close()
 		if err != nil {
 			return cause(ctx, err)
@@ -122,10 +122,16 @@ func (s *side) pileUp(ctx context.Context, count int) error {
 	return nil
 }
 
+// How often, and for how long, a server must have merged nothing: a compaction begins a
+// moment after a flush, or after another.
+const (
+	calmEnough = 6
+	calmTime   = calmEnough * 50 * time.Millisecond
+)
+
 // merged returns when a server has merged what it has flushed.
 func (s *side) merged(ctx context.Context) error {
-	const enough = 6 // a compaction begins a moment after a flush, or after another
-	for calm := 0; calm < enough; {
+	for calm := 0; calm < calmEnough; {
 		running, err := s.metric(ctx, "livetree_pebble_compactions_running")
 		if err != nil {
 			return err
@@ -133,7 +139,7 @@ func (s *side) merged(ctx context.Context) error {
 		if calm++; running > 0 {
 			calm = 0
 		}
-		if err := pause.For(ctx, 50*time.Millisecond); err != nil {
+		if err := pause.For(ctx, calmTime/calmEnough); err != nil {
 			return err
 		}
 	}
@@ -160,8 +166,11 @@ func buildIndex(ctx context.Context, s *side) error {
 	}
 }
 
+// backupDir is where a server makes its backup.
+func backupDir(s *side) string { return filepath.Join(filepath.Dir(s.dir), "backup") }
+
 func makeBackup(ctx context.Context, s *side) error {
-	body, err := json.Marshal(map[string]string{"target": filepath.Join(filepath.Dir(s.dir), "backup")})
+	body, err := json.Marshal(map[string]string{"target": backupDir(s)})
 	if err != nil {
 		return err
 	}

@@ -9,18 +9,13 @@ import (
 )
 
 var (
-	Percentile   = percentile
-	Median       = median
-	SpreadOf     = spread
-	Ratios       = ratios
-	MemStats     = memStats
-	Pick         = pick
-	OpenGroupLog = openGroupLog
+	Percentile = percentile
+	Median     = median
+	SpreadOf   = spread
+	Ratios     = ratios
+	MemStats   = memStats
+	Pick       = pick
 )
-
-func (l *groupLog) Append(path string, body []byte) error { return l.append(path, body) }
-
-func (l *groupLog) Close() { l.close() }
 
 // ReadAnswer reads an answer from a connection.
 func ReadAnswer(c net.Conn) (status int, body string, err error) {
@@ -43,7 +38,7 @@ func ResultOf(sc Scenario, rounds int) Result {
 
 // Chosen returns the scenarios that are run, by name.
 func Chosen(names []string, elsewhere bool) ([]string, error) {
-	chosen, err := choose(names, elsewhere)
+	chosen, err := choose(names, elsewhere, QuickRecords)
 	return scenarioNames(chosen), err
 }
 

@@ -8,6 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/livetree/livetree/internal/backup"
+	"github.com/livetree/livetree/internal/bench/report"
 )
 
 // leavesPerUser is how many leaves a user has.
@@ -22,41 +25,8 @@ type Growth struct {
 	Databases int
 }
 
-// A GrowthStep is what a server takes with so many leaves.
-type GrowthStep struct {
-	Leaves int `json:"leaves"`
-	// FillPerSecond is at what rate the leaves since the last step were written.
-	FillPerSecond float64 `json:"fill_per_second"`
-	Get           Figures `json:"get"`
-	// GetBlocks is how many blocks were read from disk for one GET: what the block
-	// cache did not hold.
-	GetBlocks float64 `json:"get_blocks"`
-	Put       Figures `json:"put"`
-	Query     Figures `json:"query"`
-	// OpenMillis is how long a start takes until it serves, after a clean stop: the
-	// median of some;
-	// OpenRSSBytes the memory then; DiskBytes the size of the data directory.
-	OpenMillis   float64 `json:"open_ms"`
-	OpenRSSBytes float64 `json:"open_rss_bytes"`
-	DiskBytes    int64   `json:"disk_bytes"`
-}
-
-// Databases is what databases in which nothing happens take of a server.
-type Databases struct {
-	Count        int     `json:"count"`
-	EmptyMillis  float64 `json:"empty_open_ms"` // to start with none of them
-	OpenMillis   float64 `json:"open_ms"`
-	EmptyRSS     float64 `json:"empty_rss_bytes"`
-	OpenRSS      float64 `json:"open_rss_bytes"` // after the start
-	UsedRSS      float64 `json:"used_rss_bytes"` // after a request to each
-	MakePerSec   float64 `json:"made_per_second"`
-	StartMicros  float64 `json:"start_us_each"`
-	IdleBytes    float64 `json:"idle_bytes_each"`
-	OpenedMemory float64 `json:"opened_bytes_each"`
-}
-
 // Grow measures how cost grows.
-func Grow(ctx context.Context, o Options, g Growth) (report Report, err error) {
+func Grow(ctx context.Context, o Options, g Growth) (found Report, err error) {
 	if err := o.check(); err != nil {
 		return Report{}, err
 	}
@@ -64,18 +34,18 @@ func Grow(ctx context.Context, o Options, g Growth) (report Report, err error) {
 	if g.MaxLeaves < 0 || g.MaxLeaves > mostLeaves || g.Databases < 0 || g.Databases > mostDatabases {
 		return Report{}, fmt.Errorf("growth goes up to %d leaves and %d databases", mostLeaves, mostDatabases)
 	}
-	report = newReport(o)
-	defer report.end()
+	found = newReport(o)
+	defer endReport(&found)
 	if g.MaxLeaves > 0 {
-		err = ownServer(ctx, o, func(s *side) error { return growLeaves(ctx, o, s, g.MaxLeaves, &report) })
+		err = ownServer(ctx, o, func(s *side) error { return growLeaves(ctx, o, s, g.MaxLeaves, &found) })
 	}
 	if g.Databases > 0 && err == nil {
-		err = ownServer(ctx, o, func(s *side) error { return growDatabases(ctx, o, s, g.Databases, &report) })
+		err = ownServer(ctx, o, func(s *side) error { return growDatabases(ctx, o, s, g.Databases, &found) })
 	}
 	if err != nil {
-		return report, cause(ctx, err)
+		return found, cause(ctx, err)
 	}
-	return report, nil
+	return found, nil
 }
 
 // ownServer runs something on a server of our own.
@@ -96,38 +66,85 @@ func ownServer(ctx context.Context, o Options, fn func(s *side) error) (err erro
 // cacheMisses counts the blocks that a server has read from disk.
 const cacheMisses = "livetree_pebble_cache_misses_total"
 
-func growLeaves(ctx context.Context, o Options, s *side, most int, report *Report) error {
+func growLeaves(ctx context.Context, o Options, s *side, most int, found *Report) error {
 	if err := s.setRules(ctx, indexRules); err != nil {
 		return err
 	}
 	written := 0
 	for leaves := 1000; leaves <= most; leaves *= 10 {
+		step := GrowthStep{Leaves: leaves}
 		count := leaves / leavesPerUser
-		o.Progress(fmt.Sprintf("%d leaves: writing", leaves))
-		began := now()
-		if err := s.fill(ctx, "/users.json", written, count); err != nil {
+		if err := growTo(ctx, o, s, written, count, &step); err != nil {
 			return err
 		}
-		step := GrowthStep{Leaves: leaves, FillPerSecond: float64((count-written)*leavesPerUser) / now().Sub(began).Seconds()}
 		written = count
 		if err := measureStep(ctx, o, s, count, &step); err != nil {
 			return err
 		}
-		if len(report.Growth) == 0 {
-			o.Row(growthHead())
+		if err := reopen(ctx, o, s, &step); err != nil {
+			return err
 		}
-		report.Growth = append(report.Growth, step)
-		o.Row(step.row())
+		if len(found.Growth) == 0 {
+			o.Row(report.GrowthHead())
+		}
+		found.Growth = append(found.Growth, step)
+		o.Row(step.Row())
 	}
 	return nil
 }
 
-// measureStep measures a server with so many users, and restarts it.
-func measureStep(ctx context.Context, o Options, s *side, count int, step *GrowthStep) error {
+// Metrics of what is written to disk.
+const (
+	tablesWritten = "livetree_pebble_level_written_bytes_total"
+	logWritten    = "livetree_pebble_wal_written_bytes_total"
+	debt          = "livetree_pebble_compaction_debt_bytes"
+)
+
+// growTo writes users up to a count, and waits until they are merged.
+func growTo(ctx context.Context, o Options, s *side, written, count int, step *GrowthStep) error {
+	var before, after [2]float64
+	if err := s.metrics(ctx, []string{tablesWritten, logWritten}, before[:]); err != nil {
+		return err
+	}
+	began := now()
+	for from := written; from < count; from += portion {
+		o.Progress(fmt.Sprintf("%d leaves: writing user %d of %d", step.Leaves, from, count))
+		if err := s.fill(ctx, "/users.json", from, min(count, from+portion)); err != nil {
+			return err
+		}
+	}
+	step.FillPerSecond = float64((count-written)*leavesPerUser) / now().Sub(began).Seconds()
+	var err error
+	if step.DebtBytes, err = s.metric(ctx, debt); err != nil {
+		return err
+	}
 	o.Progress(fmt.Sprintf("%d leaves: waiting for compactions", step.Leaves))
+	began = now()
 	if err := s.merged(ctx); err != nil {
 		return err
 	}
+	step.MergeMillis = max(0, millis(now().Sub(began)-calmTime))
+	if err := s.metrics(ctx, []string{tablesWritten, logWritten}, after[:]); err != nil {
+		return err
+	}
+	if logged := after[1] - before[1]; logged > 0 {
+		step.WriteAmplification = (after[0] - before[0]) / logged
+	}
+	return nil
+}
+
+// metrics asks for several numbers.
+func (s *side) metrics(ctx context.Context, names []string, into []float64) (err error) {
+	for i, name := range names {
+		if into[i], err = s.metric(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measureStep measures a server with so many users.
+func measureStep(ctx context.Context, o Options, s *side, count int, step *GrowthStep) error {
 	for _, part := range []struct {
 		name string
 		into *Figures
@@ -140,6 +157,7 @@ func measureStep(ctx context.Context, o Options, s *side, count int, step *Growt
 			r.body = fmt.Appendf(r.body, "%d", i%1000)
 		}},
 		{"query", &step.Query, 20, lastHundred},
+		{"range", &step.Range, 20, hundredFrom},
 	} {
 		o.Progress(fmt.Sprintf("%d leaves: %s", step.Leaves, part.name))
 		c := contest{Options: o, sc: Scenario{Name: part.name, ask: part.ask}, requests: max(1, o.Requests/part.cost), connections: o.Connections}
@@ -166,6 +184,35 @@ func measureStep(ctx context.Context, o Options, s *side, count int, step *Growt
 			step.GetBlocks = (after - before) / float64(c.sent())
 		}
 	}
+	return nil
+}
+
+// reopen measures a backup, and, of the server when it was stopped, a check and starts.
+func reopen(ctx context.Context, o Options, s *side, step *GrowthStep) error {
+	o.Progress(fmt.Sprintf("%d leaves: backup, check and start", step.Leaves))
+	began := now()
+	if err := makeBackup(ctx, s); err != nil {
+		return err
+	}
+	step.BackupMillis = millis(now().Sub(began))
+	if err := os.RemoveAll(backupDir(s)); err != nil {
+		return err
+	}
+	if err := s.process.stop(); err != nil {
+		return err
+	}
+	began = now()
+	checked, err := backup.Check(ctx, s.dir, nil)
+	if err == nil {
+		err = checked.Err()
+	}
+	if err != nil {
+		return fmt.Errorf("check: %w", err)
+	}
+	step.CheckMillis = millis(now().Sub(began))
+	if err := s.start(ctx); err != nil {
+		return err
+	}
 	var starts []float64
 	for range restarts {
 		took, err := s.restart(ctx)
@@ -176,7 +223,6 @@ func measureStep(ctx context.Context, o Options, s *side, count int, step *Growt
 	}
 	resident, _, _ := residentBytes(s.process.pid) // 0 where the system does not tell
 	step.OpenMillis, step.OpenRSSBytes = median(starts), float64(resident)
-	var err error
 	step.DiskBytes, err = directoryBytes(s.dir)
 	return err
 }

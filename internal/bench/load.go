@@ -25,12 +25,13 @@ type volley struct {
 // connect opens connections.
 func (s *side) connect(ctx context.Context, n int) ([]*conn, error) {
 	conns := make([]*conn, 0, n)
-	for range n {
+	for i := range n {
 		c, err := s.open(ctx)
 		if err != nil {
 			hangUp(conns)
 			return nil, err
 		}
+		c.credential = s.credentialOf(i)
 		conns = append(conns, c)
 	}
 	return conns, nil
@@ -44,18 +45,18 @@ func hangUp(conns []*conn) {
 
 // fire sends a load over connections that are open. All ends with the first
 // request that fails.
-func (s *side) fire(ctx context.Context, conns []*conn, l load) (volley, error) {
+func (s *side) fire(ctx context.Context, conns []carrier, l load) (volley, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(ctx, func() { hangUp(conns) })()
+	defer context.AfterFunc(ctx, func() { hangUpAll(conns) })()
 	times := make([]time.Duration, l.requests)
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	began := now()
 	deadline := began.Add(requestTime * time.Duration(1+l.requests/1000))
-	for _, c := range conns {
+	for who, c := range conns {
 		workers.Go(func() {
-			var r request
+			r := request{who: who}
 			_ = c.SetDeadline(deadline) // a connection that is closed fails below
 			for {
 				i := int(next.Add(1)) - 1

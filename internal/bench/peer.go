@@ -8,9 +8,15 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/bench/bare"
+	"github.com/livetree/livetree/internal/bench/people"
 	"github.com/livetree/livetree/internal/server"
 	"github.com/livetree/livetree/internal/store"
 )
@@ -33,9 +39,13 @@ func Peer(ctx context.Context, args []string, in io.Reader, out io.Writer) error
 		}
 		go endWith(lines, cancel)
 		return runLivetree(ctx, args[1], strings.TrimSpace(secret), args[2:], out)
-	case len(args) == 4 && args[0] == bareName:
+	case len(args) == 5 && args[0] == bareName:
 		go endWith(in, cancel)
-		return runBare(ctx, bareOptions{certFile: args[1], keyFile: args[2], logFile: args[3]}, out)
+		syncTime, err := time.ParseDuration(args[4])
+		if err != nil {
+			return err
+		}
+		return bare.Run(ctx, bare.Options{CertFile: args[1], KeyFile: args[2], LogFile: args[3], SyncTime: syncTime}, out)
 	case len(args) == 1 && args[0] == streamsName:
 		return runStreamClients(ctx, in, out)
 	}
@@ -52,6 +62,11 @@ func endWith(in io.Reader, cancel func()) {
 const (
 	archiveSetting = "--archive="
 	allowSetting   = "--hook-allow="
+	cacheSetting   = "--cache="
+	jwksSetting    = "--jwks=" // of the issuer of tokens
+	// syncSetting is no flag of livetree serve: how long a sync of the log takes, on a disk
+	// that is made up.
+	syncSetting = "--sync-time="
 )
 
 // runLivetree runs a server in a data directory. Its settings are those of livetree
@@ -71,19 +86,33 @@ func runLivetree(ctx context.Context, dir, secret string, with []string, out io.
 		Out:    out,
 	}
 	for _, setting := range with {
-		if url, ok := strings.CutPrefix(setting, archiveSetting); ok {
-			config.Archive = server.Archive{URL: url, Keep: server.DefaultArchiveKeep, Spool: server.DefaultArchiveSpool, PastBytes: server.DefaultPastBytes}
-		} else if addr, ok := strings.CutPrefix(setting, allowSetting); ok {
-			config.Hooks.Allow = append(config.Hooks.Allow, addr)
-		} else {
-			return fmt.Errorf("there is no setting %s", setting)
+		if err := apply(&config, setting); err != nil {
+			return err
 		}
 	}
 	return server.Run(ctx, config)
 }
 
-// readyLine is how a bare server says where it is.
-func readyLine(out io.Writer, addr, control string) error {
-	_, err := fmt.Fprintf(out, "listening on https://%s\ncontrol at http://%s\n", addr, control)
+// apply applies a setting.
+func apply(config *server.Config, setting string) (err error) {
+	name, value, _ := strings.Cut(setting, "=")
+	switch name + "=" {
+	case archiveSetting:
+		config.Archive = server.Archive{URL: value, Keep: server.DefaultArchiveKeep, Spool: server.DefaultArchiveSpool, PastBytes: server.DefaultPastBytes}
+	case allowSetting:
+		config.Hooks.Allow = append(config.Hooks.Allow, value)
+	case cacheSetting:
+		config.CacheBytes, err = strconv.ParseInt(value, 10, 64)
+	case jwksSetting:
+		issuer := auth.Issuer{URL: people.IssuerURL, Audiences: []string{people.Audience}}
+		issuer.Keys, err = os.ReadFile(value)
+		config.Issuers = []auth.Issuer{issuer}
+	case syncSetting:
+		var syncTime time.Duration
+		syncTime, err = time.ParseDuration(value)
+		config.Disturb = func(o *store.Options) { o.FS = bare.LogFS{FS: vfs.Default, SyncTime: syncTime} }
+	default:
+		return fmt.Errorf("there is no setting %s", setting)
+	}
 	return err
 }

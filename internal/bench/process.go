@@ -184,18 +184,29 @@ func memStats(text []byte) map[string]uint64 {
 	return stats
 }
 
-// metric asks for a number that a server exports.
+// metric asks for a number that a server exports: the sum, if there are several with
+// labels.
 func (s *side) metric(ctx context.Context, name string) (float64, error) {
 	text, err := s.process.ask(ctx, http.MethodGet, s.process.control+"/metrics", nil)
 	if err != nil {
 		return 0, err
 	}
+	sum, found := 0.0, false
 	for line := range bytes.Lines(text) {
-		if value, ok := bytes.CutPrefix(line, []byte(name+" ")); ok {
-			return strconv.ParseFloat(string(bytes.TrimSpace(value)), 64)
+		series, value, ok := strings.Cut(strings.TrimSpace(string(line)), " ")
+		if series, _, _ = strings.Cut(series, "{"); !ok || series != name {
+			continue
 		}
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return 0, err
+		}
+		sum, found = sum+n, true
 	}
-	return 0, fmt.Errorf("the server has no metric %s", name)
+	if !found {
+		return 0, fmt.Errorf("the server has no metric %s", name)
+	}
+	return sum, nil
 }
 
 // ask makes a request to the control listener.

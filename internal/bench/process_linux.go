@@ -75,11 +75,3 @@ func machineLoad() float64 {
 	load, _ := strconv.ParseFloat(strings.Fields(string(text) + " 0")[0], 64)
 	return load
 }
-
-// syncData makes what was written to a file durable, with no more than that takes.
-func syncData(file *os.File) error { return unix.Fdatasync(int(file.Fd())) }
-
-// allocate reserves space for a file, so that a sync need not write its length.
-func allocate(file *os.File, offset, length int64) error {
-	return unix.Fallocate(int(file.Fd()), 0, offset, length)
-}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/bench"
+	"github.com/livetree/livetree/internal/bench/report"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the expected files anew")
@@ -30,7 +31,11 @@ func sample() bench.Report {
 			bench.ResultOf(scenario("missed", bench.Goal{CPU: [2]float64{1.5, 1.2}}), 3),
 			bench.ResultOf(scenario("free", bench.Goal{}), 1),
 		},
-		Growth:    []bench.GrowthStep{{Leaves: 1000, FillPerSecond: 5000, OpenMillis: 12, DiskBytes: 1 << 20}},
+		Growth: []bench.GrowthStep{
+			{Leaves: 1000, FillPerSecond: 5000, OpenMillis: 12, DiskBytes: 1 << 20, Get: bench.Figures{CPUMicros: 12}, Range: bench.Figures{CPUMicros: 90}},
+			{Leaves: 10_000, FillPerSecond: 5000, OpenMillis: 15, DiskBytes: 2 << 20, Get: bench.Figures{CPUMicros: 14}, WriteAmplification: 2.5},
+		},
+		Writers:   []bench.WritersStep{{Writers: 16, SyncMicros: 2000, SyncTookMicros: 2100, LivetreeGroup: 9.5, BareGroup: 10, Livetree: bench.Figures{Rate: 5000}}},
 		Databases: &bench.Databases{Count: 10, OpenMillis: 12},
 		Stalls:    []bench.Stalled{{Name: "calm", About: "nothing else", Millis: 5000, Reads: bench.Waits{Count: 1, P50Micros: 2, P99Micros: 3, MaxMicros: 4}}},
 	}
@@ -59,7 +64,7 @@ func TestReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectFile(t, "report.json", json.String())
-	text := bench.TableHead()
+	text := report.TableHead()
 	for _, r := range sample().Results {
 		text += r.Row()
 	}
@@ -74,6 +79,7 @@ func TestChart(t *testing.T) {
 	text := page.String()
 	for want, times := range map[string]int{
 		`class="met"`: 1, `class="missed"`: 1, `class="free"`: 1, `stroke="#000"`: 2, `stroke="#999"`: 2, // marks of two goals
+		"<polyline": 3, ">GET<": 1, ">start<": 1, ">query<": 0, // what was measured
 		"&lt;a leaf&gt;": 6, "<a leaf>": 0, "<script": 0, "src=": 0, "href=": 0,
 	} {
 		if got := strings.Count(text, want); got != times {

@@ -3,22 +3,9 @@ package bench
 import (
 	"context"
 	"fmt"
-)
 
-// A Goal is what a scenario is held to: the first figure is the most (of a rate,
-// the least) that is accepted, the second what is aimed at. Zero is no goal.
-type Goal struct {
-	CPU       [2]float64 `json:"cpu_ratio,omitzero"`
-	Rate      [2]float64 `json:"rate_ratio,omitzero"`
-	IdleBytes [2]float64 `json:"idle_bytes,omitzero"`
-	PeakBytes float64    `json:"peak_bytes,omitzero"`
-	// P50 and P99 are of times, as a multiple of those of the other server. ExtraCPU and
-	// ExtraPeakBytes are what the processor and the memory may take beyond it.
-	P50            [2]float64 `json:"p50_ratio,omitzero"`
-	P99            [2]float64 `json:"p99_ratio,omitzero"`
-	ExtraCPU       [2]float64 `json:"extra_cpu_us,omitzero"`
-	ExtraPeakBytes float64    `json:"extra_peak_bytes,omitzero"`
-}
+	"github.com/livetree/livetree/internal/bench/people"
+)
 
 // A Scenario is one kind of load.
 type Scenario struct {
@@ -43,6 +30,9 @@ type Scenario struct {
 	idle    bool
 	// sdk is what clients of SDKs do, by websockets; nil if there are none.
 	sdk *sdkWork
+	// users are those who sign in, on a database that is larger than the cache; nil for a
+	// best case, without credentials on little data.
+	users *crew
 	// extra is what our server does beside, and its twin does not; nil for nothing.
 	extra extra
 }
@@ -50,8 +40,20 @@ type Scenario struct {
 // runsElsewhere reports whether a server that runs already can take it: one that
 // is not to be given rules, nor ten thousand streams, nor has a twin.
 func (sc Scenario) runsElsewhere() bool {
-	return sc.rules == "" && sc.asUser == "" && sc.streams == 0 && sc.sdk == nil && sc.extra == nil
+	return sc.rules == "" && sc.asUser == "" && sc.streams == 0 && sc.sdk == nil && sc.extra == nil && sc.users == nil
 }
+
+// by returns how requests travel.
+func (sc Scenario) by() string {
+	if sc.users == nil {
+		return ""
+	}
+	return sc.users.by
+}
+
+// IsBestCase reports whether the scenario is kinder to the server than users are: no
+// credential, little data, the same again and again.
+func (sc Scenario) IsBestCase() bool { return sc.users == nil && sc.sdk == nil && sc.extra == nil }
 
 const openRules = `{"rules":{".read":true,".write":true}}`
 
@@ -65,8 +67,13 @@ const realRules = `{"rules":{".write":true,"users":{"$user":{
 // users is how many there are where their number does not matter.
 const users = 5000
 
-// Scenarios returns all scenarios.
+// Scenarios returns all scenarios, those of users with the usual number of records.
 func Scenarios() []Scenario {
+	return append(append(bestScenarios(), userScenarios(DefaultRecords)...), append(sdkScenarios(), extraScenarios()...)...)
+}
+
+// bestScenarios are the best cases.
+func bestScenarios() []Scenario {
 	list := []Scenario{
 		{Name: "leaf-get", About: "GET of a leaf", Goal: Goal{CPU: [2]float64{1.3, 1.15}},
 			byDefault: true, cost: 1, prepare: putUsers(users), ask: leafGet},
@@ -121,7 +128,7 @@ func Scenarios() []Scenario {
 		list = append(list, Scenario{Name: fmt.Sprintf("idle-%d", n), About: fmt.Sprintf("memory of each of %d idle streams", n),
 			Goal: Goal{IdleBytes: [2]float64{24 << 10, 19 << 10}}, byDefault: n <= 1000, streams: n, idle: true})
 	}
-	return append(append(list, sdkScenarios()...), extraScenarios()...)
+	return list
 }
 
 // QuickScenarios returns those that need little time to prepare, by name.
@@ -135,14 +142,8 @@ func QuickScenarios() []string {
 	return names
 }
 
-// pick returns a number below n for a request: the same in every run, and without
-// a pattern.
-func pick(i, n int) int {
-	x := uint64(i)*0x9e3779b97f4a7c15 + 1 // splitmix64
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return int((x ^ x>>31) % uint64(n))
-}
+// pick returns a number below n for a request.
+func pick(i, n int) int { return people.Pick(i, n) }
 
 // appendUser appends a child of ten leaves, about 280 bytes.
 func appendUser(b []byte, seed int) []byte {

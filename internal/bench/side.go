@@ -34,15 +34,17 @@ type side struct {
 	tls     *tls.Config
 	process *process // nil if nothing is known of it
 
-	// A request has the prefix before its path, the parameter behind it, and the
-	// headers, each with its line end.
-	prefix, parameter, headers string
+	// A request has the prefix before its path, and a credential of one of the senders,
+	// if they have some.
+	prefix      string
+	credentials []credential
 
 	// Of our own Livetree only: its data directory, how it is started, and with which settings
 	// beside the usual.
 	dir, executable string
 	with            []string
 	secret          string
+	syncTime        time.Duration // of a disk that is made up; 0 for the real one
 
 	bareBody bool // reads are answered with what it is given before
 }
@@ -75,12 +77,14 @@ func openTarget(ctx context.Context, t Target) (*side, error) {
 		port = map[string]string{"https": "443", "http": "80"}[u.Scheme]
 	}
 	s := &side{name: livetree, addr: u.Hostname() + ":" + port, caFile: t.CA, prefix: "/livetree-bench-" + randomHex(8)}
+	var with credential
 	if t.Database != "" {
-		s.parameter = "ns=" + url.QueryEscape(t.Database)
+		with.parameter = "ns=" + url.QueryEscape(t.Database)
 	}
 	if t.Auth != "" {
-		s.headers = "Authorization: Bearer " + t.Auth + "\r\n"
+		with.headers = bearer(t.Auth)
 	}
+	s.credentials = []credential{with}
 	if t.PID > 0 {
 		s.process = &process{pid: t.PID}
 	}
@@ -176,7 +180,7 @@ func line(file string) (string, error) {
 func openBare(ctx context.Context, executable, dir string, ours *side) (*side, error) {
 	certificates := filepath.Join(ours.dir, "tls")
 	p, err := start(ctx, executable, bareName,
-		filepath.Join(certificates, "cert.pem"), filepath.Join(certificates, "key.pem"), filepath.Join(dir, "bare.log"))
+		filepath.Join(certificates, "cert.pem"), filepath.Join(certificates, "key.pem"), filepath.Join(dir, "bare.log"), ours.syncTime.String())
 	if err != nil {
 		return nil, err
 	}
@@ -193,11 +197,27 @@ func openBare(ctx context.Context, executable, dir string, ours *side) (*side, e
 
 func (s *side) close() { s.process.close() }
 
+// bearer returns a credential as a header.
+func bearer(credential string) string { return "Authorization: Bearer " + credential + "\r\n" }
+
+// administrator returns the server as one who may do everything sees it.
+func (s *side) administrator() *side {
+	as := *s
+	as.credentials = []credential{{headers: bearer(s.secret)}}
+	return &as
+}
+
+// credentialOf returns that of a sender.
+func (s *side) credentialOf(who int) credential {
+	if len(s.credentials) == 0 {
+		return credential{}
+	}
+	return s.credentials[who%len(s.credentials)]
+}
+
 // setRules sets rules as the administrator.
 func (s *side) setRules(ctx context.Context, rules string) error {
-	administrator := *s
-	administrator.headers = "Authorization: Bearer " + s.secret + "\r\n"
-	return administrator.put(ctx, "/.settings/rules.json", []byte(rules))
+	return s.administrator().put(ctx, "/.settings/rules.json", []byte(rules))
 }
 
 // token returns a credential that rules see as a user.

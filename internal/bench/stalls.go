@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/livetree/livetree/internal/bench/report"
 )
 
 // Stalls says how large what gets in the way is to be.
@@ -20,31 +22,13 @@ type Stalls struct {
 	Calm time.Duration
 }
 
-// A Stalled is how long requests took while something large was under way.
-type Stalled struct {
-	Name  string `json:"name"`
-	About string `json:"about"`
-	// Millis is how long it was under way.
-	Millis float64 `json:"ms"`
-	Reads  Waits   `json:"reads"`
-	Writes Waits   `json:"writes"`
-}
-
-// Waits are the times from when requests were due to their answers.
-type Waits struct {
-	Count     int     `json:"count"`
-	P50Micros float64 `json:"p50_us"`
-	P99Micros float64 `json:"p99_us"`
-	MaxMicros float64 `json:"max_us"`
-}
-
 func waits(sorted []time.Duration) Waits {
-	return Waits{len(sorted), micros(percentile(sorted, 0.5)), micros(percentile(sorted, 0.99)), micros(percentile(sorted, 1))}
+	return Waits{Count: len(sorted), P50Micros: micros(percentile(sorted, 0.5)), P99Micros: micros(percentile(sorted, 0.99)), MaxMicros: micros(percentile(sorted, 1))}
 }
 
 // Stall measures how long reads and writes of leaves take while something large is
 // under way: all that it knows, or those in o.Scenarios, by name.
-func Stall(ctx context.Context, o Options, st Stalls) (report Report, err error) {
+func Stall(ctx context.Context, o Options, st Stalls) (found Report, err error) {
 	if err := o.check(); err != nil {
 		return Report{}, err
 	}
@@ -59,13 +43,13 @@ func Stall(ctx context.Context, o Options, st Stalls) (report Report, err error)
 	if err != nil {
 		return Report{}, err
 	}
-	report = newReport(o)
-	defer report.end()
-	err = ownServer(ctx, o, func(s *side) error { return stallServer(ctx, o, s, st, chosen, &report) })
+	found = newReport(o)
+	defer endReport(&found)
+	err = ownServer(ctx, o, func(s *side) error { return stallServer(ctx, o, s, st, chosen, &found) })
 	if err != nil {
-		return report, cause(ctx, err)
+		return found, cause(ctx, err)
 	}
-	return report, nil
+	return found, nil
 }
 
 // choose finds disturbances by name; all without a name.
@@ -86,7 +70,7 @@ func (st Stalls) choose(names []string) ([]disturbance, error) {
 	return slices.DeleteFunc(all, func(d disturbance) bool { return !slices.Contains(names, d.name) }), nil
 }
 
-func stallServer(ctx context.Context, o Options, s *side, st Stalls, chosen []disturbance, report *Report) error {
+func stallServer(ctx context.Context, o Options, s *side, st Stalls, chosen []disturbance, found *Report) error {
 	o.Progress("writing what will get in the way")
 	err := s.setRules(ctx, openRules)
 	if err == nil {
@@ -106,11 +90,11 @@ func stallServer(ctx context.Context, o Options, s *side, st Stalls, chosen []di
 		if err != nil {
 			return fmt.Errorf("%s: %w", d.name, err)
 		}
-		if len(report.Stalls) == 0 {
-			o.Row(stallsHead())
+		if len(found.Stalls) == 0 {
+			o.Row(report.StallsHead())
 		}
-		report.Stalls = append(report.Stalls, stalled)
-		o.Row(stalled.row())
+		found.Stalls = append(found.Stalls, stalled)
+		o.Row(stalled.Row())
 	}
 	return nil
 }
@@ -146,5 +130,5 @@ func (d disturbance) measure(ctx context.Context, s *side) (Stalled, error) {
 	if err == nil {
 		err = probeErr
 	}
-	return Stalled{d.name, d.about, millis(took), waits(reads), waits(writes)}, err
+	return Stalled{Name: d.name, About: d.about, Millis: millis(took), Reads: waits(reads), Writes: waits(writes)}, err
 }

@@ -30,13 +30,6 @@ func median(list []float64) float64 {
 	return sorted[middle-1]/2 + sorted[middle]/2
 }
 
-// A Spread is a figure of several rounds: the median, and the least and greatest.
-type Spread struct {
-	Median float64 `json:"median"`
-	Low    float64 `json:"low"`
-	High   float64 `json:"high"`
-}
-
 func spread(list []float64) Spread {
 	if len(list) == 0 {
 		return Spread{}

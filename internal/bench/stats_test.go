@@ -1,15 +1,9 @@
 package bench_test
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -118,43 +112,5 @@ func TestReadAnswer(t *testing.T) {
 		if test.status != 0 && (err != nil || status != test.status || body != test.body) {
 			t.Errorf("%q is read as %d %q, %v; want %d %q", test.text, status, body, err, test.status, test.body)
 		}
-	}
-}
-
-// TestGroupLog: what was acknowledged is in the file, once.
-func TestGroupLog(t *testing.T) {
-	name := filepath.Join(t.TempDir(), "log")
-	l, err := bench.OpenGroupLog(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var writers sync.WaitGroup
-	for w := range 8 {
-		writers.Go(func() {
-			for i := range 20 {
-				if err := l.Append("/path", fmt.Appendf(nil, "<%d.%d>", w, i)); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	writers.Wait()
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for w := range 8 {
-		for i := range 20 {
-			if mark := fmt.Sprintf("<%d.%d>", w, i); strings.Count(string(text), mark) != 1 {
-				t.Errorf("%s is in the log %d times, want once", mark, strings.Count(string(text), mark))
-			}
-		}
-	}
-	l.Close()
-	if err := l.Append("/path", []byte("late")); err == nil {
-		t.Error("a closed log takes writes")
-	}
-	if _, err := bench.OpenGroupLog(filepath.Join(name, "below a file")); err == nil || errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a log below a file: %v, want that it is no directory", err)
 	}
 }

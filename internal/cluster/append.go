@@ -53,15 +53,19 @@ func (n *Node) append(ctx context.Context, log shard.Log, s int, build func(repl
 	if !ok {
 		return shard.Head{}, ErrNever
 	}
-	next.Level, next.Previous = n.o.Level, now.applied.Digest
+	if next.Level, next.Previous = next.Kind.Needs(), now.applied.Digest; next.Level > n.o.Level() {
+		return shard.Head{}, fmt.Errorf("%w: a record of the kind %v needs level %d, and the cluster is at %d", ErrNever, next.Kind, next.Level, n.o.Level())
+	}
 	next.Origin = record.Origin{Node: n.o.ID, Number: n.numbers.Add(1)}
 	encoded, err := next.Encode()
 	if err != nil {
 		return shard.Head{}, fmt.Errorf("%w: %w", ErrNever, err)
 	}
+	began := n.o.Now()
 	head, err := shard.Settle(ctx, log, s, now.applied, now.applied.After(next.Tenure, encoded), encoded)
 	switch {
 	case errors.Is(err, shard.ErrStale):
+		n.o.Metrics.Refused.Add(1)
 		// The caller may judge again at once: on what came instead.
 		if err := r.reach(ctx, now.applied.Number+1); err != nil {
 			return shard.Head{}, fmt.Errorf("%w: %w", ErrNever, err)
@@ -79,5 +83,6 @@ func (n *Node) append(ctx context.Context, log shard.Log, s int, build func(repl
 	if err = cmp.Or(err, r.state().broken); err != nil {
 		return shard.Head{}, fmt.Errorf("%w: %w", shard.ErrUnknown, err)
 	}
+	n.o.Metrics.Appends.Observe(n.o.Now().Sub(began))
 	return head, nil
 }

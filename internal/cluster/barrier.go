@@ -18,7 +18,8 @@ const barrierPause = 20 * time.Millisecond
 // call. It returns ErrBroken if it never will.
 func (n *Node) Barrier(ctx context.Context, s int) error {
 	r := n.shards[s]
-	before := r.state().applied
+	before, began := r.state().applied, n.o.Now()
+	defer func() { n.o.Metrics.Barriers.Observe(n.o.Now().Sub(began)) }()
 	for {
 		heads, err := n.asker.ask(ctx, n.o.Log)
 		if err == nil {

@@ -46,6 +46,8 @@ var (
 	// ErrEarly says, from an Applier, that a record rests on one of shard 0 that was not applied yet. That one
 	// was appended before, so this node has it: it is applied first.
 	ErrEarly = errors.New("a record of the first shard comes before this one")
+	// ErrNewer says that the log has a record which only a newer version can apply. The data is well: the node is started again with that version.
+	ErrNewer = errors.New("a newer version is needed")
 	// ErrTooLarge says that a group is larger than any that may be sent. It never was in the log, and judging it again is of no use.
 	ErrTooLarge = errors.New("the write is too large for the cluster")
 	errHole     = errors.New("a record of the log is missing")
@@ -68,8 +70,10 @@ type Options struct {
 	ID      record.NodeID
 	Log     shard.Log
 	Applier Applier
-	// Level is the newest level of records that this server writes.
-	Level uint16
+	// Known is the newest level of records that this server can apply; 0 is that of the binary. Level returns the one of the cluster: only
+	// records of that level, or of one below, are appended. nil is the first.
+	Known uint16
+	Level func() uint16
 	// AppendTime is how long a record of groups may be under way until its outcome counts as not known.
 	AppendTime time.Duration
 	// Became is told that this process is the home of a shard from now on, or is it no more. It must not wait for
@@ -82,6 +86,8 @@ type Options struct {
 	// Now is used to tell a shard that is taken to and fro from one that changes its home once a day, and old records from new ones. It must not be nil.
 	Now    func() time.Time
 	Logger *slog.Logger
+	// Metrics count; nil for nobody to see.
+	Metrics *Metrics
 	Upkeep
 }
 
@@ -110,11 +116,18 @@ func New(o Options) *Node {
 	if o.Rand == nil {
 		o.Rand = rand.Uint64
 	}
+	o.Known = cmp.Or(o.Known, record.Known)
+	if o.Level == nil {
+		o.Level = func() uint16 { return record.FirstLevel }
+	}
 	o.AppendTime = cmp.Or(o.AppendTime, DefaultAppendTime)
 	if o.Became == nil {
 		o.Became = func(int, bool) {}
 	}
 	o.PartBytes = cmp.Or(o.PartBytes, record.MaxBytes)
+	if o.Metrics == nil {
+		o.Metrics = &Metrics{}
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -230,6 +243,7 @@ func (n *Node) noteBroken(r *replica, err error) error {
 		return err
 	}
 	if r.stop(err) {
+		n.o.Metrics.Broken.Add(1)
 		n.o.Logger.Error("the log of a shard cannot be applied", "shard", r.shard, "error", err)
 	}
 	return nil

@@ -105,6 +105,9 @@ func (n *Node) apply(r *replica, e shard.Entry) error {
 	if e.Number > now.applied.Number+1 {
 		return fmt.Errorf("%w: %w: record %d comes after %d", ErrBroken, errHole, e.Number, now.applied.Number)
 	}
+	if level := record.LevelOf(e.Record); level > n.o.Known {
+		return &NewerError{Shard: r.shard, Number: e.Number, Level: level, Known: n.o.Known}
+	}
 	next, err := record.Decode(e.Record)
 	if err != nil {
 		return fmt.Errorf("%w: record %d: %w", ErrBroken, e.Number, err)
@@ -117,6 +120,7 @@ func (n *Node) apply(r *replica, e shard.Entry) error {
 	}
 	after := now.applied.After(next.Tenure, e.Record)
 	after.Revision = e.Revision
+	began := n.o.Now()
 	applied, err := n.assembled(next)
 	if err != nil {
 		return fmt.Errorf("record %d of shard %d: %w", e.Number, r.shard, err)
@@ -130,6 +134,7 @@ func (n *Node) apply(r *replica, e shard.Entry) error {
 	if err != nil {
 		return fmt.Errorf("record %d of shard %d: %w", e.Number, r.shard, err)
 	}
+	n.o.Metrics.Applies.Observe(n.o.Now().Sub(began))
 	home, mine := homeAfter(next), n.own(next.Origin) && (now.mine || next.Kind == record.Home)
 	mine = mine && home == n.o.ID
 	if now.mine && !mine && !n.own(next.Origin) {

@@ -123,7 +123,7 @@ func (n *Node) flush(ctx context.Context) {
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, n.o.FlushEvery)
 		defer cancel()
-		err = shard.Publish(ctx, n.o.Log, n.o.ID, numbers)
+		err = shard.Publish(ctx, n.o.Log, shard.Flushed{Node: n.o.ID, Numbers: numbers, Level: n.o.Known})
 	}
 	if err != nil && ctx.Err() == nil {
 		n.o.Logger.Warn("what this node has flushed is not told, so the log grows", "error", err)

@@ -172,7 +172,7 @@ func TestNodesThatAreAway(t *testing.T) {
 		}
 		head, _ := n.Applied(2)
 		for id, number := range map[record.NodeID]uint64{2: head.Number, 3: 2} {
-			if err := shard.Publish(ctx, log, id, shard.Numbers{2: number}); err != nil {
+			if err := shard.Publish(ctx, log, shard.Flushed{Node: id, Numbers: shard.Numbers{2: number}}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -129,7 +129,7 @@ func (w *world) start(i int) { w.startFrom(i, i) }
 func (w *world) startFrom(i, from int) {
 	if i != from {
 		ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
-		if shard.Publish(ctx, w.fake.Log(from), id(i), shard.Numbers{}) != nil {
+		if shard.Publish(ctx, w.fake.Log(from), shard.Flushed{Node: id(i)}) != nil {
 			from = i
 		}
 		cancel()
@@ -149,7 +149,7 @@ func (w *world) startFrom(i, from int) {
 		log = w.flaws.wrap(log)
 	}
 	p.node = cluster.New(cluster.Options{
-		ID: id(i), Log: log, Applier: p.data, Level: 1, Rand: func() uint64 { return numbers }, Now: time.Now,
+		ID: id(i), Log: log, Applier: p.data, Rand: func() uint64 { return numbers }, Now: time.Now,
 		PartBytes: partBytes,
 		Upkeep: cluster.Upkeep{
 			Flush:      func() (shard.Numbers, error) { return w.flush(p), nil },

@@ -4,6 +4,7 @@ package clustercli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -37,15 +38,16 @@ type Surroundings struct {
 	Takes func(names ...string) cobra.PositionalArgs
 	// Long ends the long help of the commands that ask the listener.
 	Long string
-	// Out is the standard output, Data the usual data directory, and Logger is told what happens.
+	// Out is the standard output, Err that for notes beside it, Data the usual data directory, and Logger is told what happens.
 	Out    io.Writer
+	Err    io.Writer
 	Data   string
 	Logger func() *slog.Logger
 }
 
 // Commands returns the commands below livetree cluster.
 func Commands(s Surroundings) []*cobra.Command {
-	return []*cobra.Command{s.status(), s.remove(), s.move(), s.key(), s.recover()}
+	return []*cobra.Command{s.status(), s.remove(), s.leave(), s.move(), s.doctor(), s.key(), s.invite(), s.recover()}
 }
 
 func (s Surroundings) status() *cobra.Command {
@@ -93,6 +95,57 @@ func (s Surroundings) remove() *cobra.Command {
 	return c
 }
 
+func (s Surroundings) leave() *cobra.Command {
+	c := &cobra.Command{
+		Use: "leave", Short: "take this node out of the cluster, and stop it",
+		Long: `livetree cluster leave takes the node that it asks out of the cluster for good, in order: what the node leads is handed over, what it is
+answering is answered, then it is removed, and its server ends with exit code 0. It refuses what would leave no majority of nodes that are up; nothing
+has happened then. The data directory is not needed any more: to join again, the node starts with an empty one.
+
+There is no way to force it: a node that must go while others are down is stopped, and removed when they are up again.` + s.Long,
+		Example: "  livetree cluster leave",
+		Args:    s.Takes(),
+	}
+	o := s.Operator(c.Flags())
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := o.Do(c.Context(), http.MethodPost, "/v1/cluster/leave", nil, nil); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(o.Out(), "left: the server has stopped, and its data directory is not needed any more")
+		return err
+	}
+	return c
+}
+
+// errFindings has the command fail: what is wrong was printed.
+var errFindings = errors.New("the doctor has found something")
+
+func (s Surroundings) doctor() *cobra.Command {
+	c := &cobra.Command{
+		Use: "doctor", Short: "find what is wrong with the cluster, and say what to do",
+		Long: `livetree cluster doctor has all nodes examine themselves and compares them: which nodes are down or behind, whether each reaches all others,
+whether their data and settings are the same, clocks, versions, free space, how fast the disks sync, certificates that end soon, who may read the
+key, alarms of the log. Each finding is a line that says what to do. The exit code is 0 if nothing was found, and 1 if something was.` + s.Long,
+		Example: "  livetree cluster doctor\n  livetree cluster doctor --json",
+		Args:    s.Takes(),
+	}
+	o := s.Operator(c.Flags())
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		var told status.Diagnosis
+		if err := o.Do(c.Context(), http.MethodGet, "/v1/cluster/doctor", nil, &told); err != nil {
+			return err
+		}
+		if err := told.Print(o.Out()); err != nil {
+			return err
+		}
+		if n := len(told.Findings); n > 0 {
+			return fmt.Errorf("%w: %d findings", errFindings, n)
+		}
+		return nil
+	}
+	return c
+}
+
 func (s Surroundings) move() *cobra.Command {
 	c := &cobra.Command{
 		Use: "move [HOST:PORT]", Short: "have other nodes lead what this one does",
@@ -134,6 +187,9 @@ again with what they have. From the single server a new cluster is founded as fr
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if !membership.IsNode(data) {
 			return fmt.Errorf("%s is not the directory of a node of a cluster", data)
+		}
+		if err := membership.CheckLeft(data); err != nil {
+			return err
 		}
 		if !yes {
 			return fmt.Errorf("nothing was done: if a majority of the nodes of %s is lost for good, and you accept that what this one has not received is lost, say so with --yes-lose-data", data)

@@ -18,6 +18,7 @@ var manual = sync.OnceValues(func() (*asset, error) {
 	type topic struct {
 		Topic string `json:"topic"`
 		Title string `json:"title"`
+		Part  string `json:"part"`
 		Text  string `json:"text"`
 	}
 	all, err := docs.Pages()
@@ -28,7 +29,7 @@ var manual = sync.OnceValues(func() (*asset, error) {
 		Pages []topic `json:"pages"`
 	}{Pages: make([]topic, len(all))}
 	for i, p := range all {
-		shown.Pages[i] = topic(p)
+		shown.Pages[i] = topic{p.Topic, p.Title, p.Part, p.Text}
 	}
 	text, err := json.Marshal(shown)
 	return newAsset(Manual, text), err

@@ -22,18 +22,21 @@ import (
 
 // A Command is the livetree command under test.
 type Command struct {
-	given *string
+	given, givenNext *string
 
-	once sync.Once
-	dir  string // what was built is in there; empty if nothing was
-	file string
-	err  error
+	once, onceNext sync.Once
+	dir, dirNext   string // what was built is in there; empty if nothing was
+	file, fileNext string
+	err, errNext   error
 }
 
 // NewCommand returns the command that is built from this module, or the one that
 // the flag -binary names. It must be called before flags are parsed.
 func NewCommand() *Command {
-	return &Command{given: flag.String("binary", "", "the livetree command to test, in place of one that is built")}
+	return &Command{
+		given:     flag.String("binary", "", "the livetree command to test, in place of one that is built"),
+		givenNext: flag.String("binary-next", "", "the same of the next level of records, in place of one that is built with the tag level_next"),
+	}
 }
 
 // File returns the path of the command, which is built at the first call.
@@ -43,29 +46,44 @@ func (c *Command) File() (string, error) {
 			c.file, c.err = filepath.Abs(*c.given)
 			return
 		}
-		c.file, c.err = c.build()
+		c.dir, c.file, c.err = build()
 	})
 	return c.file, c.err
 }
 
-func (c *Command) build() (string, error) {
-	var err error
-	if c.dir, err = os.MkdirTemp("", "livetree-command-"); err != nil {
-		return "", err
+// Next returns the path of a command that knows the next level of records, for drills of upgrades.
+func (c *Command) Next() (string, error) {
+	c.onceNext.Do(func() {
+		if *c.givenNext != "" {
+			c.fileNext, c.errNext = filepath.Abs(*c.givenNext)
+			return
+		}
+		c.dirNext, c.fileNext, c.errNext = build("-tags", "level_next")
+	})
+	return c.fileNext, c.errNext
+}
+
+// build builds the command in a directory of its own.
+func build(flags ...string) (dir, file string, err error) {
+	if dir, err = os.MkdirTemp("", "livetree-command-"); err != nil {
+		return "", "", err
 	}
-	file := filepath.Join(c.dir, "livetree")
-	out, err := exec.Command("go", "build", "-o", file, "github.com/livetree/livetree/cmd/livetree").CombinedOutput()
+	file = filepath.Join(dir, "livetree")
+	args := append([]string{"build", "-o", file}, flags...)
+	out, err := exec.Command("go", append(args, "github.com/livetree/livetree/cmd/livetree")...).CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("build the command: %w\n%s", err, out)
+		return dir, "", fmt.Errorf("build the command: %w\n%s", err, out)
 	}
-	return file, nil
+	return dir, file, nil
 }
 
 // Run runs the tests and removes what was built. It returns the exit code.
 func (c *Command) Run(m *testing.M) int {
 	code := m.Run()
-	if c.dir != "" {
-		_ = os.RemoveAll(c.dir)
+	for _, dir := range []string{c.dir, c.dirNext} {
+		if dir != "" {
+			_ = os.RemoveAll(dir)
+		}
 	}
 	return code
 }

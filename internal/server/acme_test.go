@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/livetree/livetree/internal/acmecert"
 )
 
 const acmeDomain = "db.example.com"
@@ -133,26 +135,26 @@ func TestACMESettings(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
-		acme ACME
+		acme acmecert.Config
 		cert string
 		want string
 	}{
-		{"none", ACME{}, "", ""},
-		{"a domain", ACME{Domains: []string{acmeDomain}}, "", ""},
-		{"no domain", ACME{Email: "op@example.com"}, "", "give one"},
-		{"two ways", ACME{Domains: []string{acmeDomain}}, "cert.pem", "choose one"},
-		{"a wildcard", ACME{Domains: []string{"*.example.com"}}, "", "give every name"},
-		{"an address", ACME{Domains: []string{"192.0.2.1"}}, "", "public names"},
-		{"this machine", ACME{Domains: []string{"localhost"}}, "", "public names"},
-		{"a URL", ACME{Domains: []string{"https://db.example.com/"}}, "", "without scheme"},
-		{"a port", ACME{Domains: []string{"db.example.com:443"}}, "", "without scheme"},
-		{"no TLS", ACME{Domains: []string{acmeDomain}, Directory: "http://ca.example.com/"}, "", "https: URL"},
+		{"none", acmecert.Config{}, "", ""},
+		{"a domain", acmecert.Config{Domains: []string{acmeDomain}}, "", ""},
+		{"no domain", acmecert.Config{Email: "op@example.com"}, "", "give one"},
+		{"two ways", acmecert.Config{Domains: []string{acmeDomain}}, "cert.pem", "choose one"},
+		{"a wildcard", acmecert.Config{Domains: []string{"*.example.com"}}, "", "give every name"},
+		{"an address", acmecert.Config{Domains: []string{"192.0.2.1"}}, "", "public names"},
+		{"this machine", acmecert.Config{Domains: []string{"localhost"}}, "", "public names"},
+		{"a URL", acmecert.Config{Domains: []string{"https://db.example.com/"}}, "", "without scheme"},
+		{"a port", acmecert.Config{Domains: []string{"db.example.com:443"}}, "", "without scheme"},
+		{"no TLS", acmecert.Config{Domains: []string{acmeDomain}, Directory: "http://ca.example.com/"}, "", "https: URL"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			checkError(t, test.acme.check(&Config{TLSCert: test.cert}), test.want)
+			checkError(t, test.acme.Check(test.cert), test.want)
 		})
 	}
-	_, err := newACME(ACME{Domains: []string{acmeDomain}, CAFile: "missing.pem"}, t.TempDir(), "", new(logBook).logger())
+	_, err := acmecert.New(acmecert.Config{Domains: []string{acmeDomain}, CAFile: "missing.pem"}, t.TempDir(), "", new(logBook).logger())
 	checkError(t, err, "--acme-ca")
 }

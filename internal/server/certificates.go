@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/livetree/livetree/internal/acmecert"
 )
 
 // certFiles names the PEM files of an operator's own certificate. Both are set
@@ -211,20 +213,23 @@ func readPair(certFile, keyFile string) (*tls.Certificate, error) {
 
 // newTLS returns how TLS is spoken, the file that clients have to trust, and the
 // certificates that somebody has to keep.
-func newTLS(c Config) (*tls.Config, string, *acmeCertificates, error) {
+func newTLS(c Config) (*tls.Config, string, *acmecert.Certificates, error) {
 	machine, _ := os.Hostname() // only one of the names in the certificate
 	names := certificateNames(c.Addr, c.Domain, machine)
 	names.needed = append(names.needed, adminNames(c.AdminAddr)...)
 	names.needed = append(names.needed, c.Cluster.hosts()...)
-	certs, err := newCertificates(filepath.Join(c.Data, "tls"), certFiles{c.TLSCert, c.TLSKey}, names, time.Now, c.Logger)
+	certs, err := newCertificates(filepath.Join(c.Data, "tls"), certFiles{c.TLSCert, c.TLSKey}, names, c.now, c.Logger)
 	if err != nil {
 		return nil, "", nil, err
 	}
-	acme, err := newACME(c.ACME, filepath.Join(c.Data, "acme"), c.Version, c.Logger)
+	acme, err := acmecert.New(c.ACME, filepath.Join(c.Data, "acme"), c.Version, c.Logger)
 	if err != nil {
 		return nil, "", nil, err
+	}
+	if c.node != nil {
+		acme.Share(acmecert.Cluster{Notes: c.node.Notes(), IsHome: c.node.IsHome, Now: time.Now})
 	}
 	config := certs.tlsConfig()
-	acme.join(config)
+	acme.Join(config)
 	return config, certs.caFile(), acme, nil
 }

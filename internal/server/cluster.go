@@ -13,11 +13,13 @@ import (
 	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/cluster/assembly"
+	"github.com/livetree/livetree/internal/cluster/doctor"
 	"github.com/livetree/livetree/internal/cluster/membership"
 	"github.com/livetree/livetree/internal/cluster/peer"
 	"github.com/livetree/livetree/internal/cluster/shard"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/owneronly"
 	"github.com/livetree/livetree/internal/passon"
 	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/rest"
@@ -33,6 +35,8 @@ type Cluster struct {
 	Addr, Listen string
 	// KeyFile has the key of the cluster, unless Key is it.
 	KeyFile, Key string
+	// JoinFile has an invitation to the cluster, unless Invitation is it: instead of List and the key.
+	JoinFile, Invitation string
 	// Reads says how new what is read has to be where the request does not.
 	Reads string
 	// LogBytes is how large the log of the cluster may grow, Election how long a leader that is silent is waited for.
@@ -40,7 +44,10 @@ type Cluster struct {
 	Election time.Duration
 }
 
-func (c Cluster) isOn() bool { return len(c.List) > 0 }
+func (c Cluster) isOn() bool { return len(c.List) > 0 || c.isInvited() }
+
+// isInvited says that the server gets the list and the key from the cluster.
+func (c Cluster) isInvited() bool { return c.JoinFile != "" || c.Invitation != "" }
 
 // hosts are the names or addresses of the nodes. The certificate of each has all of them: the authority that makes
 // it is the same on all nodes.
@@ -65,24 +72,21 @@ func (c Cluster) check(server *Config) error {
 		return err
 	}
 	switch {
+	case c.isInvited() && (len(c.List) > 0 || c.KeyFile != "" || c.Key != ""):
+		return errors.New("--cluster-join is given instead of --cluster and --cluster-key: leave those out")
+	case c.isInvited() && c.Addr == "":
+		return errors.New("--cluster-join needs --cluster-addr: the address by which the other nodes reach this one")
+	case c.isInvited():
 	case c.Addr == "" || c.KeyFile == "" && c.Key == "":
 		return errors.New("--cluster, --cluster-addr and --cluster-key are given together, or none of them")
+	}
+	switch {
 	case c.Reads != string(rest.Linearizable) && c.Reads != string(rest.Local):
 		return fmt.Errorf("--reads is %q: it must be %s or %s", c.Reads, rest.Linearizable, rest.Local)
 	case server.Dev:
 		return errors.New("--dev does not work with --cluster")
 	}
-	return c.checkAddrs()
-}
-
-// checkAddrs refuses addresses that no node can have: a node would wait for them without end.
-func (c Cluster) checkAddrs() error {
-	for _, addr := range append([]string{c.Addr}, c.List...) {
-		if host, port, err := net.SplitHostPort(addr); err != nil || host == "" || port == "" || port == "0" {
-			return fmt.Errorf("%q is not the address of a node: --cluster and --cluster-addr need HOST:PORT, as other machines reach it", addr)
-		}
-	}
-	return nil
+	return assembly.CheckAddrs(append([]string{c.Addr}, c.List...))
 }
 
 // key reads the key of the cluster.
@@ -103,23 +107,31 @@ func (c Cluster) key() (peer.Key, error) {
 }
 
 // enterCluster makes the server a node of its cluster, if it is to be one. It returns nil if not.
-func enterCluster(ctx context.Context, c Config) (*assembly.Assembly, error) {
+func enterCluster(ctx context.Context, c *Config) (*assembly.Assembly, error) {
 	if !c.Cluster.isOn() {
-		return nil, becomeSingle(ctx, c)
+		return nil, becomeSingle(ctx, *c)
 	}
-	key, err := c.Cluster.key()
+	key, err := c.clusterKey(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if c.Cluster.Key == "" && owneronly.IsForAll(c.Cluster.KeyFile) {
+		c.Logger.Warn("all users of this machine can read the key of the cluster, and whoever has it is a node: run chmod 600 on the file; if others use this machine, change the key", "file", c.Cluster.KeyFile)
 	}
 	c.Logger.Info("entering the cluster", "node", c.Cluster.Addr, "nodes", strings.Join(c.Cluster.List, ","), "key", key.Fingerprint())
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return nil, err
 	}
+	values := make(map[string]string, len(c.Settings))
+	for _, s := range c.Settings {
+		values[s.Name] = s.Value
+	}
 	return assembly.Enter(ctx, assembly.Options{
 		Data: c.Data, List: c.Cluster.List, Addr: c.Cluster.Addr, Listen: c.Cluster.Listen, Key: key,
 		Election: c.Cluster.Election, LogBytes: c.Cluster.LogBytes,
-		Extra:   func() []string { return authorityFiles(c.Data) },
-		Version: c.Version, Now: time.Now, Logger: c.Logger,
+		Extra:   func() []string { return assembly.FirstWhole(c.Data, authorityFiles) },
+		Version: c.Version, Settings: values, Metrics: c.metrics, Now: c.now, Logger: c.Logger,
+		KeyFile: c.Cluster.KeyFile, Certificates: func() []doctor.Certificate { return shownCertificates(*c) },
 		Fatal: func(text string) {
 			c.Logger.Error("the log of the cluster failed: stopping, so that nothing is acknowledged that is not stored; check the disk, then start again", "error", text, "exit", store.ExitIO)
 			os.Exit(store.ExitIO) //nolint:forbidigo // as the store does: nothing may be acknowledged any more
@@ -127,13 +139,27 @@ func enterCluster(ctx context.Context, c Config) (*assembly.Assembly, error) {
 	})
 }
 
+// clusterKey returns the key of the cluster. A server that was invited gets it, and the list of nodes, from the cluster.
+func (c *Config) clusterKey(ctx context.Context) (key peer.Key, err error) {
+	if !c.Cluster.isInvited() {
+		return c.Cluster.key()
+	}
+	key, c.Cluster.List, err = assembly.Guest{
+		Data: c.Data, Addr: c.Cluster.Addr, Code: c.Cluster.Invitation, CodeFile: c.Cluster.JoinFile, Now: time.Now, Logger: c.Logger,
+	}.Join(ctx)
+	return key, err
+}
+
 // becomeSingle makes the directory of the last node of a cluster that of a single server. It does nothing for any other.
 func becomeSingle(ctx context.Context, c Config) error {
 	if !membership.IsNode(c.Data) {
 		return nil
 	}
+	if err := membership.CheckLeft(c.Data); err != nil {
+		return err
+	}
 	c.Logger.Info("the data directory is that of a node of a cluster: looking whether it is the last one")
-	err := assembly.BecomeSingle(ctx, c.Data, time.Now, c.Logger)
+	err := assembly.BecomeSingle(ctx, c.Data, c.now, c.Logger)
 	if errors.Is(err, assembly.ErrNotAlone) {
 		return fmt.Errorf("%s is the directory of a node of a cluster: start it with --cluster, --cluster-addr and --cluster-key, or remove the other nodes first (%w)", c.Data, err)
 	}
@@ -144,16 +170,12 @@ func becomeSingle(ctx context.Context, c Config) error {
 	return nil
 }
 
-// authorityFiles are the files of the authority, if it can sign: one that cannot is of no use to other nodes, and they make
-// one of their own.
-func authorityFiles(data string) []string {
-	files := []string{"tls/" + authorityCert, "tls/" + authorityKey}
-	for _, name := range files {
-		if _, err := os.Stat(filepath.Join(data, name)); err != nil {
-			return nil
-		}
-	}
-	return files
+// authorityFiles are the files that nodes which join need to be trusted by the clients of this one: the authority, which signs a certificate for
+// each. One without its key, as it is in a backup, cannot: then all nodes get the certificate that it has signed before. If there is none, they make an
+// authority of their own.
+var authorityFiles = [][]string{
+	{"tls/" + authorityCert, "tls/" + authorityKey},
+	{"tls/" + authorityCert, "tls/" + serverCert, "tls/" + serverKey},
 }
 
 // joinCluster has a node apply what the others have written. From then on what is committed is archived.
@@ -267,6 +289,9 @@ func untilFailed(ctx context.Context, c Config, data *store.Store) (context.Cont
 			case err := <-c.node.Failed():
 				c.others.Store(int64(c.node.OthersWell(ctx)))
 				cancel(err)
+			case <-c.node.LeaveAsked():
+				cancel(assembly.ErrLeaving)
+				return
 			case <-look.C:
 				err := data.Damage()
 				if err == nil {
@@ -284,6 +309,9 @@ func untilFailed(ctx context.Context, c Config, data *store.Store) (context.Cont
 	return ctx, func() error {
 		err := context.Cause(ctx)
 		cancel(nil)
+		if errors.Is(err, assembly.ErrLeaving) {
+			return c.node.FinishLeave(context.WithoutCancel(ctx))
+		}
 		if err == nil || errors.Is(err, context.Canceled) {
 			return nil
 		}
@@ -323,4 +351,16 @@ func (c *Config) clusterOf() admin.Cluster {
 		return nil
 	}
 	return c.node
+}
+
+// shownCertificates are those that clients are shown. One that is not kept in files, or cannot be read, is missing.
+func shownCertificates(c Config) (all []doctor.Certificate) {
+	files := certFiles{c.TLSCert, c.TLSKey}
+	if files.cert == "" {
+		files = certFiles{filepath.Join(c.Data, "tls", serverCert), filepath.Join(c.Data, "tls", serverKey)}
+	}
+	if pair, err := readPair(files.cert, files.key); err == nil {
+		all = append(all, doctor.Certificate{Name: files.cert, Ends: pair.Leaf.NotAfter})
+	}
+	return all
 }

@@ -9,11 +9,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/livetree/livetree/internal/acmecert"
 	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/clientaddr"
+	"github.com/livetree/livetree/internal/cluster"
 	"github.com/livetree/livetree/internal/cluster/assembly"
 	"github.com/livetree/livetree/internal/loopback"
 	"github.com/livetree/livetree/internal/outbox"
@@ -56,7 +58,7 @@ type Config struct {
 	// TLSCert and TLSKey are PEM files; without them a certificate is made.
 	TLSCert, TLSKey string
 	// ACME gets certificates for public names.
-	ACME ACME
+	ACME acmecert.Config
 
 	// DefaultDatabase is made if it is missing; empty for none. Domain and
 	// HostMap name databases by the host of a request.
@@ -110,11 +112,14 @@ type Config struct {
 	// Abort, when it is closed, ends a drain that is under way. What clients have left to be
 	// written is then written at the next start.
 	Abort <-chan struct{}
+	// ClockOffset is by how much the server's clock is ahead of the machine's. It is for drills.
+	ClockOffset time.Duration
 	// Disturb, if set, gives the store a disk or a clock that fails. Only tests do.
 	Disturb func(*store.Options)
 
 	node      *assembly.Assembly      // nil for a single server
 	bound     *atomic.Pointer[string] // where the last start of a node has listened
+	metrics   *cluster.Metrics        // of the node, over all of its starts
 	others    *atomic.Int64           // how many other nodes were well when this one could not go on
 	tenures   *catalog.Tenures        // nil for a single server
 	memory    *budget.Memory          // that all fronts share
@@ -135,7 +140,7 @@ func (c *Config) check() error {
 	if err := c.Limits.check(); err != nil {
 		return err
 	}
-	if err := c.ACME.check(c); err != nil {
+	if err := c.ACME.Check(c.TLSCert); err != nil {
 		return err
 	}
 	if err := c.Cluster.check(c); err != nil {
@@ -163,6 +168,9 @@ func (c *Config) check() error {
 	}
 	return nil
 }
+
+// now is the time by the server's clock. What is measured, and the deadlines of connections, go by the machine's.
+func (c *Config) now() time.Time { return time.Now().Add(c.ClockOffset) }
 
 func mapValues(m map[string]string) []string {
 	list := make([]string, 0, len(m))

@@ -24,6 +24,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/acme"
+
+	"github.com/livetree/livetree/internal/acmecert"
 )
 
 // A fakeACME is an authority that speaks as much of ACME as a server needs. It
@@ -81,8 +83,8 @@ func newRoot(t *testing.T) (*ecdsa.PrivateKey, *x509.Certificate) {
 }
 
 // config is what a server is told to use the authority.
-func (f *fakeACME) config(domains ...string) ACME {
-	return ACME{Domains: domains, Email: "op@example.com", Directory: f.URL + "/directory", CAFile: f.caFile}
+func (f *fakeACME) config(domains ...string) acmecert.Config {
+	return acmecert.Config{Domains: domains, Email: "op@example.com", Directory: f.URL + "/directory", CAFile: f.caFile}
 }
 
 // reach tells the authority where the domains lead.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/livetree/livetree/internal/acmecert"
 	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/dev"
 	"github.com/livetree/livetree/internal/google"
@@ -104,7 +105,7 @@ type fronts struct {
 }
 
 // openFronts returns the fronts of a server. They do not listen yet.
-func openFronts(c *Config, f *founder, operator *adminSide, archiving *archiving, tlsConfig *tls.Config, acme *acmeCertificates) fronts {
+func openFronts(c *Config, f *founder, operator *adminSide, archiving *archiving, tlsConfig *tls.Config, acme *acmecert.Certificates) fronts {
 	c.clients = outbox.New(outbox.Options{MaxStreams: c.MaxStreams, MaxSockets: c.MaxClients, KeepAlive: c.KeepAlive})
 	rates := newRateLimiter(c.RateLimit, time.Now)
 	c.sdks = newSDKFront(*c, f, rates, operator.requests)
@@ -116,7 +117,7 @@ func openFronts(c *Config, f *founder, operator *adminSide, archiving *archiving
 		passing: passing,
 		serving: newServing(servingOptions{
 			secure:  rates.wrap(both),
-			plain:   acme.answering(c.HTTPAddr, rates.wrap(plainHandler(*c, both))),
+			plain:   acme.Answering(c.HTTPAddr, rates.wrap(plainHandler(*c, both))),
 			tls:     tlsConfig,
 			logger:  c.Logger,
 			limits:  c.serving(),

@@ -16,10 +16,11 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/catalog"
+	"github.com/livetree/livetree/internal/cluster"
+	"github.com/livetree/livetree/internal/cluster/assembly"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/machine"
 	"github.com/livetree/livetree/internal/owneronly"
@@ -35,11 +36,17 @@ func Run(ctx context.Context, c Config) error {
 	if err := c.check(); err != nil {
 		return err
 	}
+	if err := assembly.CheckLevel(c.Data); err != nil {
+		return err
+	}
 	memory := machine.Memory()
 	c.shareMemory(memory)
 	limitMemory(c, memory)
 	keepPrivate(c)
-	c.bound = new(atomic.Pointer[string])
+	if c.ClockOffset != 0 {
+		c.Logger.Warn("the clock of this server is shifted: that is for drills", "by", c.ClockOffset)
+	}
+	c.bound, c.metrics = new(atomic.Pointer[string]), new(cluster.Metrics)
 	for {
 		if addr := c.bound.Load(); addr != nil {
 			c.Addr = *addr // clients know it
@@ -48,6 +55,7 @@ func Run(ctx context.Context, c Config) error {
 		if !errors.Is(err, errRepair) || ctx.Err() != nil {
 			return err
 		}
+		c.metrics.Repairs.Add(1)
 	}
 }
 
@@ -58,13 +66,13 @@ func runOnce(ctx context.Context, c Config, memory int64) error {
 	if err != nil {
 		return err
 	}
-	if c.node, err = enterCluster(ctx, c); err != nil {
+	if c.node, err = enterCluster(ctx, &c); err != nil {
 		return errors.Join(err, operator.close())
 	}
 	defer c.leaveCluster()
 	tables, connections := shareFiles(c.OpenFiles, c.MaxConnections)
 	options := store.Options{
-		Logger: c.Logger, CacheBytes: c.CacheBytes, MaxTables: tables, LogKeep: c.LogKeep, Scrub: c.Scrub, Replicated: c.node != nil,
+		Logger: c.Logger, CacheBytes: c.CacheBytes, MaxTables: tables, LogKeep: c.LogKeep, Scrub: c.Scrub, Replicated: c.node != nil, Now: c.now,
 	}
 	if c.Disturb != nil {
 		c.Disturb(&options)
@@ -106,7 +114,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 		return err
 	}
 	defer archiving.stop() // when the databases are closed: it sends the last of their commits
-	clock := state.NewClock(time.Now, rand.Reader, s.LastMillis())
+	clock := state.NewClock(c.now, rand.Reader, s.LastMillis())
 	verifier, err := newVerifier(c, s)
 	if err != nil {
 		return err
@@ -163,7 +171,7 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	listening := func() {
 		operator.listening(serving.addr())
 		c.tellNodes(serving.addr())
-		keeper.Go(func() { acme.run(keeping) })
+		keeper.Go(func() { acme.Run(keeping) })
 		keeper.Go(func() { operator.run(keeping) })
 	}
 	err = runServing(ctx, c, serving, announcement{c, caFile, f, operator.consoleLine(c)}, listening)
@@ -176,7 +184,7 @@ func newVerifier(c Config, s *store.Store) (*auth.Verifier, error) {
 	if err != nil {
 		return nil, err
 	}
-	return auth.New(auth.Options{Now: time.Now, Issuers: c.Issuers, Logger: c.Logger, AccessKey: accessKey})
+	return auth.New(auth.Options{Now: c.now, Issuers: c.Issuers, Logger: c.Logger, AccessKey: accessKey})
 }
 
 // ended returns a context that has ended.

@@ -80,7 +80,7 @@ func newHooks(c *Config) (*hookRunner, error) {
 		limits.RetryFor = c.Hooks.RetryFor
 	}
 	h, began := &hookRunner{}, time.Now()
-	h.Runner = deliver.New(deliver.Options{Databases: h, Guard: guard, Now: time.Now, Elapsed: func() time.Duration { return time.Since(began) }, Logger: c.Logger, Limits: limits})
+	h.Runner = deliver.New(deliver.Options{Databases: h, Guard: guard, Now: c.now, Elapsed: func() time.Duration { return time.Since(began) }, Logger: c.Logger, Limits: limits})
 	return h, nil
 }
 

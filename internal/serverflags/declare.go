@@ -32,6 +32,7 @@ func Cluster(flags *pflag.FlagSet, c *server.Cluster) {
 	flags.StringVar(&c.Addr, "cluster-addr", "", "the `HOST:PORT` by which the other nodes reach this one")
 	flags.StringVar(&c.Listen, "cluster-listen", "", "the `HOST:PORT` where it listens for them, if that differs")
 	flags.Var(clusterKey{c}, "cluster-key", "the `file` with the key of the cluster, which livetree cluster key makes; LIVETREE_CLUSTER_KEY may also be the key itself")
+	flags.Var(clusterJoin{c}, "cluster-join", "the `file` with an invitation to a cluster, which livetree cluster invite makes, or - for the standard input; instead of --cluster and --cluster-key; LIVETREE_CLUSTER_JOIN may also be the invitation itself")
 	flags.StringVar(&c.Reads, "reads", c.Reads, "what a node of a cluster shows: all that was acknowledged anywhere (`linearizable`), or what it has (local)")
 	flags.Var((*cli.ByteSize)(&c.LogBytes), "cluster-log", "the `size` of the log of the cluster, beyond which a node that is away must start from a copy")
 	flags.Var((*cli.Duration)(&c.Election), "cluster-election", "the `time` after which the nodes replace a leader that is silent; 3s across regions")
@@ -59,6 +60,40 @@ func (k clusterKey) Set(text string) error {
 	k.Key, k.KeyFile = "", text
 	if _, err := peer.ParseKey(text); err == nil {
 		k.Key, k.KeyFile = text, ""
+	}
+	return nil
+}
+
+// A clusterJoin is the file with an invitation. In the environment it may be the invitation itself, which is never shown.
+type clusterJoin struct{ *server.Cluster }
+
+// String implements pflag.Value, as the methods below do.
+func (j clusterJoin) String() string {
+	if j.Cluster == nil {
+		return ""
+	}
+	if j.Invitation != "" {
+		return "(hidden)"
+	}
+	return j.JoinFile
+}
+
+// Type names the value.
+func (clusterJoin) Type() string { return "string" }
+
+// Set takes a file, or an invitation.
+func (j clusterJoin) Set(text string) error {
+	j.Invitation, j.JoinFile = "", text
+	if peer.IsCode(text) {
+		j.Invitation, j.JoinFile = text, ""
+	}
+	return nil
+}
+
+// CheckJoin refuses an invitation on the command line, which other users of the machine can see.
+func CheckJoin(flags *pflag.FlagSet, c server.Cluster) error {
+	if origin, _ := cli.Origin(flags.Lookup("cluster-join")); origin == cli.OriginFlag && c.Invitation != "" {
+		return errors.New("--cluster-join takes a file: other users of this machine can see what is on the command line; put the invitation into a file, or into LIVETREE_CLUSTER_JOIN, and make another if they must not have this one")
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -89,26 +88,9 @@ func CommitNaming(s *Store, n Naming, applied Applied) error {
 	return err
 }
 
-// notesMark begins the bytes of notes: no naming has the number 0.
-const notesMark = "\x00\x00\x00\x00"
-
-// EncodeNotes returns the bytes by which all nodes take what a holder has noted: see journal.Options.Share.
-func EncodeNotes(notes []byte) []byte { return append([]byte(notesMark), notes...) }
-
-// IsNotes reports whether bytes are notes, and no naming.
-func IsNotes(b []byte) bool { return strings.HasPrefix(string(b), notesMark) }
-
-// CommitNotes takes what a holder has noted, as CommitRecord commits a record.
-func CommitNotes(s *Store, b []byte, applied Applied) error {
-	var done func()
-	err := commitRecord(s, nil, applied, func(rows *pebble.Batch) (err error) {
-		done, err = s.holds.Take(rows, b[len(notesMark):])
-		return err
-	})
-	if err == nil {
-		done()
-	}
-	return err
+// CommitHeldNotes takes what a holder has noted (journal.IsNotes), as CommitRecord commits a record.
+func CommitHeldNotes(s *Store, notes []byte, applied Applied) error {
+	return s.holds.Take(notes, func(more func(*pebble.Batch) error) error { return commitRecord(s, nil, applied, more) })
 }
 
 // Flush writes out all that was committed before. It fails if that cannot be known to have happened.
@@ -128,9 +110,9 @@ func Flush(s *Store) error {
 
 var errNotFlushed = errors.New("the disk is full or damaged: what was written last is in memory only")
 
-// ForgetApplied deletes the rows of what was applied from the store in a directory, which nobody may have open: the
-// records of another cluster are others.
-func ForgetApplied(path string, opts Options) error {
+// ForgetApplied deletes the rows of what was applied, and that of the cluster's level, from the store in a directory, which nobody may have
+// open: the records of another cluster are others. It also deletes notes that are of use in one cluster only.
+func ForgetApplied(path string, opts Options, notes ...string) error {
 	s, err := Open(path, opts)
 	if err != nil {
 		return err
@@ -138,6 +120,12 @@ func ForgetApplied(path string, opts Options) error {
 	b := s.db.NewBatch()
 	from := layout.AppliedKey(0)
 	err = b.DeleteRange(from[:len(from)-1], append(from[:len(from)-1:len(from)-1], 0xff), nil)
+	for _, name := range notes {
+		err = errors.Join(err, b.Delete(layout.NoteKey(name), nil))
+	}
+	if err == nil {
+		err = b.Delete(layout.LevelKey, nil)
+	}
 	if err == nil {
 		err = applyForGood(s, b)
 	}

@@ -49,15 +49,14 @@ func (s *shareStand) share(notes []byte) error {
 	if s.fails != nil {
 		return s.fails
 	}
-	effect := EncodeNotes(notes)
-	if _, err := DecodeNaming(effect); err == nil || !IsNotes(effect) {
-		s.Errorf("notes are read as a naming: %x", effect)
+	if _, err := DecodeNaming(notes); err == nil || !journal.IsNotes(notes) || IsNote(notes) {
+		s.Errorf("notes are read as something else: %x", notes)
 	}
 	s.number++
-	if err := CommitNotes(s.stores[0], effect, Applied{Number: s.number}); err != nil {
+	if err := CommitHeldNotes(s.stores[0], notes, Applied{Number: s.number}); err != nil {
 		return err
 	}
-	s.late = append(s.late, effect)
+	s.late = append(s.late, notes)
 	s.takeLate()
 	return nil
 }
@@ -67,7 +66,7 @@ func (s *shareStand) takeLate() {
 	s.Helper()
 	for len(s.late) > 0 && !s.lags {
 		next := s.number - uint64(len(s.late)) + 1
-		if err := CommitNotes(s.stores[1], s.late[0], Applied{Number: next}); err != nil {
+		if err := CommitHeldNotes(s.stores[1], s.late[0], Applied{Number: next}); err != nil {
 			s.Fatal(err)
 		}
 		s.late = s.late[1:]

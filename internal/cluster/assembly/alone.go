@@ -51,6 +51,9 @@ func Recover(ctx context.Context, data string, now func() time.Time, logger *slo
 }
 
 func becomeSingle(ctx context.Context, data string, force bool, now func() time.Time, logger *slog.Logger) error {
+	if err := CheckLevel(data); err != nil {
+		return err
+	}
 	fatal := func(text string) { logger.Error("the log of the cluster failed", "error", text) }
 	member, err := etcdlog.Start(etcdlog.Options{
 		Dir: membership.LogDir(data), Peer: "127.0.0.1:1", Listen: "127.0.0.1:0", Members: []string{"127.0.0.1:1"}, Alone: force, Fatal: fatal, Log: logger,
@@ -95,7 +98,7 @@ func applyAll(ctx context.Context, data string, member etcdlog.Member, now func(
 		return errors.Join(err, s.Close())
 	}
 	c := catalog.New(s, engine.Options{Clock: state.NewClock(now, rand.Reader, s.LastMillis()), Log: d})
-	node := cluster.New(cluster.Options{ID: record.NodeID(member.ID()), Log: member, Applier: d, Level: level, Now: now, Became: d.Became, Logger: logger})
+	node := cluster.New(cluster.Options{ID: record.NodeID(member.ID()), Log: member, Applier: d, Now: now, Became: d.Became, Logger: logger})
 	d.Bind(node, c)
 	running, end := context.WithCancel(ctx)
 	ended := make(chan error, 1)

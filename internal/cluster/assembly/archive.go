@@ -23,7 +23,7 @@ func (a *Archivist) CaughtUp(ctx context.Context) error { return a.of.CaughtUp(c
 
 // Note has all nodes take what was noted in a tenure of this node.
 func (a *Archivist) Note(ctx context.Context, tenure uint64, notes []byte) error {
-	return databases.Note(ctx, a.of.data, tenure, notes)
+	return databases.NoteHeld(ctx, a.of.data, tenure, notes)
 }
 
 // Writer returns the address of the node that writes the archive, nothing if it is not known.

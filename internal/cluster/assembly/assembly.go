@@ -10,6 +10,7 @@ package assembly
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,19 +24,19 @@ import (
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/cluster"
 	"github.com/livetree/livetree/internal/cluster/databases"
+	"github.com/livetree/livetree/internal/cluster/doctor"
 	"github.com/livetree/livetree/internal/cluster/etcdlog"
+	"github.com/livetree/livetree/internal/cluster/invite"
 	"github.com/livetree/livetree/internal/cluster/membership"
 	"github.com/livetree/livetree/internal/cluster/peer"
 	"github.com/livetree/livetree/internal/cluster/record"
 	"github.com/livetree/livetree/internal/cluster/shard"
+	"github.com/livetree/livetree/internal/cluster/status"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/store/layout"
 )
-
-// level is that of the records which this version writes.
-const level = 1
 
 // tlsDir is where the certificates of a node lie, for etcd.
 const tlsDir = "cluster-tls"
@@ -68,8 +69,16 @@ type Options struct {
 	Fatal func(text string)
 	// Version is told to the other nodes.
 	Version string
-	Now     func() time.Time
-	Logger  *slog.Logger
+	// Settings are the values of all flags, by their names. Of those that must be the same on all nodes, hashes are told.
+	Settings map[string]string
+	// Metrics count, over all starts of a node in a process; nil for nobody to see.
+	Metrics *cluster.Metrics
+	// KeyFile is the file that Key was read from, if it was.
+	KeyFile string
+	// Certificates returns those that clients are shown; nil for none.
+	Certificates func() []doctor.Certificate
+	Now          func() time.Time
+	Logger       *slog.Logger
 }
 
 // An Assembly is a node of a cluster.
@@ -80,9 +89,13 @@ type Assembly struct {
 	data       *databases.Databases
 	node       *cluster.Node
 	store      *store.Store
+	book       *invite.Book
+	leaving    leaving
 
 	addr  atomic.Value // a string: where clients are served
 	ready atomic.Bool
+	heads atomic.Pointer[shard.Heads] // as they were asked for last
+	told  told
 
 	cancel context.CancelFunc
 	loops  sync.WaitGroup
@@ -99,7 +112,11 @@ func Enter(ctx context.Context, o Options) (*Assembly, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for the other nodes: %w", err)
 	}
-	a := &Assembly{o: o, front: front, cancel: func() {}, failed: make(chan error, 2)}
+	if o.Metrics == nil {
+		o.Metrics = &cluster.Metrics{}
+	}
+	o.Settings = status.Hashes(o.Settings)
+	a := &Assembly{o: o, front: front, cancel: func() {}, failed: make(chan error, 2), leaving: newLeaving()}
 	a.addr.Store("")
 	_, statErr := os.Stat(filepath.Join(o.Data, layout.PebbleDir))
 	a.membership, err = membership.Enter(ctx, membership.Options{
@@ -108,7 +125,7 @@ func Enter(ctx context.Context, o Options) (*Assembly, error) {
 	})
 	if err == nil && a.membership.Founded() {
 		// It makes a store that there is none of, or takes from one what it knew of another cluster.
-		err = store.ForgetApplied(o.Data, store.Options{Logger: o.Logger})
+		err = store.ForgetApplied(o.Data, store.Options{Logger: o.Logger}, invite.Note)
 	}
 	if err != nil {
 		a.Close()
@@ -134,7 +151,10 @@ func quotaOf(bytes int64) int64 {
 // Log returns what the databases of a store agree by. It is called once.
 func (a *Assembly) Log(s *store.Store, led func(shard int, home bool)) (engine.Log, error) {
 	var err error
-	a.data, err = databases.New(databases.Options{Store: s, Peers: peers{a}, Logger: a.o.Logger, Led: led})
+	a.data, err = databases.New(databases.Options{
+		Store: s, Peers: peers{a}, Logger: a.o.Logger, Led: led,
+		Raised: func(level uint16) error { return membership.NoteLevel(a.membership, level) },
+	})
 	return a.data, err
 }
 
@@ -157,15 +177,18 @@ func (p peers) Call(ctx context.Context, node record.NodeID, kind string, body [
 // Start has the node apply what the others have written, and returns when it has all of it and may be asked.
 func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog) error {
 	a.node = cluster.New(cluster.Options{
-		ID: record.NodeID(a.membership.Log().ID()), Log: a.membership.Log(), Applier: a.data, Level: level, Now: a.o.Now,
-		Became: a.data.Became, Logger: a.o.Logger,
+		ID: record.NodeID(a.membership.Log().ID()), Log: a.membership.Log(), Applier: a.data, Now: a.o.Now,
+		Level:  func() uint16 { return databases.Level(a.data) },
+		Became: a.data.Became, Logger: a.o.Logger, Metrics: a.o.Metrics,
 		Upkeep: cluster.Upkeep{Flush: a.data.Flush, Members: a.memberIDs, LogBytes: a.o.LogBytes, File: a.membership.Log()},
 	})
 	a.data.Bind(a.node, c)
 	a.store = s
+	notes := databases.NotesOf(a.data)
+	a.book = invite.New(invite.Options{Notes: notes, Key: a.o.Key, Self: a.o.Addr, Nodes: func() []string { return nodesOf(a) }, Now: a.o.Now, Logger: a.o.Logger})
 	for kind, serve := range map[string]func(context.Context, []byte) ([]byte, error){
 		databases.Forward: a.data.ServeForward, databases.Create: a.data.ServeCreate, databases.Drop: a.data.ServeDrop,
-		statusCall: a.serveStatus,
+		statusCall: a.serveStatus, examineCall: func(context.Context, []byte) ([]byte, error) { return json.Marshal(examine(a)) }, databases.Swap: notes.Serve,
 	} {
 		a.front.Handle(kind, func(ctx context.Context, _ string, body []byte) ([]byte, error) { return serve(ctx, body) })
 	}
@@ -174,6 +197,7 @@ func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog
 	a.loops.Go(func() { a.fail(running, a.node.Run(running)) })
 	a.loops.Go(func() { a.fail(running, a.membership.Run(running, a.node.SetUp)) })
 	a.loops.Go(func() { a.balance(running) })
+	a.loops.Go(func() { tend(running, a) })
 	a.membership.Serve(source{s, a.o.Extra})
 	return a.becomeReady(ctx)
 }
@@ -189,7 +213,7 @@ func (a *Assembly) becomeReady(ctx context.Context) error {
 	for {
 		select {
 		case err := <-done:
-			a.ready.Store(err == nil)
+			becameReady(a, err)
 			return err
 		case err := <-a.failed:
 			cancel(err)
@@ -203,11 +227,35 @@ func (a *Assembly) becomeReady(ctx context.Context) error {
 	}
 }
 
+// becameReady has this node do what only one may do that has a vote.
+func becameReady(a *Assembly, err error) {
+	a.ready.Store(err == nil)
+	if err != nil {
+		return
+	}
+	a.front.HandleInvite(a.book.Judge)
+	if err := keepList(a); err != nil {
+		a.o.Logger.Warn("the list of nodes was not kept for the next start", "error", err)
+	}
+}
+
+// nodesOf are the addresses of all nodes.
+func nodesOf(a *Assembly) (addrs []string) {
+	for _, m := range a.membership.Members() {
+		addrs = append(addrs, m.Addr)
+	}
+	return addrs
+}
+
 // readyLook is how often a node that catches up looks whether it can.
 const readyLook = 200 * time.Millisecond
 
-// fail notes what has ended a part of the node by itself.
+// fail notes what has ended a part of the node by itself. If that is a record of a newer version, the next start refuses without looking at
+// the log.
 func (a *Assembly) fail(running context.Context, err error) {
+	if newer := (*cluster.NewerError)(nil); errors.As(err, &newer) {
+		err = errors.Join(err, membership.NoteLevel(a.membership, newer.Level))
+	}
 	if running.Err() == nil {
 		a.failed <- err
 	}
@@ -281,11 +329,9 @@ const (
 // balance gives shards to the nodes that come first in their order, when those have been well for a while.
 func (a *Assembly) balance(ctx context.Context) {
 	for pause.For(ctx, balanceEvery) == nil {
-		well := []record.NodeID{a.node.ID()}
-		for _, m := range a.membership.Members() {
-			if m.ID != a.node.ID() && m.Voter && m.Up && m.Ready && a.o.Now().Sub(m.Since) > balanceAfter {
-				well = append(well, m.ID)
-			}
+		well, settled := wellNodes(a, a.membership.Members())
+		if !settled {
+			continue
 		}
 		for s := range shard.Count {
 			_, home := a.node.Home(s)
@@ -298,6 +344,26 @@ func (a *Assembly) balance(ctx context.Context) {
 			}
 		}
 	}
+}
+
+// wellNodes are the nodes that may be homes, this one among them unless its clock is wrong. It reports false while a node is too new to be one of them: what
+// is given to another node now would be given again.
+func wellNodes(a *Assembly, members []membership.Member) (well []record.NodeID, settled bool) {
+	middle := middleClock(members, a.node.ID())
+	if middle.Abs() <= clockLimit {
+		well = append(well, a.node.ID())
+	}
+	for _, m := range members {
+		switch {
+		case m.ID == a.node.ID() || !m.Voter || !m.Up || !m.Ready:
+		case (m.Clock - middle).Abs() > clockLimit: // what it judges would be of another time
+		case a.o.Now().Sub(m.Since) <= balanceAfter:
+			return nil, false
+		default:
+			well = append(well, m.ID)
+		}
+	}
+	return well, len(well) > 0
 }
 
 // others are the nodes that may take over from this one.
@@ -315,6 +381,9 @@ func (a *Assembly) IsHome() bool {
 	_, home := a.node.Home(0)
 	return home
 }
+
+// Notes are the rows that all nodes have alike and that are of no database.
+func (a *Assembly) Notes() *databases.Notes { return databases.NotesOf(a.data) }
 
 // Tenure returns in which tenure this node is the home of a shard, and whether it is.
 func (a *Assembly) Tenure(s int) (tenure uint64, home bool) { return a.node.Home(s) }
@@ -339,6 +408,7 @@ func (a *Assembly) HandleConn(kind string, take peer.ConnHandler) { a.front.Hand
 func (a *Assembly) Close() { a.once.Do(a.close) }
 
 func (a *Assembly) close() {
+	a.front.HandleInvite(nil)
 	a.cancel()
 	a.loops.Wait()
 	if a.membership != nil {
@@ -349,21 +419,3 @@ func (a *Assembly) close() {
 		a.o.Logger.Debug("close of the front", "error", err)
 	}
 }
-
-// A source is what copies for other nodes are made from.
-type source struct {
-	store *store.Store
-	extra func() []string
-}
-
-// Checkpoint implements [membership.Source].
-func (s source) Checkpoint(dir string) error {
-	c, err := s.store.Checkpoint()
-	if err != nil {
-		return err
-	}
-	return errors.Join(os.Rename(c.Dir, dir), c.Remove())
-}
-
-// Extra implements [membership.Source].
-func (s source) Extra() []string { return s.extra() }

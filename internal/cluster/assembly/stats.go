@@ -1,6 +1,7 @@
 package assembly
 
 import (
+	"github.com/livetree/livetree/internal/cluster/databases"
 	"github.com/livetree/livetree/internal/cluster/shard"
 	"github.com/livetree/livetree/internal/cluster/status"
 )
@@ -18,7 +19,17 @@ func (a *Assembly) Stats() status.Stats {
 			s.Peers = append(s.Peers, status.Peer{Node: m.Addr, Up: m.Up, RTT: m.RTT, Clock: m.Clock})
 		}
 	}
-	s.Void, s.Forwarded = a.data.Void(), a.data.Forwarded()
+	s.Void, s.Level = a.data.Void(), databases.Level(a.data)
+	sent := a.data.Forwarded()
+	s.Forwarded = map[string]uint64{"answered": sent.Answered.Load(), "again": sent.Again.Load(), "unknown": sent.Unknown.Load()}
+	m := a.o.Metrics
+	s.Forwards, s.Appends, s.Applies, s.Barriers = sent.Took.Counts(), m.Appends.Counts(), m.Applies.Counts(), m.Barriers.Counts()
+	s.Refused, s.Broken, s.Repairs = m.Refused.Load(), m.Broken.Load(), m.Repairs.Load()
+	if heads := a.heads.Load(); heads != nil {
+		for i, head := range heads {
+			s.Behind += max(head.Number, s.Applied[i]) - s.Applied[i]
+		}
+	}
 	s.LogFileBytes, s.LogBytes = a.membership.Log().Size()
 	return s
 }

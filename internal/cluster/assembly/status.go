@@ -3,12 +3,14 @@ package assembly
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/livetree/livetree/internal/cluster/databases"
 	"github.com/livetree/livetree/internal/cluster/membership"
 	"github.com/livetree/livetree/internal/cluster/record"
 	"github.com/livetree/livetree/internal/cluster/shard"
@@ -25,15 +27,13 @@ const (
 	askTime = time.Second
 	// behindRecords is how many records a node may lack without being behind.
 	behindRecords = 1000
-	// clockTolerance is how far clocks may be apart.
-	clockTolerance = 2 * time.Second
 	// freeLow is how little space on a disk is a problem.
 	freeLow = 1 << 30
 )
 
 // report is what this node tells the others.
 func (a *Assembly) report() status.Report {
-	r := status.Report{Addr: a.addr.Load().(string), Version: a.o.Version, Free: store.FreeBytes(a.store), Ready: a.ready.Load()}
+	r := status.Report{Addr: a.addr.Load().(string), Version: a.o.Version, Free: store.FreeBytes(a.store), Ready: a.ready.Load(), Settings: a.o.Settings}
 	for s := range shard.Count {
 		head, err := a.node.Applied(s)
 		applied := status.Applied{Number: head.Number, Digest: head.Digest.String()}
@@ -84,7 +84,7 @@ func (a *Assembly) reports(ctx context.Context, members []membership.Member) map
 // Status returns how the cluster is, as far as this node can tell.
 func (a *Assembly) Status(ctx context.Context) *status.Cluster {
 	members := a.membership.Members()
-	c := &status.Cluster{ID: a.membership.Cluster(), Level: level, Self: a.o.Addr, Problems: []string{}}
+	c := &status.Cluster{ID: a.membership.Cluster(), Level: int(databases.Level(a.data)), Self: a.o.Addr, Problems: []string{}}
 	asking, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	heads, err := a.membership.Log().Heads(asking)
@@ -98,6 +98,7 @@ func (a *Assembly) Status(ctx context.Context) *status.Cluster {
 		c.Shards = append(c.Shards, a.shardOf(s, members, reports, heads[s]))
 	}
 	a.findProblems(c, members)
+	c.Problems = append(append(c.Problems, clockProblems(a, members)...), disagreements(reports)...)
 	return c
 }
 
@@ -165,12 +166,9 @@ func (a *Assembly) findProblems(c *status.Cluster, members []membership.Member) 
 			say("%s has been down for %s: start it, or livetree cluster remove it", n.Node, since)
 			continue
 		case status.Joining:
-			say("%s is joining: it has no vote yet", n.Node)
+			say("%s is joining and has no vote yet: wait, and look into its log", n.Node)
 		case status.Behind:
-			say("%s is behind: it applies what was written while it was away", n.Node)
-		}
-		if ahead := members[i].Clock.Abs(); ahead > clockTolerance {
-			say("the clock of %s differs by %s from that of %s: check the time service of both machines", n.Node, ahead.Round(time.Millisecond), c.Self)
+			say("%s is behind, and applies what was written while it was away: wait", n.Node)
 		}
 		if n.Free > 0 && n.Free < freeLow {
 			say("%s has %d MiB left on its disk: free some space", n.Node, n.Free>>20)
@@ -180,7 +178,7 @@ func (a *Assembly) findProblems(c *status.Cluster, members []membership.Member) 
 		say("a majority of the nodes is not reached: nothing can be written until some are started")
 	}
 	if voters > 0 && voters%2 == 0 {
-		say("%d nodes vote: %d would survive as many losses; start one more, or remove one", voters, voters-1)
+		say("%d nodes vote, and %d would survive as many losses: start one more, or remove one", voters, voters-1)
 	}
 	damaged := map[string]bool{}
 	for _, s := range c.Shards {
@@ -210,6 +208,8 @@ func (a *Assembly) Condition() string {
 		return "joining"
 	case a.membership.Log().Leader() == 0:
 		return "no-leader"
+	case clockOff(a.membership.Members(), a.node.ID(), clockTolerance) != 0:
+		return status.ConditionClock
 	}
 	return "ok"
 }
@@ -239,9 +239,6 @@ func (a *Assembly) Remove(ctx context.Context, node string) error {
 	if node == a.o.Addr {
 		a.HandOver(ctx)
 	}
-	if a.membership.IDOf(node) == 0 {
-		return fault.New(fault.NotFound, "%q is not a node of this cluster", node)
-	}
 	err := a.membership.Remove(ctx, node)
 	for tries := 0; isPassing(err) && tries < removeTries; tries++ {
 		if pause.For(ctx, removePause) != nil {
@@ -249,7 +246,10 @@ func (a *Assembly) Remove(ctx context.Context, node string) error {
 		}
 		err = a.membership.Remove(ctx, node)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, membership.ErrNoNode):
+		return fault.Wrap(fault.NotFound, err, "%q is not a node of this cluster", node)
+	case err != nil:
 		return fault.Wrap(fault.Conflict, err, "%v", err)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/livetree/livetree/internal/cluster/shard"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/store/journal"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -57,7 +58,7 @@ func (d *Databases) apply(r record.Record, applied store.Applied) error {
 		return d.applyControl(r, applied)
 	case record.Drop:
 		return d.applyDrop(store.ID(r.Database), r.Millis, applied)
-	case record.Home, record.Check:
+	case record.Home, record.Check, record.Mark:
 		return store.CommitRecord(d.o.Store, nil, applied)
 	}
 	return fmt.Errorf("a record of the kind %s cannot be applied by this version", r.Kind)
@@ -170,10 +171,20 @@ func (d *Databases) noteVoid(id store.ID, why string) {
 	d.o.Logger.Error("a group of the log is void, which is a defect: report it", "database", id, "error", why)
 }
 
-// applyControl makes a database, or takes notes of the archive's holder.
+// applyControl makes a database, keeps a note, takes what a holder has noted, or raises the level of the cluster.
 func (d *Databases) applyControl(r record.Record, applied store.Applied) error {
-	if store.IsNotes(r.Effect) {
-		return store.CommitNotes(d.o.Store, r.Effect, applied)
+	if level, ok := parseLevel(r.Effect); ok {
+		return applyLevel(d, level, applied)
+	}
+	if store.IsNote(r.Effect) {
+		note, err := store.DecodeNote(r.Effect)
+		if err != nil {
+			return err
+		}
+		return store.CommitNote(d.o.Store, note, applied)
+	}
+	if journal.IsNotes(r.Effect) {
+		return store.CommitHeldNotes(d.o.Store, r.Effect, applied)
 	}
 	n, err := store.DecodeNaming(r.Effect)
 	if err != nil {

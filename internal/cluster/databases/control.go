@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/livetree/livetree/internal/cluster"
 	"github.com/livetree/livetree/internal/cluster/record"
 	"github.com/livetree/livetree/internal/cluster/shard"
 	"github.com/livetree/livetree/internal/engine"
@@ -20,11 +19,12 @@ import (
 // controlShard is the shard whose home does.
 const controlShard = 0
 
-// What a home says of a database that is to be made or dropped.
+// What a home says of a database that is to be made or dropped, or of a note that is to be changed.
 const (
 	saysExists  byte = 0x10 + iota // there is one of that name
 	saysMissing                    // there is none
 	saysFailed                     // what follows is the text of an error
+	saysChanged                    // a note is not what the caller took it for
 )
 
 // Await implements [catalog.Others].
@@ -102,6 +102,8 @@ func saidError(said []byte) error {
 		return store.ErrExists
 	case saysMissing:
 		return fault.New(fault.NotFound, "there is no such database")
+	case saysChanged:
+		return ErrChanged
 	case saysFailed:
 		if len(said) > 1 {
 			return fault.New(fault.Kind(said[1]), "%s", said[2:])
@@ -123,19 +125,11 @@ func (d *Databases) number(s int) []byte {
 
 // create makes a database at the home of the first shard, which this node is.
 func (d *Databases) create(ctx context.Context, name string, lost *bool) ([]byte, error) {
-	select {
-	case <-d.control:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	tenure, done, err := judgeControl(ctx, d)
+	if err != nil || done == nil {
+		return []byte{saysAway}, err
 	}
-	defer func() { d.control <- struct{}{} }()
-	tenure, home := d.node.Home(controlShard)
-	if !home {
-		return []byte{saysAway}, nil
-	}
-	if err := d.node.Barrier(ctx, controlShard); err != nil {
-		return nil, err
-	}
+	defer done()
 	naming, err := store.NewNaming(d.o.Store, name, shard.Count)
 	if errors.Is(err, store.ErrExists) {
 		// Its drop may have been answered by another node, and not be applied here.
@@ -152,23 +146,13 @@ func (d *Databases) create(ctx context.Context, name string, lost *bool) ([]byte
 	if err != nil {
 		return failed(err), nil
 	}
-	_, err = d.node.Append(ctx, controlShard, tenure, record.Record{Kind: record.Control, Effect: naming.Encode()})
-	switch {
-	case errors.Is(err, shard.ErrUnknown):
-		*lost = true
-		return []byte{saysUnknown}, nil
-	case errors.Is(err, cluster.ErrNever):
-		return []byte{saysAway}, nil
-	case err != nil:
-		return nil, err
-	}
-	return d.number(controlShard), nil
+	return appendControl(ctx, d, tenure, naming.Encode(), lost)
 }
 
-// Note has all nodes take what the archive's holder here has noted, in the tenure in which it is the holder. It fails if that is over,
+// NoteHeld has all nodes take what the archive's holder here has noted, in the tenure in which it is the holder. It fails if that is over,
 // and if it is not known whether they will.
-func Note(ctx context.Context, d *Databases, tenure uint64, notes []byte) error {
-	_, err := d.node.Append(ctx, controlShard, tenure, record.Record{Kind: record.Control, Effect: store.EncodeNotes(notes)})
+func NoteHeld(ctx context.Context, d *Databases, tenure uint64, notes []byte) error {
+	_, err := d.node.Append(ctx, controlShard, tenure, record.Record{Kind: record.Control, Effect: notes})
 	return err
 }
 

@@ -60,6 +60,8 @@ type Options struct {
 	Deadline time.Duration
 	// Led is told that this node is the home of a shard from now on, or is it no more. It must not wait. nil for nobody.
 	Led func(shard int, home bool)
+	// Raised is told to which level the cluster is raised, before that is applied. nil for nobody.
+	Raised func(level uint16) error
 }
 
 // Databases are those of a node.
@@ -70,7 +72,8 @@ type Databases struct {
 
 	numbers atomic.Uint64 // of origins
 	void    atomic.Uint64 // groups that did not follow what their database had
-	sent    atomic.Uint64 // requests that were sent to their home
+	level   atomic.Uint32 // of the cluster
+	sent    Forwards
 
 	// control is held, by taking what is in it, by who judges which databases there are. Only the home of the first shard does.
 	control chan struct{}
@@ -97,6 +100,9 @@ func New(o Options) (*Databases, error) {
 	if o.Led == nil {
 		o.Led = func(int, bool) {}
 	}
+	if o.Raised == nil {
+		o.Raised = func(uint16) error { return nil }
+	}
 	d := &Databases{
 		o: o, names: make(map[store.ID]string), open: make(map[store.ID]*engine.Database),
 		pending: make(map[store.ID]*pendingGroup), waiting: waiting{of: make(map[record.Origin]*forwarded)},
@@ -104,7 +110,12 @@ func New(o Options) (*Databases, error) {
 	}
 	d.control <- struct{}{}
 	d.numbers.Store(rand.Uint64()) // no other process of this node has the same
-	err := o.Store.Names(func(name string, id store.ID) bool {
+	level, err := store.LevelOf(o.Store)
+	if err != nil {
+		return nil, err
+	}
+	d.level.Store(uint32(level))
+	err = o.Store.Names(func(name string, id store.ID) bool {
 		d.names[id] = name
 		return true
 	})
@@ -120,8 +131,8 @@ func (d *Databases) Bind(node *cluster.Node, c *catalog.Catalog) {
 // Void returns how many groups of the log did not follow what their database had. It is 0, or there is a defect.
 func (d *Databases) Void() uint64 { return d.void.Load() }
 
-// Forwarded returns how many requests were sent to their home.
-func (d *Databases) Forwarded() uint64 { return d.sent.Load() }
+// Forwarded counts the requests that were sent to their home.
+func (d *Databases) Forwarded() *Forwards { return &d.sent }
 
 // Home implements [engine.Log].
 func (d *Databases) Home(id store.ID) (tenure uint64, ok bool) { return d.node.Home(store.ShardOf(id)) }

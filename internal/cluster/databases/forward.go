@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/livetree/livetree/internal/cluster/record"
@@ -111,7 +112,8 @@ func (d *Databases) forward(ctx context.Context, id store.ID, req engine.Request
 	if now, _ := d.node.Applied(s); now.Tenure != f.tenure {
 		return commit, false, nil // before it was registered
 	}
-	d.sent.Add(1)
+	began := time.Now() //nolint:forbidigo // for how long it takes
+	defer func() { d.sent.count(time.Since(began), made, err) }()
 	call := append(encodeHead(f.tenure, origin, id), body...)
 	for tries := 1; ; tries++ {
 		said, err := d.o.Peers.Call(calling, home, Forward, call)
@@ -134,6 +136,26 @@ func (d *Databases) forward(ctx context.Context, id store.ID, req engine.Request
 		case <-ctx.Done():
 			return commit, true, fault.Wrap(fault.Unknown, context.Cause(ctx), "the write is not confirmed")
 		}
+	}
+}
+
+// Forwards count the requests that were sent to their home, by what became of them.
+type Forwards struct {
+	// Answered were decided there, Again were not made and sent again, Unknown are those whose fate could not be told.
+	Answered, Again, Unknown atomic.Uint64
+	// Took is how long those took that were decided.
+	Took store.Durations
+}
+
+func (f *Forwards) count(took time.Duration, made bool, err error) {
+	switch {
+	case fault.KindOf(err) == fault.Unknown:
+		f.Unknown.Add(1)
+	case made:
+		f.Answered.Add(1)
+		f.Took.Observe(took)
+	default:
+		f.Again.Add(1)
 	}
 }
 

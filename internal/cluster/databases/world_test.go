@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,6 +61,13 @@ type process struct {
 	end     context.CancelFunc
 	ended   chan struct{}
 	dead    chan struct{}
+	raised  atomic.Uint32 // the level that it was told of
+}
+
+// noteRaised is told of levels.
+func (p *process) noteRaised(level uint16) error {
+	p.raised.Store(uint32(level))
+	return nil
 }
 
 func nodeID(i int) record.NodeID { return record.NodeID(i + 1) }
@@ -95,7 +103,7 @@ func (w *world) start(i int, fs *vfs.MemFS) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	p.data, err = databases.New(databases.Options{Store: p.store, Peers: p, Logger: logger, Deadline: 5 * time.Second})
+	p.data, err = databases.New(databases.Options{Store: p.store, Peers: p, Logger: logger, Deadline: 5 * time.Second, Raised: p.noteRaised})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -108,7 +116,7 @@ func (w *world) start(i int, fs *vfs.MemFS) {
 		Streams: watch.NewBudget(1 << 20), Log: p.data, Deadline: 5 * time.Second,
 	})
 	p.node = cluster.New(cluster.Options{
-		ID: nodeID(i), Log: w.fake.Log(i), Applier: p.data, Level: 1, Now: time.Now, Logger: logger, Became: p.data.Became,
+		ID: nodeID(i), Log: w.fake.Log(i), Applier: p.data, Now: time.Now, Logger: logger, Became: p.data.Became,
 		AppendTime: time.Duration(1+w.rand.IntN(1500)) * time.Millisecond,
 	})
 	p.data.Bind(p.node, p.catalog)
@@ -154,6 +162,8 @@ func (p *process) Call(ctx context.Context, node record.NodeID, kind string, bod
 		said, err = other.data.ServeCreate(ctx, body)
 	case databases.Drop:
 		said, err = other.data.ServeDrop(ctx, body)
+	case databases.Swap:
+		said, err = databases.NotesOf(other.data).Serve(ctx, body)
 	}
 	select {
 	case <-other.dead:

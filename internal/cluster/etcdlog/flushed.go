@@ -19,12 +19,25 @@ import (
 func (m *member) SetFlushed(ctx context.Context, f shard.Flushed) error {
 	ctx, done := m.bounded(ctx, 0)
 	defer done()
-	key := []byte(nodeKey(f.Node))
+	put := &pb.PutRequest{Key: []byte(nodeKey(f.Node)), Value: f.Append(nil)}
+	return changeRow(ctx, m, f, &pb.RequestOp{Request: &pb.RequestOp_RequestPut{RequestPut: put}})
+}
+
+// ForgetFlushed implements [shard.Flushes].
+func (m *member) ForgetFlushed(ctx context.Context, f shard.Flushed) error {
+	ctx, done := m.bounded(ctx, 0)
+	defer done()
+	remove := &pb.DeleteRangeRequest{Key: []byte(nodeKey(f.Node))}
+	return changeRow(ctx, m, f, &pb.RequestOp{Request: &pb.RequestOp_RequestDeleteRange{RequestDeleteRange: remove}})
+}
+
+// changeRow changes what a node has said, if that has still the revision of f.
+func changeRow(ctx context.Context, m *member, f shard.Flushed, change *pb.RequestOp) error {
 	answer, err := m.etcd.Server.Txn(ctx, &pb.TxnRequest{
 		Compare: []*pb.Compare{{
-			Key: key, Result: pb.Compare_EQUAL, Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: f.Revision},
+			Key: []byte(nodeKey(f.Node)), Result: pb.Compare_EQUAL, Target: pb.Compare_MOD, TargetUnion: &pb.Compare_ModRevision{ModRevision: f.Revision},
 		}},
-		Success: []*pb.RequestOp{{Request: &pb.RequestOp_RequestPut{RequestPut: &pb.PutRequest{Key: key, Value: f.Numbers.Append(nil)}}}},
+		Success: []*pb.RequestOp{change},
 	})
 	if err != nil {
 		return outcome(err)
@@ -47,12 +60,12 @@ func (m *member) Flushed(ctx context.Context) (rows []shard.Flushed, err error) 
 		if len(kv.Key) != len(nodePrefix)+8 {
 			return nil, fmt.Errorf("%w: a node at %q", shard.ErrDamaged, kv.Key)
 		}
-		numbers, err := shard.ParseNumbers(kv.Value)
+		row, err := shard.ParseFlushed(kv.Value)
 		if err != nil {
 			return nil, err
 		}
-		id := record.NodeID(binary.BigEndian.Uint64(kv.Key[len(nodePrefix):]))
-		rows = append(rows, shard.Flushed{Node: id, Numbers: numbers, Revision: kv.ModRevision})
+		row.Node, row.Revision = record.NodeID(binary.BigEndian.Uint64(kv.Key[len(nodePrefix):])), kv.ModRevision
+		rows = append(rows, row)
 	}
 	return rows, nil
 }

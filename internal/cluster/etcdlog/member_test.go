@@ -81,7 +81,7 @@ func TestFullLogRecovers(t *testing.T) {
 func publish(ctx context.Context, m etcdlog.Member) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	return errors.Join(m.Clear(ctx), shard.Publish(ctx, m, 1, shard.Numbers{3: 7}))
+	return errors.Join(m.Clear(ctx), shard.Publish(ctx, m, shard.Flushed{Node: 1, Numbers: shard.Numbers{3: 7}}))
 }
 
 // clearLog clears alarms, and returns an error if there are some nevertheless.

@@ -27,6 +27,8 @@ type heading struct {
 	Size int64  `json:"size,omitempty"`
 	// Extra says that the file is no part of the store: others beside it stay.
 	Extra bool `json:"extra,omitempty"`
+	// Total is how many bytes all files of the store have, in the first heading.
+	Total int64 `json:"total,omitempty"`
 	// Files is how many there were, in the last heading.
 	Files int `json:"files,omitempty"`
 }
@@ -120,6 +122,7 @@ type sender struct {
 	begun time.Time
 	bytes int64
 	files int
+	total int64 // of the files of the store
 }
 
 // Write implements [io.Writer]: it waits if more was sent than the rate allows.
@@ -136,8 +139,11 @@ func (s *sender) Write(b []byte) (int, error) {
 }
 
 // all sends the files of a checkpoint, and then the extra ones.
-func (s *sender) all(dir, data string, extra []string) error {
-	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+func (s *sender) all(dir, data string, extra []string) (err error) {
+	if s.total, err = sizeOf(dir); err != nil {
+		return err
+	}
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -164,6 +170,21 @@ func (s *sender) all(dir, data string, extra []string) error {
 	return s.heading(heading{Files: s.files})
 }
 
+// sizeOf returns how many bytes the files below a directory have.
+func sizeOf(dir string) (total int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			total += info.Size()
+		}
+		return err
+	})
+	return total, err
+}
+
 func (s *sender) heading(h heading) error {
 	text, err := json.Marshal(h)
 	if err == nil {
@@ -183,6 +204,9 @@ func (s *sender) file(path string, h heading) error {
 		return err
 	}
 	h.Size = info.Size()
+	if s.files == 0 {
+		h.Total = s.total
+	}
 	if err := s.heading(h); err != nil {
 		return err
 	}

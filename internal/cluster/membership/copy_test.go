@@ -6,9 +6,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -140,6 +142,21 @@ func TestWhatIsNoCopy(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestCopyThatDoesNotFit: nothing of it is written.
+func TestCopyThatDoesNotFit(t *testing.T) {
+	wire := sent(t, map[string]string{"a": string(make([]byte, 1<<20)), "b": "more"}, nil)
+	for room, fits := range map[uint64]bool{spareBytes + 1<<20 + 4: true, spareBytes + 1<<20 + 3: false, 0: false} {
+		dir := filepath.Join(t.TempDir(), partDir)
+		err := receiveInto(bytes.NewReader(wire), dir, func(string) (uint64, error) { return room, nil })
+		if (err == nil) != fits || !fits && !strings.Contains(err.Error(), "free some space") {
+			t.Errorf("with %d bytes free: %v", room, err)
+		}
+		if _, err := os.Stat(dir); !fits && !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("of a copy that does not fit something is written: %v", err)
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ type verdict struct {
 	do      action
 	why     string
 	cluster string
+	level   uint16 // of that cluster
 	// via are the members that may be asked to join, forming the nodes that found the cluster together.
 	via, forming []string
 }
@@ -79,6 +80,7 @@ func existing(self hello, answers map[string]hello) (verdict, error) {
 		case h.Cluster != v.cluster:
 			return verdict{}, fmt.Errorf("%w: %s belongs to the cluster %s, and %s to the cluster %s", ErrRefused, where, v.cluster, node, h.Cluster)
 		}
+		v.level = max(v.level, h.Level)
 		if h.Phase == isMember {
 			v.via = append(v.via, node)
 		}

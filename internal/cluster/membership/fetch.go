@@ -16,6 +16,11 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/livetree/livetree/internal/pause"
 )
 
 // A copy is received into partDir. When it is whole and on disk, that is renamed to wholeDir; then its
@@ -29,7 +34,7 @@ const (
 )
 
 // reserved are names in a data directory that no copy may bring.
-var reserved = []string{FileName, "LOCK", "etcd", "cluster-tls", copiesDir, partDir, wholeDir}
+var reserved = []string{FileName, KeyName, ListName, "LOCK", "etcd", "cluster-tls", copiesDir, partDir, wholeDir}
 
 var errCopy = errors.New("a copy that is no copy")
 
@@ -41,12 +46,17 @@ func (m *Membership) fetch(ctx context.Context, via []string) (wait string, err 
 		}
 		err := m.fetchFrom(ctx, node)
 		if err == nil {
-			m.update(func() { m.hasStore, m.copied = true, true })
+			m.update(func() { m.hasStore, m.copied, m.copyPause = true, true, 0 })
 			m.o.Logger.Info("this node has a copy of the store", "of", node)
 			return "", nil
 		}
 		if ctx.Err() != nil {
 			return "", context.Cause(ctx)
+		}
+		// Each try costs the other node a checkpoint, and may cost this disk as much as it has received.
+		m.copyPause = min(max(askPause, 2*m.copyPause), longestCopyPause)
+		if err := pause.For(ctx, m.copyPause); err != nil {
+			return "", err
 		}
 		wait = fmt.Sprintf("for a copy of the store of %s: %v", node, err)
 	}
@@ -103,8 +113,23 @@ func (m *Membership) fetchMissing(ctx context.Context) (wait string, err error) 
 	return m.fetch(ctx, via)
 }
 
-// receive writes the files of a copy into a directory, and has them on disk before it returns.
-func receive(r io.Reader, dir string) error {
+const (
+	// spareBytes is what a copy leaves of the disk: without space etcd ends the process.
+	spareBytes = 256 << 20
+	// longestCopyPause is between two tries to fetch a copy.
+	longestCopyPause = 10 * time.Second
+)
+
+// freeBytes returns how much room the disk has that a directory is on, or will be.
+func freeBytes(dir string) (uint64, error) {
+	usage, err := vfs.Default.GetDiskUsage(filepath.Dir(dir))
+	return usage.AvailBytes, err
+}
+
+// receive writes the files of a copy into a directory, and has them on disk before it returns. A copy that does not fit is not begun.
+func receive(r io.Reader, dir string) error { return receiveInto(r, dir, freeBytes) }
+
+func receiveInto(r io.Reader, dir string, free func(dir string) (uint64, error)) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
@@ -124,6 +149,11 @@ func receive(r io.Reader, dir string) error {
 			}
 			return syncTree(dir)
 		}
+		if files == 0 {
+			if err := fits(h, dir, free); err != nil {
+				return err
+			}
+		}
 		if files >= maxFiles {
 			return fmt.Errorf("%w: it has too many files", errCopy)
 		}
@@ -131,6 +161,15 @@ func receive(r io.Reader, dir string) error {
 			return fmt.Errorf("%s: %w", h.Name, err)
 		}
 	}
+}
+
+// fits refuses a copy that the disk has no room for. The first heading says how much it is.
+func fits(first heading, dir string, free func(dir string) (uint64, error)) error {
+	room, err := free(dir)
+	if err != nil || uint64(first.Total)+spareBytes <= room {
+		return nil // if it is not known, the disk says so
+	}
+	return fmt.Errorf("the copy has %d MiB, and of the %d MiB that the disk has free, %d must stay: free some space", first.Total>>20, room>>20, spareBytes>>20)
 }
 
 func readHeading(r io.Reader) (h heading, err error) {
@@ -153,7 +192,7 @@ func readHeading(r io.Reader) (h heading, err error) {
 	name := filepath.FromSlash(h.Name)
 	switch {
 	case h.Name == "":
-	case h.Size < 0, !filepath.IsLocal(name), filepath.Clean(name) != name, slices.Contains(reserved, first), h.Extra && h.Size > maxExtra:
+	case h.Size < 0, h.Total < 0, !filepath.IsLocal(name), filepath.Clean(name) != name, slices.Contains(reserved, first), h.Extra && h.Size > maxExtra:
 		return h, fmt.Errorf("%w: a file %q of %d bytes", errCopy, h.Name, h.Size)
 	}
 	return h, nil

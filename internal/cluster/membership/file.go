@@ -14,6 +14,12 @@ import (
 // FileName is the file that makes a data directory that of a node of a cluster.
 const FileName = "cluster.json"
 
+// KeyName and ListName are the files in which a node that was invited keeps the key of the cluster, and the addresses of its nodes.
+const (
+	KeyName  = "cluster-key"
+	ListName = "cluster-list"
+)
+
 // file is what cluster.json holds.
 type file struct {
 	Cluster string `json:"cluster"`
@@ -25,6 +31,10 @@ type file struct {
 	Founding bool `json:"founding,omitempty"`
 	// Forming are the nodes of a cluster that was founded without data, until all of them vote.
 	Forming []string `json:"forming,omitempty"`
+	// Level is that of the cluster, as far as this node knows: versions that do not know it do not start here. 0 is the first.
+	Level uint16 `json:"level,omitempty"`
+	// Left is set when the node has left its cluster: the directory is that of no node any more.
+	Left bool `json:"left,omitempty"`
 }
 
 // LogDir is where etcd keeps its files in a data directory.
@@ -67,6 +77,28 @@ func (m *Membership) writeFile(f file) error {
 	}
 	m.update(func() { m.file = f })
 	return nil
+}
+
+// NoteLevel notes the level of the cluster in the directory, on disk, before it returns.
+func NoteLevel(m *Membership, level uint16) error {
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	f := fileOf(m)
+	if level <= f.Level {
+		return nil
+	}
+	f.Level = level
+	return m.writeFile(f)
+}
+
+// CheckLevel returns an error, one line, if a data directory is that of a node of a cluster whose level this version does not know. It only reads.
+func CheckLevel(data string, known uint16) error {
+	f, err := readFile(data)
+	if err != nil || f.Level <= known {
+		return err
+	}
+	return fmt.Errorf("%w: %s is the directory of a node of a cluster of level %d, and this version knows levels up to %d: start the version that the other nodes have, or a newer one",
+		ErrRefused, data, f.Level, known)
 }
 
 // IsNode reports whether a data directory is that of a node of a cluster.

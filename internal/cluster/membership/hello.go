@@ -38,6 +38,7 @@ type hello struct {
 	List    []string `json:"list,omitempty"`
 	Forming []string `json:"forming,omitempty"`
 	Ready   bool     `json:"ready,omitempty"`
+	Level   uint16   `json:"level,omitempty"` // of the cluster
 }
 
 // hello is what this node says of itself now. A founding that is not finished is not told: it may yet be given up.
@@ -46,7 +47,7 @@ func (m *Membership) hello() hello {
 	defer m.mu.Unlock()
 	h := hello{
 		Node: m.o.Front.Addr(), Process: m.process, Phase: m.phase, Cluster: m.file.Cluster, Data: m.hasStore,
-		List: m.o.List, Forming: m.file.Forming, Ready: m.ready,
+		List: m.o.List, Forming: m.file.Forming, Ready: m.ready, Level: m.file.Level,
 	}
 	if m.file.Founding {
 		h.Cluster, h.Forming = "", nil

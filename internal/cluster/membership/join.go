@@ -17,6 +17,8 @@ type joinRequest struct {
 	Process string `json:"process"`
 	// ID is the place that this process was given before, 0 if none.
 	ID uint64 `json:"id,omitempty"`
+	// Known is the newest level that it can apply.
+	Known uint16 `json:"known,omitempty"`
 }
 
 type joinAnswer struct {
@@ -28,7 +30,7 @@ type joinAnswer struct {
 func (m *Membership) join(ctx context.Context, v verdict) (wait string, err error) {
 	m.update(func() { m.phase, m.promised = joins, "" })
 	if m.file.Cluster == "" || m.file.Forming == nil && v.forming != nil {
-		if err := m.writeFile(file{Cluster: v.cluster, Forming: v.forming}); err != nil {
+		if err := m.writeFile(file{Cluster: v.cluster, Forming: v.forming, Level: v.level}); err != nil {
 			return "", err
 		}
 	}
@@ -61,7 +63,7 @@ func (m *Membership) join(ctx context.Context, v verdict) (wait string, err erro
 }
 
 func (m *Membership) askPlace(ctx context.Context, node string) (a joinAnswer, err error) {
-	body, err := json.Marshal(joinRequest{Cluster: m.file.Cluster, Process: m.process, ID: m.learner})
+	body, err := json.Marshal(joinRequest{Cluster: m.file.Cluster, Process: m.process, ID: m.learner, Known: m.o.Known})
 	if err != nil {
 		return a, err
 	}
@@ -83,6 +85,9 @@ func (m *Membership) takeGuest(ctx context.Context, from string, body []byte) ([
 	h := m.hello()
 	if h.Phase != isMember || h.Cluster != r.Cluster {
 		return nil, fmt.Errorf("this node is no member of the cluster %q", r.Cluster)
+	}
+	if r.Known < h.Level {
+		return nil, fmt.Errorf("the cluster is at level %d, and the node knows levels up to %d: start it with the version that the others have", h.Level, r.Known)
 	}
 	select {
 	case m.joins <- struct{}{}:

@@ -34,12 +34,15 @@ import (
 
 	"github.com/livetree/livetree/internal/cluster/etcdlog"
 	"github.com/livetree/livetree/internal/cluster/peer"
+	"github.com/livetree/livetree/internal/cluster/record"
 	"github.com/livetree/livetree/internal/pause"
 )
 
 var (
 	// ErrRemoved says that the cluster has removed this node. It may join again with an empty directory.
 	ErrRemoved = errors.New("this node was removed from the cluster: to join again, start it with an empty data directory")
+	// ErrNoNode says that there is no node with an address that was given.
+	ErrNoNode = errors.New("it is no node of this cluster")
 	// ErrRefused says that this node can neither found nor join a cluster with the directory that it has.
 	ErrRefused = errors.New("this node neither founds nor joins a cluster")
 )
@@ -60,6 +63,8 @@ type Options struct {
 	Fatal func(text string)
 	// CopyRate is how many bytes a second a copy may take, 64 MiB.
 	CopyRate int64
+	// Known is the newest level of records that this version can apply; 0 is that of the binary.
+	Known uint16
 	// Now is the clock that paces copies.
 	Now    func() time.Time
 	Logger *slog.Logger
@@ -94,6 +99,9 @@ type Membership struct {
 	life   context.Context
 	end    context.CancelFunc
 
+	// writing is held by who changes cluster.json.
+	writing sync.Mutex
+
 	mu       sync.Mutex
 	phase    phase
 	promised string // the node that founds, if this one has promised not to
@@ -108,12 +116,14 @@ type Membership struct {
 	changed  chan struct{}        // closed when one of the last three, or ready, changes
 	founded  bool
 	copied   bool
+	// copyPause is how long it is waited after the last copy that failed.
+	copyPause time.Duration
 }
 
 // Enter makes this node a member of its cluster. It returns when etcd runs and there is a store, or when this node has founded
 // a cluster: then the store is the caller's to make, if there is none. It waits for as long as it takes, and logs for what.
 func Enter(ctx context.Context, o Options) (*Membership, error) {
-	o.CopyRate = cmp.Or(o.CopyRate, defaultCopyRate)
+	o.CopyRate, o.Known = cmp.Or(o.CopyRate, defaultCopyRate), cmp.Or(o.Known, record.Known)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -170,8 +180,14 @@ func (m *Membership) prepare() (err error) {
 		return err
 	}
 	m.hasStore = m.hasStore || installed
+	if err := CheckLevel(m.o.Data, m.o.Known); err != nil {
+		return err
+	}
 	if m.file, err = readFile(m.o.Data); err != nil {
 		return err
+	}
+	if m.file.Left {
+		return leftError(m.o.Data, m.file)
 	}
 	if m.file.Founding {
 		// No other node can have joined: the cluster is forgotten.
@@ -226,6 +242,9 @@ func (m *Membership) step(ctx context.Context) (wait string, err error) {
 	if err != nil {
 		_ = pause.For(ctx, refusalTime) // the others are to hear what this node has
 		return "", err
+	}
+	if v.level > m.o.Known {
+		return "", fmt.Errorf("%w: the cluster is at level %d, and this version knows levels up to %d: start the version that the other nodes have, or a newer one", ErrRefused, v.level, m.o.Known)
 	}
 	switch v.do {
 	case found:
@@ -290,6 +309,13 @@ func (m *Membership) Cluster() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.file.Cluster
+}
+
+// fileOf is what cluster.json says.
+func fileOf(m *Membership) file {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.file
 }
 
 // Founded says that this process has founded the cluster.

@@ -51,15 +51,23 @@ func (m *Membership) Ready(ctx context.Context, caughtUp func(context.Context) e
 			return err
 		}
 	}
-	if m.file.Forming != nil {
-		f := m.file
-		f.Forming = nil
-		if err := m.writeFile(f); err != nil {
-			return err
-		}
+	if err := endForming(m); err != nil {
+		return err
 	}
 	m.SetReady(true)
 	return nil
+}
+
+// endForming notes that the cluster is founded: this node has seen all that have to vote.
+func endForming(m *Membership) error {
+	m.writing.Lock()
+	defer m.writing.Unlock()
+	f := fileOf(m)
+	if f.Forming == nil {
+		return nil
+	}
+	f.Forming = nil
+	return m.writeFile(f)
 }
 
 // SetReady says whether the other nodes may count on this one. A node that is about to stop says no.
@@ -117,40 +125,4 @@ func (m *Membership) forming() []string {
 		}
 	}
 	return m.file.Forming
-}
-
-// Remove removes a node from the cluster, alive or dead. It refuses what would leave no majority of nodes that are up.
-func (m *Membership) Remove(ctx context.Context, node string) error {
-	peers, err := m.Log().Peers(ctx)
-	if err != nil {
-		return fmt.Errorf("the members are not known: %w", err)
-	}
-	m.setPeers(peers)
-	up, _ := m.o.Front.Up()
-	var id uint64
-	voters, upVoters := 0, 0
-	for _, p := range peers {
-		switch {
-		case p.Address == node:
-			id = p.ID
-		case p.Voter:
-			voters++
-			if slices.Contains(up, p.Address) {
-				upVoters++
-			}
-		}
-	}
-	switch {
-	case id == 0:
-		return fmt.Errorf("%s is no node of this cluster", node)
-	case voters == 0:
-		return fmt.Errorf("%s is the last node of the cluster", node)
-	case upVoters < voters/2+1:
-		return fmt.Errorf("without %s, %d of %d nodes would be up, which is no majority: start the others first", node, upVoters, voters)
-	}
-	if err := m.Log().Remove(ctx, id); err != nil {
-		return fmt.Errorf("remove %s: %w", node, err)
-	}
-	m.o.Logger.Info("a node was removed", "node", node)
-	return nil
 }

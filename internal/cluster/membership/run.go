@@ -119,16 +119,19 @@ func (m *Membership) Run(ctx context.Context, setUp func([]record.NodeID)) error
 	all.Go(func() { m.follow(ctx) })
 	all.Go(func() { m.poll(ctx) })
 	var last []record.NodeID
+	holding := hold{founders: fileOf(m).Forming}
 	for {
 		_, upChanged := m.o.Front.Up()
 		m.mu.Lock()
 		changed := m.changed
 		m.mu.Unlock()
-		if up := m.up(); !slices.Equal(up, last) {
+		again := holding.look(m)
+		if up := m.up(); again == nil && !slices.Equal(up, last) {
 			setUp(up)
 			last = up
 		}
 		select {
+		case <-again:
 		case <-upChanged:
 		case <-changed:
 		case <-m.etcd.Done():
@@ -137,6 +140,39 @@ func (m *Membership) Run(ctx context.Context, setUp func([]record.NodeID)) error
 			return context.Cause(ctx)
 		}
 	}
+}
+
+// holdTime is how long a node of a cluster that was just founded waits for the others, once it is ready itself.
+const holdTime = 10 * time.Second
+
+// A hold has the nodes of a cluster that was just founded wait until all of them are ready. Otherwise the first one would become the home of everything, and give
+// it away piece by piece as the others come.
+type hold struct {
+	founders []string
+	since    time.Time // when this node was seen to be ready
+}
+
+// look returns nil if nothing is to be waited for, and else when to look again.
+func (h *hold) look(m *Membership) <-chan time.Time {
+	if h.founders == nil {
+		return nil
+	}
+	ready, all := map[string]bool{}, true
+	for _, one := range m.Members() {
+		ready[one.Addr] = one.Voter && one.Ready
+	}
+	for _, node := range h.founders {
+		all = all && ready[node]
+	}
+	now := m.o.Now()
+	if h.since.IsZero() && ready[m.o.Front.Addr()] {
+		h.since = now
+	}
+	if all || !h.since.IsZero() && now.Sub(h.since) >= holdTime {
+		h.founders = nil
+		return nil
+	}
+	return time.After(holdTime / 10)
 }
 
 // up are the nodes that may be homes. A node that is lost has to say again that it is ready.

@@ -49,9 +49,12 @@ type node struct {
 	end     context.CancelFunc
 	running sync.WaitGroup
 
-	mu  sync.Mutex
-	up  []record.NodeID
-	ran error
+	known uint16 // the newest level that it knows, 0 for that of the binary
+
+	mu      sync.Mutex
+	up      []record.NodeID
+	firstUp int // how many were up when it was told first
+	ran     error
 }
 
 func newWorld(t *testing.T, n int) *world {
@@ -120,7 +123,7 @@ func (n *node) enter(ctx context.Context) error {
 		return err
 	}
 	n.Membership, err = membership.Enter(ctx, membership.Options{
-		Data: n.data, HasStore: n.rows() != "", Front: n.front, List: n.list, Election: election, Logger: logger,
+		Data: n.data, Known: n.known, HasStore: n.rows() != "", Front: n.front, List: n.list, Election: election, Logger: logger,
 		Fatal: func(text string) { panic("etcd cannot go on: " + text) },
 	})
 	if err != nil {
@@ -150,7 +153,9 @@ func (n *node) serve(ctx context.Context) error {
 		err := n.Run(n.ctx, func(up []record.NodeID) {
 			n.mu.Lock()
 			defer n.mu.Unlock()
-			n.up = up
+			if n.up = up; n.firstUp == 0 {
+				n.firstUp = len(up)
+			}
 		})
 		n.mu.Lock()
 		defer n.mu.Unlock()

@@ -108,12 +108,19 @@ func (f *Front) welcome(c net.Conn, host string) {
 	stop := context.AfterFunc(f.life, func() { _ = c.Close() })
 	defer stop()
 	_ = c.SetDeadline(time.Now().Add(f.o.hello)) //nolint:forbidigo // a deadline of the kernel's
-	hello, ours, err := readHello(f.life, c)
+	hello, protocol, err := readHello(f.life, c)
+	if err == nil && protocol == InviteProtocol {
+		err = f.serveGuest(c, hello, host)
+		if err == nil {
+			_ = c.Close()
+			return
+		}
+	}
 	if err != nil {
 		f.refuse(c, err)
 		return
 	}
-	if !ours {
+	if protocol != Protocol {
 		_ = c.SetDeadline(time.Time{})
 		left()
 		if !f.doors.enter(&f.doors.passed, host, maxPassed, maxPassedOfHost) {
@@ -181,20 +188,25 @@ func (r *replay) Read(b []byte) (int, error) {
 var errNoHello = errors.New("it does not speak TLS")
 
 // readHello reads the first message of a TLS connection and answers nothing. It returns all that it has read, and
-// whether the other end asks for the protocol of this package.
-func readHello(ctx context.Context, c net.Conn) (hello []byte, ours bool, err error) {
+// which of the protocols of this package the other end asks for, if it does.
+func readHello(ctx context.Context, c net.Conn) (hello []byte, protocol string, err error) {
 	var read bytes.Buffer
 	seen := false
 	look := &tls.Config{GetConfigForClient: func(info *tls.ClientHelloInfo) (*tls.Config, error) {
-		seen, ours = true, slices.Contains(info.SupportedProtos, Protocol)
+		seen = true
+		for _, one := range []string{Protocol, InviteProtocol} {
+			if protocol == "" && slices.Contains(info.SupportedProtos, one) {
+				protocol = one
+			}
+		}
 		return nil, errNoHello // ends the handshake here
 	}}
 	silent := onlyRead{Conn: c, r: io.TeeReader(io.LimitReader(c, helloBytes), &read)}
 	err = tls.Server(silent, look).HandshakeContext(ctx)
 	if !seen {
-		return nil, false, fmt.Errorf("%w: %w", errNoHello, err)
+		return nil, "", fmt.Errorf("%w: %w", errNoHello, err)
 	}
-	return read.Bytes(), ours, nil
+	return read.Bytes(), protocol, nil
 }
 
 // onlyRead is a connection to which nothing is written.

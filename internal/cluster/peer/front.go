@@ -25,6 +25,7 @@ type Front struct {
 	answers  account
 	calls    account // that are being answered
 	streams  account
+	invited  account // guests that are being answered
 
 	life context.Context
 	end  context.CancelFunc
@@ -44,6 +45,7 @@ type kinds struct {
 	calls   map[string]Handler
 	streams map[string]StreamHandler
 	conns   map[string]ConnHandler
+	invite  Inviter
 }
 
 // Listen opens the port of a node, which serves until Close.
@@ -70,6 +72,7 @@ func Listen(o Options) (*Front, error) {
 	}
 	f.identity.Store(&id)
 	f.bodies.limit, f.answers.limit = o.MaxBodies, o.MaxBodies
+	f.invited.limit = maxInvited
 	f.calls.limit, f.streams.limit = 4*int64(o.MaxCalls), int64(o.MaxStreams)
 	f.kinds.calls, f.kinds.streams = map[string]Handler{}, map[string]StreamHandler{}
 	f.kinds.conns = map[string]ConnHandler{}
@@ -87,6 +90,9 @@ func (f *Front) Addr() string { return f.o.Addr }
 
 // Files are the certificates for etcd.
 func (f *Front) Files() etcdlog.TLS { return f.files }
+
+// CertificateEnds is when the certificate of this node ends. It is renewed long before.
+func (f *Front) CertificateEnds() time.Time { return f.identity.Load().at.Add(certLife) }
 
 // Close ends all connections and calls, and returns when nothing of the front runs any more.
 func (f *Front) Close() error {

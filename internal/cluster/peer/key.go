@@ -57,7 +57,7 @@ func (k Key) Fingerprint() string {
 	if len(k.seeds) == 0 {
 		return "none"
 	}
-	sum := sha256.Sum256(signer(k.seeds[0]).Public().(ed25519.PublicKey))
+	sum := k.authority()
 	return hex.EncodeToString(sum[:8])
 }
 

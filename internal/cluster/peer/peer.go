@@ -6,7 +6,8 @@
 //
 // A [Front] has the port for the life of the process. It reads the first message of each connection. If that asks for
 // the protocol of this package, the front serves it; all else is passed on, byte by byte, to where etcd
-// listens ([Front.PassTo]), which asks for the same certificates.
+// listens ([Front.PassTo]), which asks for the same certificates. A node that has no key yet may ask for it with an invitation, a
+// [Code], which is good once: see invite.go.
 //
 // A node makes calls over one connection of its own to each peer that it keeps ([Front.Keep]), many at a time. Bodies are cut
 // into parts, so that a large one holds up neither the others nor the pings. A copy of much data has a

@@ -35,6 +35,10 @@ func Decode(b []byte) (r Record, err error) {
 			d.short = d.short || r.Millis == 0
 		}
 	case Check:
+	case Mark:
+		if Known < Mark.Needs() {
+			return Record{}, fmt.Errorf("%w: %v", ErrMalformed, r.Kind)
+		}
 	default:
 		return Record{}, fmt.Errorf("%w: %v", ErrMalformed, r.Kind)
 	}

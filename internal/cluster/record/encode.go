@@ -49,6 +49,10 @@ func (r Record) Encode() ([]byte, error) {
 			b = binary.BigEndian.AppendUint64(b, uint64(r.Millis))
 		}
 	case Check:
+	case Mark:
+		if Known < Mark.Needs() {
+			return nil, fmt.Errorf("%w: %v", ErrMalformed, r.Kind)
+		}
 	default:
 		return nil, fmt.Errorf("%w: %v", ErrMalformed, r.Kind)
 	}

@@ -49,10 +49,12 @@ const (
 	Drop
 	// Check asks each node for a digest of its rows as of this record.
 	Check
+	// Mark changes nothing. Only binaries that are built with the tag level_next know it, for drills of upgrades: see [Kind.Needs].
+	Mark
 )
 
 // kindNames are the kinds as a log prints them.
-var kindNames = [...]string{Groups: "groups", Home: "home", Control: "control", Assemble: "assemble", Drop: "drop", Check: "check"}
+var kindNames = [...]string{Groups: "groups", Home: "home", Control: "control", Assemble: "assemble", Drop: "drop", Check: "check", Mark: "mark"}
 
 // String names the kind.
 func (k Kind) String() string {

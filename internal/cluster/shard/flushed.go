@@ -12,6 +12,8 @@ import (
 type Flushed struct {
 	Node    record.NodeID
 	Numbers Numbers
+	// Level is the newest level of records that the node can apply.
+	Level uint16
 	// Revision is that at which the node said so.
 	Revision int64
 }
@@ -23,33 +25,53 @@ type Flushes interface {
 	SetFlushed(ctx context.Context, f Flushed) error
 	// Flushed returns what nodes have flushed, with everything that was put before the call.
 	Flushed(ctx context.Context) ([]Flushed, error)
+	// ForgetFlushed deletes what a node has said, if that has still the revision of f. It returns the errors of SetFlushed. It is for nodes that were
+	// removed: their numbers are not given again.
+	ForgetFlushed(ctx context.Context, f Flushed) error
 }
 
-// Publish puts what a node has flushed, whatever it has said before. A put of an earlier process that takes effect late can not undo that: a
+// Publish puts what a node has flushed and can apply, whatever it has said before; the revision of f does not matter. A put of an earlier process that takes effect late can not undo that: a
 // node that has started again from a copy may have flushed less.
-func Publish(ctx context.Context, log Log, node record.NodeID, numbers Numbers) error {
+func Publish(ctx context.Context, log Log, f Flushed) error {
 	put := false
-	f := Flushed{Node: node, Numbers: numbers}
 	return Repeat(ctx, func(ctx context.Context) error {
 		rows, err := log.Flushed(ctx)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrAgain, err)
 		}
+		revision := int64(0)
 		for _, row := range rows {
-			if row.Node != node {
+			if row.Node != f.Node {
 				continue
 			}
-			if put && row.Revision != f.Revision && row.Numbers == numbers {
+			if put && row.Revision != f.Revision && row.Numbers == f.Numbers && row.Level == f.Level {
 				return nil // by a put whose outcome was not known
 			}
-			f.Revision = row.Revision
+			revision = row.Revision
 		}
+		f.Revision = revision
 		put = true
 		if err := log.SetFlushed(ctx, f); err != nil {
 			return fmt.Errorf("%w: %w", ErrAgain, err)
 		}
 		return nil
 	})
+}
+
+// Append appends the row as it is stored, without its node and revision.
+func (f Flushed) Append(b []byte) []byte {
+	return binary.BigEndian.AppendUint16(f.Numbers.Append(b), f.Level)
+}
+
+// ParseFlushed reads a row that was stored. A newer version may have written more, which is left out.
+func ParseFlushed(b []byte) (f Flushed, err error) {
+	const numbers = 8 * Count
+	if len(b) < numbers+2 {
+		return f, fmt.Errorf("%w: a row of a node of %d bytes", ErrDamaged, len(b))
+	}
+	f.Numbers, err = ParseNumbers(b[:numbers])
+	f.Level = binary.BigEndian.Uint16(b[numbers:])
+	return f, err
 }
 
 // Append appends the numbers as they are stored.

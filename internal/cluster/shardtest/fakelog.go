@@ -239,7 +239,22 @@ func (l *memberLog) SetFlushed(ctx context.Context, row shard.Flushed) error {
 			return shard.ErrStale
 		}
 		f.revision++
-		f.flushed[i] = shard.Flushed{Node: row.Node, Numbers: row.Numbers, Revision: f.revision}
+		f.flushed[i] = shard.Flushed{Node: row.Node, Numbers: row.Numbers, Level: row.Level, Revision: f.revision}
+		return nil
+	})
+	return err
+}
+
+// ForgetFlushed implements [shard.Flushes].
+func (l *memberLog) ForgetFlushed(ctx context.Context, row shard.Flushed) error {
+	f := l.fake
+	_, err := l.propose(ctx, flushing, 0, func() error {
+		i := slices.IndexFunc(f.flushed, func(known shard.Flushed) bool { return known.Node == row.Node && known.Revision == row.Revision })
+		if i < 0 {
+			return shard.ErrStale
+		}
+		f.revision++
+		f.flushed = slices.Delete(f.flushed, i, i+1)
 		return nil
 	})
 	return err

@@ -39,15 +39,16 @@ func testFlushed(ctx context.Context, c Cluster, s int, r *rand.Rand) error {
 		_, other := c.Log((i + 1) % c.Size())
 		var numbers shard.Numbers
 		numbers[s] = r.Uint64()
-		if err := shard.Publish(ctx, log, id, numbers); err != nil {
+		level := uint16(r.Uint32())
+		if err := shard.Publish(ctx, log, shard.Flushed{Node: id, Numbers: numbers, Level: level}); err != nil {
 			return err
 		}
 		row, err := rowOf(ctx, other, id)
 		if err != nil {
 			return err
 		}
-		if row.Numbers != numbers {
-			return fmt.Errorf("node %d has flushed %v, and the log says %v", id, numbers, row.Numbers)
+		if row.Numbers != numbers || row.Level != level {
+			return fmt.Errorf("node %d has flushed %v and knows level %d, and the log says %v and %d", id, numbers, level, row.Numbers, row.Level)
 		}
 		for _, old := range before {
 			err := shard.Repeat(ctx, func(ctx context.Context) error { return log.SetFlushed(ctx, old) })
@@ -58,6 +59,28 @@ func testFlushed(ctx context.Context, c Cluster, s int, r *rand.Rand) error {
 		if i >= 2 {
 			before = append(before, shard.Flushed{Node: id, Revision: row.Revision - 1})
 		}
+	}
+	return testForgotten(ctx, c, record.NodeID(1000*s))
+}
+
+// testForgotten has the row of a node deleted: not by one who knows an older row, and then so that every member sees it.
+func testForgotten(ctx context.Context, c Cluster, id record.NodeID) error {
+	_, log := c.Log(0)
+	_, other := c.Log(c.Size() - 1)
+	row, err := rowOf(ctx, log, id)
+	if err != nil {
+		return err
+	}
+	old := shard.Flushed{Node: id, Revision: row.Revision - 1}
+	if err := shard.Repeat(ctx, func(ctx context.Context) error { return log.ForgetFlushed(ctx, old) }); !errors.Is(err, shard.ErrStale) {
+		return fmt.Errorf("an older row of node %d is forgotten: %v, want ErrStale", id, fmt.Sprint(err))
+	}
+	err = shard.Repeat(ctx, func(ctx context.Context) error { return log.ForgetFlushed(ctx, row) })
+	if err != nil && !errors.Is(err, shard.ErrStale) { // stale: by one whose outcome was not known
+		return fmt.Errorf("the row of node %d is not forgotten: %w", id, err)
+	}
+	if row, err = rowOf(ctx, other, id); err != nil || row.Revision != 0 {
+		return fmt.Errorf("node %d still has a row after it was forgotten: %+v, %w", id, row, err)
 	}
 	return nil
 }

@@ -1,6 +1,10 @@
 package status
 
-import "time"
+import (
+	"time"
+
+	"github.com/livetree/livetree/internal/store"
+)
 
 // Stats are what a node counts and knows by itself, without asking any other: they are cheap.
 type Stats struct {
@@ -10,9 +14,17 @@ type Stats struct {
 	Leads            []bool
 	// Peers are the other nodes.
 	Peers []Peer
-	// Void counts groups that did not follow what their database had: a defect. Forwarded counts requests that were sent to
-	// their home.
-	Void, Forwarded uint64
+	// Level is that of the cluster. Behind is how many records this node lacks, as it looked last.
+	Level  uint16
+	Behind uint64
+	// Void counts groups that did not follow what their database had: a defect.
+	Void uint64
+	// Forwarded counts requests that were sent to their home, by what became of them.
+	Forwarded map[string]uint64
+	Forwards  store.DurationCounts
+	// Appends, Applies and Barriers are how long these took; see cluster.Metrics for them and for what follows.
+	Appends, Applies, Barriers store.DurationCounts
+	Refused, Broken, Repairs   uint64
 	// LogFileBytes is the size of the file of the log, LogBytes how much of it is in use.
 	LogFileBytes, LogBytes int64
 }

@@ -17,6 +17,9 @@ const (
 	Leaving = "leaving" // it is about to stop
 )
 
+// ConditionClock is what a node says of itself if its clock is not that of most others: it serves all the same.
+const ConditionClock = "clock"
+
 // States of a replica.
 const (
 	OK      = "ok"
@@ -73,6 +76,8 @@ type Report struct {
 	Free    uint64    `json:"free"`
 	Ready   bool      `json:"ready"`
 	Shards  []Applied `json:"shards"`
+	// Settings are hashes of what must be the same on all nodes, by the name of the flag.
+	Settings map[string]string `json:"settings,omitempty"`
 }
 
 // Applied is how far a node is with a shard.
@@ -93,7 +98,7 @@ func (c *Cluster) Print(w io.Writer) error {
 	for _, s := range c.Shards {
 		committed += s.Committed
 	}
-	_, _ = fmt.Fprintf(w, "cluster %s, asked at %s\nwrites: %s; records: %d; the log is led by %s\n", c.ID, c.Self, word, committed, orDash(c.LogLeader))
+	_, _ = fmt.Fprintf(w, "cluster %s, level %d, asked at %s\nwrites: %s; records: %d; the log is led by %s\n", c.ID, c.Level, c.Self, word, committed, orDash(c.LogLeader))
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(table, "NODE\tSERVES AT\tSTATE\tVOTES\tLEADS\tCLOCK\tFREE\tVERSION")
 	for _, n := range c.Nodes {

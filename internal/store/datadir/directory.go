@@ -96,7 +96,7 @@ func syncDirectory(fs vfs.FS, path string) error {
 }
 
 // nodeFiles are there before the store, if that is of a node which founds a cluster.
-var nodeFiles = []string{"cluster.json", "cluster-tls", "etcd"}
+var nodeFiles = []string{"cluster.json", "cluster-key", "cluster-list", "cluster-tls", "etcd"}
 
 // isForeign reports whether a directory with these files is somebody else's.
 func isForeign(names []string) bool {

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -35,15 +36,23 @@ type notes struct {
 	list  []noted
 }
 
+// notesMark begins notes: among the control records of a cluster, no naming has the number 0, and no other record this text.
+const notesMark = "\x00\x00\x00\x00hold"
+
+// IsNotes reports whether bytes are notes.
+func IsNotes(b []byte) bool { return bytes.HasPrefix(b, []byte(notesMark)) }
+
 // The bytes of notes are
 //
+//	notesMark
 //	reset:1 length:1 name of the hold
 //	database:4 position:8 length:1 note length:1 name     of each database
 func (n notes) encode() []byte {
-	out := []byte{0, byte(len(n.hold))}
+	reset := byte(0)
 	if n.reset {
-		out[0] = 1
+		reset = 1
 	}
+	out := append([]byte(notesMark), reset, byte(len(n.hold)))
 	out = append(out, n.hold...)
 	for _, one := range n.list {
 		out = binary.BigEndian.AppendUint32(out, uint32(one.DB))
@@ -58,7 +67,8 @@ func (n notes) encode() []byte {
 var ErrNotes = errors.New("not the notes of a hold")
 
 func decodeNotes(b []byte) (n notes, err error) {
-	if len(b) == 0 || b[0] > 1 {
+	b, marked := bytes.CutPrefix(b, []byte(notesMark))
+	if !marked || len(b) == 0 || b[0] > 1 {
 		return n, ErrNotes
 	}
 	n.reset = b[0] == 1
@@ -94,19 +104,19 @@ func cutShort(b []byte) (short, rest []byte, ok bool) {
 
 // shareAll has all stores take notes, in lots that are not too long. The last lot has the last note.
 func (h *Hold) shareAll(reset bool, list []noted) error {
-	n, bytes := notes{hold: h.name, reset: reset}, 0
+	n, size := notes{hold: h.name, reset: reset}, 0
 	for i, one := range list {
 		if len(one.Note) > maxNote {
 			return fmt.Errorf("a note of %d bytes: at most %d are allowed", len(one.Note), maxNote)
 		}
 		n.list = append(n.list, one)
-		if bytes += 14 + len(one.Note) + len(one.name); bytes < notesBytes && i < len(list)-1 {
+		if size += 14 + len(one.Note) + len(one.name); size < notesBytes && i < len(list)-1 {
 			continue
 		}
 		if err := h.share(n.encode()); err != nil {
 			return err
 		}
-		n, bytes = notes{hold: h.name}, 0
+		n, size = notes{hold: h.name}, 0
 	}
 	return nil
 }
@@ -266,9 +276,22 @@ func waitsFor(h *Hold, id layout.ID) (bool, error) {
 	return newest > m.position, err
 }
 
-// Take adds notes to a batch that is committed next. When it is, done must be called. One goroutine takes notes.
-func (s *Set) Take(b *pebble.Batch, bytes []byte) (done func(), err error) {
-	n, err := decodeNotes(bytes)
+// Take takes notes. Commit is called with what adds them to a batch, and commits that. One goroutine takes notes.
+func (s *Set) Take(encoded []byte, commit func(more func(*pebble.Batch) error) error) error {
+	var done func()
+	err := commit(func(b *pebble.Batch) (err error) {
+		done, err = s.take(b, encoded)
+		return err
+	})
+	if err == nil {
+		done()
+	}
+	return err
+}
+
+// take adds notes to a batch. When that is committed, done must be called.
+func (s *Set) take(b *pebble.Batch, encoded []byte) (done func(), err error) {
+	n, err := decodeNotes(encoded)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,8 @@ const (
 	MetaNames    byte = 0x01
 	MetaDropped  byte = 0x02
 	MetaHolds    byte = 0x03
-	metaEnd      byte = 0x04
+	metaNotes    byte = 0x04
+	metaEnd      byte = 0x05
 )
 
 func metaKey(name string) []byte { return append([]byte{SpaceMeta, MetaSettings}, name...) }
@@ -52,6 +53,12 @@ func HoldsRange() (from, to []byte) {
 	return []byte{SpaceMeta, MetaHolds}, []byte{SpaceMeta, MetaHolds + 1}
 }
 
+// NoteKey returns the key of a note: a row that all nodes of a cluster have alike, and that is of no database.
+func NoteKey(name string) []byte { return append([]byte{SpaceMeta, metaNotes}, name...) }
+
+// CutNote returns the name of a note from its key.
+func CutNote(key []byte) string { return string(key[2:]) }
+
 // CutNumber returns the number of a database with which a key ends.
 func CutNumber(key []byte) ID { return ID(binary.BigEndian.Uint32(key[len(key)-4:])) }
 
@@ -62,6 +69,7 @@ var (
 	ETagKey   = metaKey("etag-key")
 	GroupKey  = metaKey("group")
 	NextIDKey = metaKey("next-id")
+	LevelKey  = metaKey("level")
 )
 
 // PebbleDir is the directory in a data directory in which the rows are.

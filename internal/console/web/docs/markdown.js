@@ -4,11 +4,14 @@
  */
 
 /**
- * @typedef {{kind: 'heading', level: number, text: string} | {kind: 'code', text: string} | {kind: 'list', items: string[]} |
+ * @typedef {{kind: 'heading', level: number, text: string} | {kind: 'code', text: string} | {kind: 'list', items: Block[][]} |
  *   {kind: 'table', rows: string[][]} | {kind: 'text', text: string}} Block
  */
 
 /** @typedef {{kind: 'text' | 'code' | 'strong', text: string} | {kind: 'link', text: string, to: string}} Part */
+
+/** What an item of a list begins with. */
+const mark = /^([-*]|\d+\.) +/;
 
 /**
  * @param {string} text
@@ -32,15 +35,28 @@ export function blocks(text) {
     } else if (line.startsWith('|')) {
       while (lines[i]?.startsWith('|')) i++;
       found.push({ kind: 'table', rows: lines.slice(start, i).filter((row) => !/^\|[\s|:-]+$/.test(row)).map(cells) });
-    } else if (/^([-*]|\d+\.) /.test(line)) {
-      while (i < lines.length && (/^([-*]|\d+\.) /.test(lines[i] ?? '') || /^ +\S/.test(lines[i] ?? ''))) i++;
-      found.push({ kind: 'list', items: lines.slice(start, i).join('\n').split(/\n(?=(?:[-*]|\d+\.) )/).map((item) => item.replace(/^([-*]|\d+\.) +/, '').replace(/\n +/g, ' ')) });
+    } else if (line.startsWith('<!--')) {
+      while (i < lines.length && !lines[i]?.includes('-->')) i++; // is for programs
+      i++;
+    } else if (line.startsWith('    ')) {
+      while (lines[i]?.startsWith('    ')) i++;
+      found.push({ kind: 'code', text: lines.slice(start, i).map((one) => one.slice(4)).join('\n') });
+    } else if (mark.test(line)) {
+      while (i < lines.length && (mark.test(lines[i] ?? '') || /^ +\S/.test(lines[i] ?? '') || lines[i] === '' && /^( +\S|([-*]|\d+\.) )/.test(lines[i + 1] ?? ''))) i++;
+      found.push({ kind: 'list', items: lines.slice(start, i).join('\n').split(/\n(?=(?:[-*]|\d+\.) )/).map(inside) });
     } else {
-      for (i++; i < lines.length && !/^(\s*$|```|#{1,6} |\||[-*] )/.test(lines[i] ?? '');) i++;
+      for (i++; i < lines.length && !/^(\s*$|```|#{1,6} |\||[-*] |1\. |<!--)/.test(lines[i] ?? '');) i++;
       found.push({ kind: 'text', text: lines.slice(start, i).join(' ') });
     }
   }
   return found;
+}
+
+/** @param {string} item */
+function inside(item) {
+  const width = mark.exec(item)?.[0].length ?? 0;
+  const indent = new RegExp(`\\n {1,${width}}`, 'g');
+  return blocks(item.slice(width).replace(indent, '\n'));
 }
 
 /** @param {string} row */
@@ -55,7 +71,7 @@ function cells(row) {
 export function inline(text) {
   /** @type {Part[]} */
   const parts = [];
-  const special = /`([^`]+)`|\*\*([^*]+)\*\*|\[([^\]]+)\]\(([^)\s]+)\)/g;
+  const special = /`([^`]+)`|\*\*([^*]+)\*\*|!?\[([^\]]+)\]\(([^)\s]+)\)/g;
   let at = 0;
   for (let found = special.exec(text); found; found = special.exec(text)) {
     if (found.index > at) parts.push({ kind: 'text', text: text.slice(at, found.index) });

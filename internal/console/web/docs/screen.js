@@ -46,11 +46,19 @@ function find(pages, word) {
 
 /** @param {string} text */
 function draw(text) {
-  return blocks(text).map((block) => {
+  return drawn(blocks(text));
+}
+
+/**
+ * @param {import('./markdown.js').Block[]} all
+ * @returns {HTMLElement[]}
+ */
+function drawn(all) {
+  return all.map((block) => {
     switch (block.kind) {
       case 'heading': return h(/** @type {'h2'} */ (`h${Math.min(4, block.level)}`), null, ...words(block.text));
       case 'code': return h('pre', { class: 'code snippet', tabIndex: 0 }, block.text);
-      case 'list': return h('ul', null, ...block.items.map((item) => h('li', null, ...words(item))));
+      case 'list': return h('ul', null, ...block.items.map((item) => h('li', null, ...(item.length === 1 && item[0]?.kind === 'text' ? words(item[0].text) : drawn(item)))));
       case 'table': return h('div', { class: 'table-scroll', tabIndex: 0 }, h('table', { class: 'table' }, h('thead', null, h('tr', null, ...(block.rows[0] ?? []).map((cell) => h('th', { scope: 'col' }, ...words(cell))))), h('tbody', null, ...block.rows.slice(1).map((row) => h('tr', null, ...row.map((cell) => h('td', null, ...words(cell))))))));
       default: return h('p', null, ...words(block.text));
     }
