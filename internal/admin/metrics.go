@@ -233,7 +233,13 @@ func (c *collector) collectArchive(p page) {
 	p.counter("archive_bases_total", "Bases that were archived.", float64(s.Bases))
 	p.counter("archive_failures_total", "Tries to write to the archive that failed.", float64(s.Failures))
 	p.counter("archive_losses_total", "How often records were lost to the archive: too many waited, or it is not the one that was written before.", float64(s.Losses))
-	p.gauge("archive_base_age_seconds", "Age of the newest base in the archive; +Inf for none.", c.age(s.Base))
+	writes := 1.0
+	if s.Standby {
+		writes = 0
+	} else { // another node knows
+		p.gauge("archive_base_age_seconds", "Age of the newest base in the archive; +Inf for none. In a cluster only the node that writes the archive has it.", c.age(s.Base))
+	}
+	p.gauge("archive_writes", "1 if this server writes the archive: all do but the nodes of a cluster, of which one does.", writes)
 }
 
 // maxHookLabels is how many webhooks have series of their own.

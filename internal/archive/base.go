@@ -256,6 +256,11 @@ func (b *BaseWriter) Commit(ctx context.Context, made time.Time) (Manifest, erro
 	if err != nil {
 		return Manifest{}, err
 	}
+	if seal := b.w.options.Seal; seal != nil {
+		if err := seal(ctx); err != nil {
+			return Manifest{}, err
+		}
+	}
 	b.sealed = true
 	if err := b.w.put(ctx, manifestName(b.epoch, b.manifest.Number), text); err != nil {
 		return Manifest{}, err
@@ -277,8 +282,8 @@ func (b *BaseWriter) Abandon(ctx context.Context) {
 		return
 	}
 	b.close()
-	if b.sealed || b.w.now().taken != nil {
-		return
+	if b.sealed || b.w.now().taken != nil || b.w.options.Tenure > 0 {
+		return // in a cluster the next node may make the same base, of the same parts
 	}
 	for _, part := range slices.Concat(b.rows.parts, b.list.parts) {
 		if b.w.place.Delete(ctx, basePrefix(b.epoch, b.manifest.Number)+part.Name) != nil {

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,8 +35,9 @@ const (
 // A Claim says who writes into an archive. Clocks of different machines are never
 // compared: who wants to take a claim over watches whether it changes.
 type Claim struct {
-	Epoch    string    `json:"epoch"`
-	Tenure   string    `json:"tenure"` // drawn at each start
+	Epoch string `json:"epoch"`
+	// Tenure is drawn at each start. In a cluster it begins with the tenure of the node that writes: see Options.Tenure.
+	Tenure   string    `json:"tenure"`
 	Renewed  time.Time `json:"renewed"`
 	Count    uint64    `json:"count"`    // of renewals
 	Released bool      `json:"released"` // its holder has stopped in order
@@ -82,8 +85,9 @@ func decodeClaim(text []byte) (*Claim, error) {
 
 // A tenancy is a claim that this process holds, or had.
 type tenancy struct {
-	place place.Place
-	now   func() time.Time
+	place  place.Place
+	now    func() time.Time
+	number uint64 // of the tenure in a cluster; 0 outside of one
 
 	mu    sync.Mutex // held while the claim is read and put
 	claim Claim
@@ -99,7 +103,7 @@ func takeClaim(ctx context.Context, p place.Place, o Options) (*tenancy, error) 
 	if _, err := io.ReadFull(o.Rand, tenure[:]); err != nil {
 		return nil, fmt.Errorf("draw a tenure: %w", err)
 	}
-	t := &tenancy{place: p, now: o.Now, claim: Claim{Epoch: epochText(o.Epoch), Tenure: fmt.Sprintf("%x", tenure)}}
+	t := &tenancy{place: p, now: o.Now, number: o.Tenure, claim: Claim{Epoch: epochText(o.Epoch), Tenure: tenureText(o.Tenure, tenure)}}
 	for {
 		there, err := t.await(ctx, o)
 		if err != nil {
@@ -138,6 +142,9 @@ func (t *tenancy) await(ctx context.Context, o Options) (*Claim, error) {
 		if err != nil {
 			return nil, err
 		}
+		if there != nil && t.isReplacedBy(there) {
+			return nil, takenBy(there)
+		}
 		if there == nil || there.Released || there.Epoch == t.claim.Epoch {
 			return there, nil
 		}
@@ -167,7 +174,7 @@ func (t *tenancy) renew(ctx context.Context) error {
 // isOurs reports whether this process still has the claim.
 func (t *tenancy) isOurs(ctx context.Context) (bool, error) {
 	there, err := readClaim(ctx, t.place)
-	return err == nil && there != nil && there.Tenure == t.claim.Tenure, err
+	return err == nil && there != nil && (there.Tenure == t.claim.Tenure || t.replaces(there)), err
 }
 
 func (t *tenancy) renewLocked(ctx context.Context) error {
@@ -177,7 +184,7 @@ func (t *tenancy) renewLocked(ctx context.Context) error {
 	there, err := readClaim(ctx, t.place)
 	if _, damaged := errors.AsType[*Damage](err); damaged {
 		err = nil // put it right
-	} else if err == nil && (there == nil || there.Tenure != t.claim.Tenure) {
+	} else if err == nil && (there == nil || there.Tenure != t.claim.Tenure && !t.replaces(there)) {
 		t.taken = takenBy(there)
 		return t.taken
 	}
@@ -185,6 +192,38 @@ func (t *tenancy) renewLocked(ctx context.Context) error {
 		return err
 	}
 	return t.put(ctx, false)
+}
+
+// tenureText is the tenure of a claim.
+func tenureText(number uint64, drawn [16]byte) string {
+	if number == 0 {
+		return fmt.Sprintf("%x", drawn)
+	}
+	return fmt.Sprintf("%s%d.%x", homeTenure, number, drawn)
+}
+
+// homeTenure begins the tenures of nodes of a cluster.
+const homeTenure = "home."
+
+// numberOfTenure returns the number of the tenure in a cluster that a claim is of; 0 if it is that of a single server.
+func numberOfTenure(c *Claim) uint64 {
+	text, ok := strings.CutPrefix(c.Tenure, homeTenure)
+	text, _, _ = strings.Cut(text, ".")
+	number, err := strconv.ParseUint(text, 10, 64)
+	if !ok || err != nil {
+		return 0
+	}
+	return number
+}
+
+// replaces reports whether a claim is that of a node of this cluster that was replaced, and does not know it yet.
+func (t *tenancy) replaces(there *Claim) bool {
+	return t.number > 0 && there.Epoch == t.claim.Epoch && numberOfTenure(there) < t.number
+}
+
+// isReplacedBy reports whether a claim is that of the node of this cluster that has replaced this one.
+func (t *tenancy) isReplacedBy(there *Claim) bool {
+	return t.number > 0 && there.Epoch == t.claim.Epoch && numberOfTenure(there) > t.number
 }
 
 func takenBy(there *Claim) error {

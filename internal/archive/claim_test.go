@@ -245,3 +245,48 @@ func TestBaseTriesAgain(t *testing.T) {
 		}
 	})
 }
+
+// TestClaimOfACluster: nodes of a cluster have one epoch, and take the claim from those with a lower tenure alone.
+func TestClaimOfACluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := placetest.NewMemory()
+		as := func(tenure uint64) (*archive.Writer, error) {
+			return archive.Open(t.Context(), memory, archive.Options{Epoch: 1, Tenure: tenure, Now: time.Now})
+		}
+		single := mustOpenAs(t, memory, 1)
+		old, err := as(9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := single.Renew(t.Context()); !errors.Is(err, archive.ErrTaken) {
+			t.Errorf("the single server that the cluster was renews: %v, want ErrTaken", err)
+		}
+		claim, err := place.Read(t.Context(), memory, "claim", 4<<10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, err := as(10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The replaced node has read the claim before it was taken, and puts it after.
+		if err := memory.Put(t.Context(), "claim", claim, false); err != nil {
+			t.Fatal(err)
+		}
+		if err := appendOne(t, now, "now"); err != nil {
+			t.Error(err)
+		}
+		if err := now.Renew(t.Context()); err != nil {
+			t.Errorf("the node with the higher tenure renews: %v", err)
+		}
+		if err := old.Renew(t.Context()); !errors.Is(err, archive.ErrTaken) {
+			t.Errorf("the node that was replaced renews: %v, want ErrTaken", err)
+		}
+		if _, err := as(9); !errors.Is(err, archive.ErrTaken) {
+			t.Errorf("the node that was replaced opens the archive: %v, want ErrTaken", err)
+		}
+		if err := appendOne(t, old, "old"); !errors.Is(err, archive.ErrTaken) {
+			t.Errorf("the node that was replaced sends a segment: %v, want ErrTaken", err)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"filippo.io/age"
@@ -54,4 +55,33 @@ func (i Identities) decrypt(from io.Reader) (io.Reader, error) {
 		return nil, ErrNoIdentity
 	}
 	return plain, err
+}
+
+// ParseAllRecipients is ParseRecipients for several texts.
+func ParseAllRecipients(texts []string) (all Recipients, err error) {
+	for _, text := range texts {
+		one, err := ParseRecipients(text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one...)
+	}
+	return all, nil
+}
+
+// ReadIdentities reads those of a file; none if it has no name.
+func ReadIdentities(file string) (Identities, error) {
+	if file == "" {
+		return nil, nil
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	list, err := ParseIdentities(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return list, nil
 }

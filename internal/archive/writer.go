@@ -16,8 +16,14 @@ import (
 // Options of a Writer. Epoch and Now are needed.
 type Options struct {
 	Epoch uint64 // of the store
-	Now   func() time.Time
-	Rand  io.Reader // for tenures; crypto/rand if nil
+	// Tenure, if it is not 0, counts the nodes of a cluster that have written the line up to this one. All have the same epoch, and
+	// a node never takes the claim from one with a higher tenure.
+	Tenure uint64
+	// Seal, if it is set, is asked before a base becomes whole. A node that was replaced gets an error: parts of its base may have
+	// been removed.
+	Seal func(ctx context.Context) error
+	Now  func() time.Time
+	Rand io.Reader // for tenures; crypto/rand if nil
 	// Recipients are whom records and bases are encrypted to; nobody if empty.
 	Recipients Recipients
 	// Patience is how long the claim of another server must stand still before it is

@@ -8,6 +8,9 @@
 // The server never waits for any of this. While the archive cannot be reached, records stay in the
 // change logs, up to a bound. Beyond that the logs are trimmed as usual, the archiver says so
 // as loudly as it can, and begins with a new base.
+//
+// The nodes of a cluster have one archive, with one line. One of them writes it, in its tenure, and all keep what it has not
+// sent: see cluster.go.
 package archiver
 
 import (
@@ -53,6 +56,8 @@ type Options struct {
 	// it.
 	Keep  time.Duration
 	Spool int64
+	// Cluster is that whose node the store is; nil for a single server.
+	Cluster Cluster
 
 	Now    func() time.Time
 	Logger *slog.Logger
@@ -115,6 +120,10 @@ type Archiver struct {
 	first, after layout.ID
 	end          end // of the archive, as it is noted
 
+	// tenure is the one in which this node of a cluster writes, and standsBy says that another node does.
+	tenure   atomic.Uint64
+	standsBy atomic.Bool
+
 	// bases are the tries to make a base, and ready says that records follow one.
 	bases tries
 	ready atomic.Bool
@@ -132,32 +141,48 @@ func New(options Options) (*Archiver, error) {
 	set(&options.Keep, DefaultKeep)
 	set(&options.Spool, DefaultSpool)
 	options.Pace = options.withDefaults()
-	hold, err := store.Hold(options.Store, holdName, journal.Options{Bound: options.Spool})
-	if err != nil {
+	a := &Archiver{
+		options: options, status: Status{Place: options.Place.String(), State: StateOpening}, started: options.Now(),
+		bases: tries{least: options.LeastPause, most: baseTries * options.MostPause},
+	}
+	holding := journal.Options{Bound: options.Spool}
+	if options.Cluster != nil {
+		holding.Share = a.share
+		a.standsBy.Store(true)
+	}
+	var err error
+	if a.hold, err = store.Hold(options.Store, holdName, holding); err != nil {
 		return nil, err
 	}
-	return &Archiver{
-		options: options, hold: hold, status: Status{Place: options.Place.String(), State: StateOpening}, started: options.Now(),
-		bases: tries{least: options.LeastPause, most: baseTries * options.MostPause},
-	}, nil
+	return a, nil
 }
+
+// Close ends the hold of an archiver that does not run.
+func (a *Archiver) Close() { a.hold.Close() }
 
 // Run archives until ctx ends, and then sends what is left, for a few seconds. It
 // returns early only if another server has taken the archive over: then nothing is held any
-// more.
+// more. A node of a cluster stands by then, until its next tenure.
 func (a *Archiver) Run(ctx context.Context) {
 	defer a.hold.Close()
 	tries := &tries{least: a.options.LeastPause, most: a.options.MostPause}
-	for {
+	givenUp := uint64(0)
+	for a.awaitTenure(ctx, givenUp) {
 		err := a.serve(ctx, tries)
 		if ctx.Err() != nil {
 			return
+		}
+		if a.isOver() {
+			continue // the next node goes on
 		}
 		if errors.Is(err, archive.ErrTaken) {
 			a.fail(StateTaken, err)
 			a.options.Logger.Error("nothing is archived any more: another server writes to this archive; give each server an archive of its own, then start it again",
 				"archive", a.options.Place.String(), "error", err)
-			return
+			if givenUp = a.tenure.Load(); givenUp == 0 {
+				return
+			}
+			continue
 		}
 		if errors.Is(err, journal.ErrLost) {
 			continue // which begin tells
@@ -195,7 +220,7 @@ func (a *Archiver) serve(ctx context.Context, tries *tries) error {
 		return err
 	}
 	w, err := archive.Open(ctx, a.options.Place, archive.Options{
-		Epoch: a.options.Store.Epoch(), Now: a.options.Now, Recipients: a.options.Recipients, Patience: a.options.Patience,
+		Epoch: a.options.Store.Epoch(), Tenure: a.tenure.Load(), Seal: a.sealBase, Now: a.options.Now, Recipients: a.options.Recipients, Patience: a.options.Patience,
 		Waiting: func(c archive.Claim) {
 			a.fail(StateWaiting, nil)
 			a.options.Logger.Warn("another server has written to this archive lately: if it is gone, its place is taken in a minute", "archive", a.options.Place.String(), "claim", c)
@@ -203,6 +228,11 @@ func (a *Archiver) serve(ctx context.Context, tries *tries) error {
 	})
 	if err != nil {
 		return err
+	}
+	if a.options.Cluster != nil { // what other nodes have sent must be here before it is continued, and before a base is made
+		if err := a.options.Cluster.CaughtUp(ctx); err != nil {
+			return errors.Join(err, w.Close(ctx))
+		}
 	}
 	a.unsent = nil // another writer does not know it
 	a.opened(w.Line())
@@ -231,6 +261,9 @@ func (a *Archiver) work(ctx context.Context, w *archive.Writer, tries *tries) er
 		})
 	}
 	start(a.renew)
+	if a.options.Cluster != nil {
+		start(a.keepTenure)
+	}
 	if err := a.begin(working, w); err != nil {
 		stop(err)
 	} else {

@@ -74,7 +74,7 @@ func (a *Archiver) begin(ctx context.Context, w *archive.Writer) error {
 
 // tellLoss tells, once, that the hold was lost.
 func (a *Archiver) tellLoss() {
-	if a.hold.State() == journal.Lost {
+	if a.hold.State() == journal.Lost && !a.standsBy.Load() {
 		a.tell("too many records waited for the archive, and were dropped: it cannot bring back the time until its next base")
 	}
 }

@@ -64,6 +64,9 @@ var ErrStopped = errors.New("nothing is archived any more")
 // archive; a zero time is that of the call. It fails when ctx ends before that, and when nothing
 // is archived any more.
 func (a *Archiver) CatchUp(ctx context.Context, at time.Time) error {
+	if a.options.Cluster != nil {
+		return a.catchUpShared(ctx, at)
+	}
 	round := a.begun.Load() + 1
 	for {
 		switch databases, _ := a.hold.Waiting(); {
@@ -94,6 +97,11 @@ func (a *Archiver) sendRound(ctx context.Context, w *archive.Writer) error {
 		}
 	}
 	round, began := a.begun.Add(1), a.options.Now()
+	if a.options.Cluster != nil { // a round holds all that was acknowledged when it was begun
+		if err := a.options.Cluster.CaughtUp(ctx); err != nil {
+			return err
+		}
+	}
 	for a.full, a.first = (position{}), a.after+1; ; {
 		segment, err := a.collect()
 		if err == nil && segment.Len() > 0 {

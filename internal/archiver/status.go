@@ -41,6 +41,9 @@ type Status struct {
 	Base time.Time `json:"base,omitzero"`
 	// MakingBase says that one is being made.
 	MakingBase bool `json:"making_base"`
+	// Standby says that another node of the cluster writes the archive: Writer, if it is known which.
+	Standby bool   `json:"standby,omitempty"`
+	Writer  string `json:"writer,omitempty"`
 }
 
 // Lag returns by how much the archive is behind.
@@ -63,9 +66,19 @@ func (a *Archiver) Status() Status {
 		}
 	}
 	a.mu.Unlock()
+	if s.Standby = a.standsBy.Load(); s.Standby {
+		s.standBy(a.options.Now())
+	}
 	s.SpoolBytes = a.options.Spool
 	s.WaitingBytes, _ = a.hold.Stats()
 	return s
+}
+
+// standBy says how the archive does as far as a node knows that does not write it.
+func (s *Status) standBy(now time.Time) {
+	if s.State, s.Error = StateOK, ""; s.Lag(now) > late {
+		s.State, s.Error = StateFailing, "the node that writes the archive is behind"
+	}
 }
 
 // archivedAt returns when all that was committed was in the archive; zero if that is not

@@ -43,13 +43,17 @@ func Follow(d *Database, effects []*store.Effect) (*Following, error) {
 	return f, nil
 }
 
-// FollowDrop is Follow for the drop of a database, whose batch it returns. After End, Forget is called.
-func FollowDrop(d *Database) (*Following, *store.Batch, error) {
+// FollowDrop is Follow for the drop of a database at a time, whose batch it returns. A time of 0 is that of the clock. After End,
+// Forget is called.
+func FollowDrop(d *Database, millis int64) (*Following, *store.Batch, error) {
 	g := d.writer.group
 	g.mu.Lock()
 	f := &Following{of: g, next: g.base}
+	if millis == 0 {
+		millis = d.source.Clock.Millis()
+	}
 	batch, err := d.source.Store.BuildDrop(d.source.Name, d.source.ID, tree.Change{
-		Position: g.base.position + 1, Millis: d.source.Clock.Millis(), Author: operator.Author(),
+		Position: g.base.position + 1, Millis: millis, Author: operator.Author(),
 	})
 	if err != nil {
 		g.mu.Unlock()

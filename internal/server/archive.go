@@ -16,6 +16,7 @@ import (
 	"github.com/livetree/livetree/internal/archive/restore"
 	"github.com/livetree/livetree/internal/archiver"
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/cluster/assembly"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/past"
@@ -59,6 +60,9 @@ type archiving struct {
 	reading  archive.ReaderOptions
 	store    *store.Store
 	logger   *slog.Logger
+	cluster  *assembly.Archivist // nil for a single server
+	running  func()              // ends what start has begun; nil before that
+	stopped  bool
 	// lines are those that tell the past of this server: its own, and the one that its data was
 	// restored from. Others in the archive are those of other servers.
 	lines []restore.Origin
@@ -80,12 +84,12 @@ func newArchiving(ctx context.Context, c Config, s *store.Store) (*archiving, er
 	if a.place, err = places.Open(ctx, c.Archive.URL, c.Archive.places()); err != nil {
 		return nil, fmt.Errorf("--archive: %w", err)
 	}
-	recipients, err := c.Archive.recipients()
+	recipients, err := archive.ParseAllRecipients(c.Archive.Recipients)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--archive-recipient: %w", err)
 	}
-	if a.reading.Identities, err = c.Archive.identities(); err != nil {
-		return nil, err
+	if a.reading.Identities, err = archive.ReadIdentities(c.Archive.Identities); err != nil {
+		return nil, fmt.Errorf("--archive-identity: %w", err)
 	}
 	key, err := auth.HideKey(s.ETagKey())
 	if err != nil {
@@ -95,10 +99,15 @@ func newArchiving(ctx context.Context, c Config, s *store.Store) (*archiving, er
 	if err != nil {
 		return nil, err
 	}
-	a.archiver, err = archiver.New(archiver.Options{
+	options := archiver.Options{
 		Store: s, Place: a.place, Recipients: recipients, SecretKey: key, Keep: c.Archive.Keep, Spool: c.Archive.Spool,
 		Now: time.Now, Logger: c.Logger,
-	})
+	}
+	if c.node != nil {
+		a.cluster = c.node.Archivist()
+		options.Cluster = a.cluster
+	}
+	a.archiver, err = archiver.New(options)
 	return a, err
 }
 
@@ -107,50 +116,32 @@ func (a Archive) places() places.Options {
 	return places.Options{Endpoint: a.Endpoint, Region: a.Region, CredentialsFile: a.Credentials, Getenv: os.Getenv}
 }
 
-// recipients returns whom the archive is encrypted to.
-func (a Archive) recipients() (all archive.Recipients, err error) {
-	for _, text := range a.Recipients {
-		one, err := archive.ParseRecipients(text)
-		if err != nil {
-			return nil, fmt.Errorf("--archive-recipient: %w", err)
-		}
-		all = append(all, one...)
-	}
-	return all, nil
-}
-
-// identities returns what opens the archive, nothing if no file is named.
-func (a Archive) identities() (archive.Identities, error) {
-	if a.Identities == "" {
-		return nil, nil
-	}
-	f, err := os.Open(a.Identities)
-	if err != nil {
-		return nil, fmt.Errorf("--archive-identity: %w", err)
-	}
-	defer f.Close() //nolint:errcheck // it was only read
-	list, err := archive.ParseIdentities(f)
-	if err != nil {
-		return nil, fmt.Errorf("--archive-identity: %s: %w", a.Identities, err)
-	}
-	return list, nil
-}
-
-// start archives, and keeps the views of the past few, until the function that it returns is
-// called. Nothing may be written after that: a large commit would be lost to the archive.
-func (a *archiving) start() (stop func()) {
+// start archives, and keeps the views of the past few, until stop is called.
+func (a *archiving) start() {
 	if a == nil {
-		return func() {}
+		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var both sync.WaitGroup
 	both.Go(func() { a.past.Run(ctx) })
 	both.Go(func() { a.archiver.Run(ctx) })
-	return func() {
+	a.running = func() {
 		cancel()
 		both.Wait()
-		a.past.Close()
 	}
+}
+
+// stop sends what was committed last. Nothing may be written after it: a large commit would be lost to the archive. It may be called twice.
+func (a *archiving) stop() {
+	if a == nil || a.stopped {
+		return
+	}
+	a.stopped = true
+	if a.running != nil {
+		a.running()
+	}
+	a.archiver.Close()
+	a.past.Close()
 }
 
 // open opens a database as it was. It is nil for a server without an archive.
@@ -194,7 +185,13 @@ func (a *archiving) status() func() archiver.Status {
 	if a == nil {
 		return nil
 	}
-	return a.archiver.Status
+	return func() archiver.Status {
+		s := a.archiver.Status()
+		if a.cluster != nil {
+			s.Writer = a.cluster.Writer()
+		}
+		return s
+	}
 }
 
 // restore makes a data directory with a database as it was, or takes one that shows an earlier

@@ -43,9 +43,9 @@ func newArchiveStand(t *testing.T, place string) *archiveStand {
 	}
 	b := &archiveStand{TB: t, place: place, data: data, store: s, archiving: a}
 	b.databases = catalog.New(s, engine.Options{Clock: state.NewClock(time.Now, strings.NewReader(strings.Repeat("x", 1000)), 0)})
-	stop := a.start()
+	a.start()
 	t.Cleanup(func() {
-		stop()
+		a.stop()
 		b.databases.Close()
 		_ = s.Close()
 	})

@@ -83,8 +83,6 @@ func (c Cluster) check(server *Config) error {
 	switch {
 	case c.Reads != string(rest.Linearizable) && c.Reads != string(rest.Local):
 		return fmt.Errorf("--reads is %q: it must be %s or %s", c.Reads, rest.Linearizable, rest.Local)
-	case server.Archive.URL != "":
-		return errors.New("--archive does not work with --cluster yet: take backups")
 	case server.Dev:
 		return errors.New("--dev does not work with --cluster")
 	}
@@ -175,9 +173,10 @@ var authorityFiles = [][]string{
 	{"tls/" + authorityCert, "tls/" + serverCert, "tls/" + serverKey},
 }
 
-// joinCluster has a node apply what the others have written.
-func joinCluster(ctx context.Context, c Config, s *store.Store, databases *catalog.Catalog) error {
+// joinCluster has a node apply what the others have written. From then on what is committed is archived.
+func joinCluster(ctx context.Context, c Config, s *store.Store, databases *catalog.Catalog, archiving *archiving) error {
 	if c.node == nil {
+		archiving.start()
 		return nil
 	}
 	if _, _, _, err := newTLS(c); err != nil { // nodes that join get the authority with their copy
@@ -188,6 +187,7 @@ func joinCluster(ctx context.Context, c Config, s *store.Store, databases *catal
 		c.others.Store(int64(c.node.OthersWell(ctx)))
 		return fmt.Errorf("catch up with the cluster: %w", err)
 	}
+	archiving.start()
 	return nil
 }
 

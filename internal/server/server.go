@@ -113,11 +113,12 @@ func keepPrivate(c Config) {
 
 // runStore is Run with the store open.
 func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide) error {
+	defer c.leaveCluster() // it applies to the store
 	archiving, err := newArchiving(ctx, c, s)
 	if err != nil {
 		return err
 	}
-	defer archiving.start()() // when the databases are closed: it sends the last of their commits
+	defer archiving.stop() // when the databases are closed: it sends the last of their commits
 	clock := state.NewClock(c.now, rand.Reader, s.LastMillis())
 	verifier, err := newVerifier(c, s)
 	if err != nil {
@@ -134,9 +135,8 @@ func runStore(ctx context.Context, c Config, s *store.Store, operator *adminSide
 	if err != nil {
 		return err
 	}
-	defer c.leaveCluster() // it applies to the store
 	defer databases.Close()
-	if err := joinCluster(ctx, c, s, databases); err != nil {
+	if err := joinCluster(ctx, c, s, databases, archiving); err != nil {
 		return err
 	}
 	ctx, whyEnded := untilFailed(ctx, c, s)

@@ -69,7 +69,7 @@ func (s *Store) addName(name string, id layout.ID) (layout.ID, error) {
 	if id == 0 {
 		id = s.databases.next
 	}
-	next := max(s.databases.next, id+1)
+	next := max(s.databases.next, id.Serial()+1)
 	b := s.db.NewBatch()
 	defer func() { _ = b.Close() }()
 	err = errors.Join(

@@ -10,7 +10,7 @@ import (
 	"github.com/livetree/livetree/internal/store/layout"
 )
 
-// This file makes databases in a cluster. One node gives a name its number, and every node then
+// This file makes databases in a cluster, and takes notes of holders. One node gives a name its number, and every node then
 // commits the same naming, in the order of the records of the first shard.
 
 // A Naming gives a database its number.
@@ -86,6 +86,11 @@ func CommitNaming(s *Store, n Naming, applied Applied) error {
 		s.databases.next = next
 	}
 	return err
+}
+
+// CommitHeldNotes takes what a holder has noted (journal.IsNotes), as CommitRecord commits a record.
+func CommitHeldNotes(s *Store, notes []byte, applied Applied) error {
+	return s.holds.Take(notes, func(more func(*pebble.Batch) error) error { return commitRecord(s, nil, applied, more) })
 }
 
 // Flush writes out all that was committed before. It fails if that cannot be known to have happened.

@@ -59,8 +59,12 @@ func archiveLine(s *archiver.Status, now time.Time) string {
 	if s == nil {
 		return "archive   none"
 	}
-	return fmt.Sprintf("archive   %s  %s behind  %s wait  %d records  %d failures", cli.Visible(s.State),
+	line := fmt.Sprintf("archive   %s  %s behind  %s wait  %d records  %d failures", cli.Visible(s.State),
 		s.Lag(now).Round(time.Millisecond*100), cli.Size(uint64(max(0, s.WaitingBytes))), s.Records, s.Failures)
+	if s.Writer != "" {
+		line += "  written by " + cli.Visible(s.Writer)
+	}
+	return line
 }
 
 // triggers writes what the server does by itself, where there is something to say.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/archive"
+	"github.com/livetree/livetree/internal/store/layout"
 )
 
 // A Moment says what to restore. The zero value is the newest state.
@@ -112,7 +113,7 @@ func findCommit(ctx context.Context, r *archive.Reader, at Moment) (plan, error)
 func findAfter(ctx context.Context, r *archive.Reader, base archive.Manifest, at Moment) (plan, error) {
 	p := plan{base: base, position: at.Position}
 	look := func(number uint32, name string, position uint64, millis int64) {
-		if name == at.Database && position == at.Position && number >= p.number {
+		if name == at.Database && position == at.Position && layout.ID(number).Serial() >= layout.ID(p.number).Serial() {
 			p.number, p.until = number, time.UnixMilli(millis)
 		}
 	}

@@ -26,7 +26,7 @@ type Origin struct {
 	// Until is the time in milliseconds up to which the line tells it, 0 for all times. What
 	// came later in the line was not restored.
 	Until int64 `json:"until"`
-	// Below is more than the number of any database that was restored, 0 for the line of the
+	// Below is more than the serial number of any database that was restored, 0 for the line of the
 	// server itself: databases with higher numbers were made afterwards.
 	Below uint32 `json:"below"`
 }
@@ -54,7 +54,7 @@ func (j *restoring) writeOrigin(r *Replayer, data string) error {
 	}
 	o := Origin{Epoch: epoch, Until: j.newest, Below: 1}
 	for id := range r.names {
-		o.Below = max(o.Below, uint32(id)+1)
+		o.Below = max(o.Below, uint32(id.Serial())+1)
 	}
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -68,7 +68,7 @@ func (j *restoring) writeOrigin(r *Replayer, data string) error {
 func findIn(ctx context.Context, r *archive.Reader, at time.Time, opts Options) (plan, error) {
 	failed := error(archive.ErrNoBase)
 	for i, line := range opts.Lines {
-		if line.Below > 0 && uint32(opts.Number) >= line.Below {
+		if line.Below > 0 && uint32(opts.Number.Serial()) >= line.Below {
 			continue
 		}
 		until := at

@@ -180,10 +180,10 @@ func (r *Replayer) find(id store.ID, name string, position uint64) (*replica, er
 		return nil, fmt.Errorf("%w: database %d: %w", ErrRecords, id, err)
 	}
 	// Records of different databases need not come in the order of their times. If two
-	// have the name, that with the lower number was dropped before the other was made:
+	// have the name, that with the lower serial number was dropped before the other was made:
 	// the record of that is still to come.
 	other, taken, err := r.store.Find(name)
-	if err == nil && taken && other > id {
+	if err == nil && taken && other.Serial() > id.Serial() {
 		r.strangers[id] = name
 		return nil, nil
 	}

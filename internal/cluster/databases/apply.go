@@ -10,6 +10,7 @@ import (
 	"github.com/livetree/livetree/internal/cluster/shard"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/store/journal"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -71,7 +72,7 @@ func (d *Databases) apply(r record.Record, applied store.Applied) error {
 	case record.Control:
 		return d.applyControl(r, applied)
 	case record.Drop:
-		return d.applyDrop(store.ID(r.Database), applied)
+		return d.applyDrop(store.ID(r.Database), r.Millis, applied)
 	case record.Home, record.Check, record.Mark:
 		return store.CommitRecord(d.o.Store, nil, applied)
 	}
@@ -185,7 +186,7 @@ func (d *Databases) noteVoid(id store.ID, why string) {
 	d.o.Logger.Error("a group of the log is void, which is a defect: report it", "database", id, "error", why)
 }
 
-// applyControl makes a database, keeps a note, or raises the level of the cluster.
+// applyControl makes a database, keeps a note, takes what a holder has noted, or raises the level of the cluster.
 func (d *Databases) applyControl(r record.Record, applied store.Applied) error {
 	if level, ok := parseLevel(r.Effect); ok {
 		return applyLevel(d, level, applied)
@@ -196,6 +197,9 @@ func (d *Databases) applyControl(r record.Record, applied store.Applied) error {
 			return err
 		}
 		return store.CommitNote(d.o.Store, note, applied)
+	}
+	if journal.IsNotes(r.Effect) {
+		return store.CommitHeldNotes(d.o.Store, r.Effect, applied)
 	}
 	n, err := store.DecodeNaming(r.Effect)
 	if err != nil {
@@ -210,8 +214,8 @@ func (d *Databases) applyControl(r record.Record, applied store.Applied) error {
 	return nil
 }
 
-// applyDrop drops a database.
-func (d *Databases) applyDrop(id store.ID, applied store.Applied) error {
+// applyDrop drops a database, at a time that all nodes have in their logs.
+func (d *Databases) applyDrop(id store.ID, millis int64, applied store.Applied) error {
 	d.mu.Lock()
 	p := d.pending[id]
 	d.mu.Unlock()
@@ -229,7 +233,7 @@ func (d *Databases) applyDrop(id store.ID, applied store.Applied) error {
 	if err != nil {
 		return err
 	}
-	f, batch, err := engine.FollowDrop(db)
+	f, batch, err := engine.FollowDrop(db, millis)
 	if err != nil {
 		return err
 	}

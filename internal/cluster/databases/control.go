@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/livetree/livetree/internal/cluster/record"
 	"github.com/livetree/livetree/internal/cluster/shard"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
@@ -146,6 +147,13 @@ func (d *Databases) create(ctx context.Context, name string, lost *bool) ([]byte
 		return failed(err), nil
 	}
 	return appendControl(ctx, d, tenure, naming.Encode(), lost)
+}
+
+// NoteHeld has all nodes take what the archive's holder here has noted, in the tenure in which it is the holder. It fails if that is over,
+// and if it is not known whether they will.
+func NoteHeld(ctx context.Context, d *Databases, tenure uint64, notes []byte) error {
+	_, err := d.node.Append(ctx, controlShard, tenure, record.Record{Kind: record.Control, Effect: notes})
+	return err
 }
 
 // drop drops a database at its home, which this node is.

@@ -173,7 +173,12 @@ func (d *Databases) Append(g *engine.Group) {
 	d.mu.Unlock()
 	var err error
 	if g.Drop {
-		_, err = d.node.Append(context.Background(), store.ShardOf(g.ID), g.Tenure, record.Record{Kind: record.Drop, Database: uint32(g.ID)})
+		// Nothing else ends it, once the node has: it would keep the catalog from being closed.
+		ctx, cancel := d.untilEnd(d.node.Life())
+		_, err = d.node.Append(ctx, store.ShardOf(g.ID), g.Tenure, record.Record{
+			Kind: record.Drop, Database: uint32(g.ID), Millis: millisOf(g),
+		})
+		cancel()
 	} else {
 		err = d.node.AppendGroup(context.Background(), store.ShardOf(g.ID), g.Tenure, r)
 	}
@@ -190,6 +195,16 @@ func (d *Databases) Append(g *engine.Group) {
 	default:
 		g.Tell(engine.Refused)
 	}
+}
+
+// millisOf returns the time of the drop that a group is.
+func millisOf(g *engine.Group) (millis int64) {
+	for _, part := range g.Parts {
+		if part.Batch != nil {
+			millis = part.Batch.Logged.Millis
+		}
+	}
+	return millis
 }
 
 // claim returns the pending group of a database if it is the one that is asked for, and has it not be pending any more: whoever

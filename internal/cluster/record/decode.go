@@ -29,7 +29,10 @@ func Decode(b []byte) (r Record, err error) {
 	case Assemble:
 		r.Database, r.Base, r.Transfer = d.uint32(), d.uint64(), d.transfer()
 	case Drop:
-		r.Database = d.uint32()
+		if r.Database = d.uint32(); r.Database&hasMillis != 0 {
+			r.Database, r.Millis = r.Database&^hasMillis, int64(d.uint64())
+			d.short = d.short || r.Millis == 0
+		}
 	case Check:
 	case Mark:
 		if Known < Mark.Needs() {

@@ -11,6 +11,9 @@ const headBytes = 1 + 1 + 2 + 16 + 8 + 16
 // assembleBytes is how long what follows the head of an Assemble is.
 const assembleBytes = 4 + 8 + 16 + 16 + 4 + 8
 
+// hasMillis is set in the number of a database that is dropped if the time follows it: no number is so high.
+const hasMillis = 1 << 31
+
 // Encode returns the bytes of the record. It fails if they would be more than MaxBytes, or if the
 // record is none that Decode takes.
 func (r Record) Encode() ([]byte, error) {
@@ -44,7 +47,12 @@ func (r Record) Encode() ([]byte, error) {
 		b = binary.BigEndian.AppendUint64(b, r.Base)
 		b = r.Transfer.append(b)
 	case Drop:
-		b = binary.BigEndian.AppendUint32(b, r.Database)
+		if r.Millis == 0 {
+			b = binary.BigEndian.AppendUint32(b, r.Database)
+			break
+		}
+		b = binary.BigEndian.AppendUint32(b, r.Database|hasMillis)
+		b = binary.BigEndian.AppendUint64(b, uint64(r.Millis))
 	case Check:
 	case Mark:
 		if Known < Mark.Needs() {

@@ -106,6 +106,9 @@ type Record struct {
 	Transfer Transfer // of Assemble
 	Base     uint64   // of Assemble, as that of a group
 	Database uint32   // of Assemble and Drop
+	// Millis is the time of a Drop, which is the same on all nodes: in their logs, and in an archive. 0 is that of a node that did not
+	// say it.
+	Millis int64
 }
 
 // A Group holds the commits of one database that a record makes.

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// agreeing are the flags that must be the same on all nodes: they change what clients are answered.
+// agreeing are the flags that must be the same on all nodes: they change what clients are answered, or what the next node does.
 var agreeing = []string{
-	"acme-directory", "acme-domain", "allow-http", "audience", "default-db", "dialect", "domain", "hook-allow", "hook-retry", "host-map", "issuer", "jwks", "log-keep", "max-body", "rate-limit", "reads",
+	"acme-directory", "acme-domain", "allow-http", "archive", "archive-recipient", "audience", "default-db", "dialect", "domain", "hook-allow", "hook-retry", "host-map", "issuer", "jwks", "log-keep", "max-body", "rate-limit", "reads",
 }
 
 // Hashes returns hashes of those settings that must be the same on all nodes, by their names. The parts of a list count in any order. Whoever has a hash can tell whether a guess is right, so values that are

@@ -20,7 +20,7 @@ func (m Maker) Drop(name string, live seek.Reader, c tree.Change) (*Batch, error
 	w := &b.writer
 	err := m.dropName(w.rows, name, live.ID)
 	spaces := []byte{layout.SpaceData, layout.SpaceIndex, layout.SpaceSettings}
-	batch := &Batch{ID: live.ID}
+	batch := &Batch{ID: live.ID, Logged: LogRow{Millis: c.Millis}}
 	if m.isHeld() {
 		c.Write = tree.Write{}
 		var logErr error

@@ -19,7 +19,7 @@ func (a *Archive) CheckDirectory(report func(Flaw) bool) error {
 		switch other, taken := names[id]; {
 		case taken:
 			return report(flawAt(layout.NameKey(name), fmt.Errorf("the databases %q and %q have the same number %d", other, name, id)))
-		case id == 0 || id >= a.Next:
+		case id == 0 || id.Serial() >= a.Next:
 			return report(flawAt(layout.NameKey(name), fmt.Errorf("the database %q has the number %d, the next is %d", name, id, a.Next)))
 		}
 		names[id] = name

@@ -16,6 +16,8 @@ import (
 type Options struct {
 	// Bound is how many bytes the hold may keep in all.
 	Bound int64
+	// Share, if it is set, has all stores of a cluster take notes: see Set.Take. It returns when this one has.
+	Share func(notes []byte) error
 }
 
 // A State is how far a hold is.
@@ -53,14 +55,19 @@ type Hold struct {
 	set   *Set
 	name  string
 	bound int64
-	wake  chan struct{} // something may have become durable, or the hold was lost
-	done  chan struct{} // closed with the hold
+	share func([]byte) error // nil if the hold is that of one store
+	wake  chan struct{}      // something may have become durable, or the hold was lost
+	done  chan struct{}      // closed with the hold
 
 	// The rest is guarded by the set's lock.
 	state   State
 	closed  bool
 	pending map[layout.ID]*pending
 	bytes   int64
+	// ahead are the databases that have not come to what was released, which others have; begins and resumes say what is under way.
+	ahead           map[layout.ID]uint64
+	begins, resumes bool
+	since           uint64 // databases with serial numbers from this on were made after the base; used while loading
 }
 
 // Hold begins to hold, under a name that no other hold has, or goes on where the hold of
@@ -70,7 +77,7 @@ func (s *Set) Hold(name string, o Options) (*Hold, error) {
 		return nil, err
 	}
 	h := &Hold{
-		set: s, name: name, bound: o.Bound, pending: map[layout.ID]*pending{},
+		set: s, name: name, bound: o.Bound, share: o.Share, pending: map[layout.ID]*pending{}, ahead: map[layout.ID]uint64{},
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	s.mu.Lock()
@@ -120,6 +127,13 @@ func (h *Hold) signal() {
 
 // add notes a commit. The lock is held.
 func (h *Hold) add(b *batch.Batch) {
+	if at, ok := h.ahead[b.ID]; ok {
+		if b.Logged.Position <= at {
+			h.set.unswept = h.set.unswept || b.Dropped != ""
+			return // it was released already
+		}
+		delete(h.ahead, b.ID)
+	}
 	p := h.pending[b.ID]
 	if p == nil {
 		p = &pending{first: b.Logged.Position}

@@ -62,6 +62,10 @@ func (h *Hold) load() error {
 			return err
 		}
 	}
+	if h.share != nil && len(marks[0].note) == 0 {
+		return nil // another holder was about to begin
+	}
+	h.since = marks[0].position
 	delete(marks, 0) // it only says that there is a base
 	found := 0
 	look := func(id layout.ID, name string, dropped bool) error {
@@ -114,9 +118,22 @@ func (h *Hold) find(id layout.ID, name string, dropped bool, released uint64, kn
 	switch {
 	case err != nil:
 		return err
+	case known && newest < released && h.share != nil:
+		h.set.mu.Lock()
+		defer h.set.mu.Unlock()
+		h.ahead[id] = released
+		h.forget(id, released) // it may have come meanwhile
+		return nil
 	case known && newest < released:
 		return fmt.Errorf("%w: database %d ends at %d, but %d was released", ErrLost, id, newest, released)
 	case known && newest == released:
+		return nil
+	}
+	if dropped && !known && h.share != nil && uint64(id.Serial()) < h.since {
+		h.set.mu.Lock()
+		defer h.set.mu.Unlock()
+		h.forget(id, newest) // the base came after the drop
+		h.set.unswept = true
 		return nil
 	}
 	bytes, err := h.estimate(id, released+1, newest)
@@ -127,19 +144,38 @@ func (h *Hold) find(id layout.ID, name string, dropped bool, released uint64, kn
 	if err != nil {
 		return err
 	}
+	h.expect(id, pending{name: name, dropped: dropped, first: released + 1, newest: newest}, segment{released + 1, bytes, millis})
+	if h.share == nil {
+		return nil
+	}
+	m, known, err := h.mark(id) // notes may have been taken meanwhile
+	if err != nil || !known {
+		return err
+	}
+	h.set.mu.Lock()
+	defer h.set.mu.Unlock()
+	h.forget(id, m.position)
+	return nil
+}
+
+// expect notes what was found to be pending of a database.
+func (h *Hold) expect(id layout.ID, found pending, all segment) {
 	h.set.mu.Lock()
 	defer h.set.mu.Unlock()
 	p := h.pending[id]
 	if p == nil {
-		p = &pending{newest: newest}
+		p = &pending{newest: found.newest}
 		h.pending[id] = p
 	}
-	p.name, p.dropped, p.first, p.wholes = name, p.dropped || dropped, released+1, true
+	if h.resumes { // what was noted since is counted here
+		h.bytes -= p.bytes
+		p.bytes, p.segments = 0, nil
+	}
+	p.name, p.dropped, p.first, p.wholes = found.name, p.dropped || found.dropped, found.first, true
 	// What was added since the hold began is counted twice here; that is little.
-	p.segments = append([]segment{{released + 1, bytes, millis}}, p.segments...)
-	p.bytes += bytes
-	h.bytes += bytes
-	return nil
+	p.segments = append([]segment{all}, p.segments...)
+	p.bytes += all.bytes
+	h.bytes += all.bytes
 }
 
 // millisOf returns the time of the record at a position, 0 if it is not there.

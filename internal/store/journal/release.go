@@ -36,6 +36,9 @@ func (h *Hold) SetNote(note []byte) error {
 	if err != nil {
 		return err
 	}
+	if h.share != nil {
+		return noteShared(h, note)
+	}
 	return apply(h.set.db, pebble.Sync, func(b *pebble.Batch) error { return h.setMark(b, Released{Note: note}, "") })
 }
 
@@ -47,9 +50,25 @@ func (h *Hold) Begin(base []Released) error {
 	if err != nil {
 		return err
 	}
+	if h.share != nil {
+		err = beginShared(h, base, names)
+	} else {
+		err = h.noteBase(base, names)
+	}
+	if err == nil {
+		err = h.pickUp(base, names)
+	}
+	if err != nil {
+		return err
+	}
+	return h.begun(base)
+}
+
+// noteBase notes a base.
+func (h *Hold) noteBase(base []Released, names map[layout.ID]string) error {
 	view, release := h.set.view()
 	defer release()
-	err = apply(h.set.db, pebble.Sync, func(b *pebble.Batch) error {
+	return apply(h.set.db, pebble.Sync, func(b *pebble.Batch) error {
 		from, to := layout.HoldRange(h.name)
 		if err := b.DeleteRange(from, to, nil); err != nil {
 			return err
@@ -72,13 +91,6 @@ func (h *Hold) Begin(base []Released) error {
 		}
 		return nil
 	})
-	if err == nil {
-		err = h.pickUp(base, names)
-	}
-	if err != nil {
-		return err
-	}
-	return h.begun(base)
 }
 
 // pickUp notes what was being committed when the hold began: nobody told it, and the base
@@ -175,6 +187,9 @@ func (h *Hold) setMark(b *pebble.Batch, r Released, name string) error {
 // Release says that records are not needed any more, which Pending has named and Read has
 // read: they may be trimmed now. A crash may take it back.
 func (h *Hold) Release(list []Released) error {
+	if h.share != nil {
+		return releaseShared(h, list)
+	}
 	var buried []layout.ID
 	err := apply(h.set.db, pebble.NoSync, func(b *pebble.Batch) error {
 		for _, r := range list {

@@ -131,7 +131,7 @@ func (s *Set) isPending(id layout.ID, but *Hold) bool {
 func (s *Set) update() {
 	held := false
 	for _, h := range s.holds {
-		held = held || h.isArmed()
+		held = held || h.isArmed() || h.share != nil && !h.closed // the holder may be that of another store
 	}
 	s.held.Store(held)
 }
@@ -159,6 +159,9 @@ func (s *Set) Sweep() {
 	s.mu.Lock()
 	due := s.unswept && s.loading == 0
 	s.unswept = s.unswept && !due
+	for _, h := range s.holds {
+		s.unswept = s.unswept || h.share != nil && h.state == Lost // whole records are written all the same
+	}
 	s.mu.Unlock()
 	if !due {
 		return
@@ -212,8 +215,15 @@ func (s *Set) sweepDropped() error {
 	for key := range dropped {
 		id := layout.CutNumber([]byte(key))
 		s.mu.Lock()
-		needed := s.isPending(id, nil)
+		needed, shared := s.isPending(id, nil), s.shared()
 		s.mu.Unlock()
+		for _, h := range shared {
+			waits, err := waitsFor(h, id)
+			if err != nil {
+				return err
+			}
+			needed = needed || waits
+		}
 		if needed {
 			continue
 		}

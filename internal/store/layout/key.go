@@ -16,6 +16,12 @@ import (
 // An ID numbers a database within a store.
 type ID uint32
 
+// serialBits is how many bits of a number count databases: the rest is the shard in a cluster, 0 outside of one.
+const serialBits = 24
+
+// Serial returns a number without its shard. Databases that are made later have higher ones, and no two have the same.
+func (id ID) Serial() ID { return id & (1<<serialBits - 1) }
+
 // The first byte of a key in Pebble says what the key is for.
 const (
 	SpaceMeta     byte = 0x01 // format version; database name to ID

@@ -120,7 +120,7 @@ func (l *Loader) Name(d Database) error {
 	if l.names == nil {
 		l.names = l.opts.DB.NewBatch()
 	}
-	l.next, l.millis = max(l.next, d.ID+1), max(l.millis, d.Millis)
+	l.next, l.millis = max(l.next, d.ID.Serial()+1), max(l.millis, d.Millis)
 	if err := l.names.Set(layout.NameKey(d.Name), binary.BigEndian.AppendUint32(nil, uint32(d.ID)), nil); err != nil {
 		return err
 	}
