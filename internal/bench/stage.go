@@ -176,7 +176,7 @@ func appendRoom(b []byte, messages int) []byte {
 			b = append(b, ',')
 		}
 		b = fmt.Appendf(b, `"m%06d":`, i)
-		b = appendMessage(b, pick(i, people.Count), i, fmt.Sprint(1_600_000_000_000+i))
+		b = appendMessage(b, pick(i, people.Count), i, fmt.Sprint(1_600_000_000_000+int64(i)))
 	}
 	return append(b, "}}"...)
 }

@@ -86,7 +86,7 @@ func (c Cluster) check(server *Config) error {
 	case server.Dev:
 		return errors.New("--dev does not work with --cluster")
 	}
-	return peer.CheckAddrs(append([]string{c.Addr}, c.List...))
+	return assembly.CheckAddrs(append([]string{c.Addr}, c.List...))
 }
 
 // key reads the key of the cluster.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/store/layout"
 )
 
 // TestNotes keeps a note, replaces it, deletes it, and finds it after the store was opened again.
@@ -15,9 +16,9 @@ func TestNotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	number := uint64(0)
-	keep := func(n store.Note) {
+	keep := func(n layout.Note) {
 		t.Helper()
-		decoded, err := store.DecodeNote(n.Encode())
+		decoded, err := layout.DecodeNote(n.Encode())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,9 +35,9 @@ func TestNotes(t *testing.T) {
 		}
 	}
 	want("a", nil)
-	keep(store.Note{Name: "a", Value: []byte("1")})
-	keep(store.Note{Name: "a/b", Value: []byte{}})
-	keep(store.Note{Name: "a", Value: []byte("2")})
+	keep(layout.Note{Name: "a", Value: []byte("1")})
+	keep(layout.Note{Name: "a/b", Value: []byte{}})
+	keep(layout.Note{Name: "a", Value: []byte("2")})
 	want("a", []byte("2"))
 	want("a/b", []byte{})
 	if err := store.Flush(s); err != nil {
@@ -49,7 +50,7 @@ func TestNotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("a", []byte("2"))
-	keep(store.Note{Name: "a"})
+	keep(layout.Note{Name: "a"})
 	want("a", nil)
 	want("a/b", []byte{})
 	if err := s.Close(); err != nil {
@@ -59,16 +60,16 @@ func TestNotes(t *testing.T) {
 
 // FuzzNote reads any bytes as a note: an error, or a note that is written as the same bytes.
 func FuzzNote(f *testing.F) {
-	f.Add(store.Note{Name: "a", Value: []byte("1")}.Encode())
-	f.Add(store.Note{Name: "a"}.Encode())
+	f.Add(layout.Note{Name: "a", Value: []byte("1")}.Encode())
+	f.Add(layout.Note{Name: "a"}.Encode())
 	f.Add([]byte("\x00\x00\x00\x00\x00\x00\x00\x00\x05a"))
 	f.Add([]byte("\x00\x00\x00\x00\x00\x00\x00\x00\x01a\x02"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		n, err := store.DecodeNote(b)
+		n, err := layout.DecodeNote(b)
 		if err != nil {
 			return
 		}
-		again, err := store.DecodeNote(n.Encode())
+		again, err := layout.DecodeNote(n.Encode())
 		if err != nil || again.Name != n.Name || !bytes.Equal(again.Value, n.Value) || (again.Value == nil) != (n.Value == nil) {
 			t.Errorf("%q is written as %q, and that read as %+v, %v", b, n.Encode(), again, err)
 		}

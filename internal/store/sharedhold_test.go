@@ -49,7 +49,7 @@ func (s *shareStand) share(notes []byte) error {
 	if s.fails != nil {
 		return s.fails
 	}
-	if _, err := DecodeNaming(notes); err == nil || !journal.IsNotes(notes) || IsNote(notes) {
+	if _, err := DecodeNaming(notes); err == nil || !journal.IsNotes(notes) || layout.IsNote(notes) {
 		s.Errorf("notes are read as something else: %x", notes)
 	}
 	s.number++

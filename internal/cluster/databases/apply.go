@@ -11,6 +11,7 @@ import (
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/store/journal"
+	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -191,8 +192,8 @@ func (d *Databases) applyControl(r record.Record, applied store.Applied) error {
 	if level, ok := parseLevel(r.Effect); ok {
 		return applyLevel(d, level, applied)
 	}
-	if store.IsNote(r.Effect) {
-		note, err := store.DecodeNote(r.Effect)
+	if layout.IsNote(r.Effect) {
+		note, err := layout.DecodeNote(r.Effect)
 		if err != nil {
 			return err
 		}

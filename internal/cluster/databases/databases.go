@@ -174,7 +174,7 @@ func (d *Databases) Append(g *engine.Group) {
 	var err error
 	if g.Drop {
 		// Nothing else ends it, once the node has: it would keep the catalog from being closed.
-		ctx, cancel := d.untilEnd(d.node.Life())
+		ctx, cancel := d.untilEnd(d.node.Life(), 0)
 		_, err = d.node.Append(ctx, store.ShardOf(g.ID), g.Tenure, record.Record{
 			Kind: record.Drop, Database: uint32(g.ID), Millis: millisOf(g),
 		})

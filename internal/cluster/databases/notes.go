@@ -11,6 +11,7 @@ import (
 	"github.com/livetree/livetree/internal/cluster/shard"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/store/layout"
 )
 
 // This file keeps the notes of a cluster: small rows of no database that all nodes have alike. A note is changed by comparing: whoever
@@ -45,7 +46,7 @@ func (n *Notes) Get(ctx context.Context, name string) ([]byte, error) {
 // Swap gives a note another value, if it has the one that it had: nil stands for no note, in both. It returns ErrChanged if it has not,
 // and an error of the kind fault.Unknown if it may have been changed, and again since. This node has the new value when it returns.
 func (n *Notes) Swap(ctx context.Context, name string, was, now []byte) error {
-	note := store.Note{Name: name, Value: now}
+	note := layout.Note{Name: name, Value: now}
 	if err := note.Check(); err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (n *Notes) Swap(ctx context.Context, name string, was, now []byte) error {
 func same(a, b []byte) bool { return bytes.Equal(a, b) && (a == nil) == (b == nil) }
 
 // encodeSwap returns the body of a call: the length of the former value and one, 0 for none, the value, and the note.
-func encodeSwap(was []byte, note store.Note) []byte {
+func encodeSwap(was []byte, note layout.Note) []byte {
 	size := uint64(0)
 	if was != nil {
 		size = uint64(len(was)) + 1
@@ -76,21 +77,21 @@ func encodeSwap(was []byte, note store.Note) []byte {
 	return append(append(binary.AppendUvarint(nil, size), was...), note.Encode()...)
 }
 
-func decodeSwap(b []byte) (was []byte, note store.Note, err error) {
+func decodeSwap(b []byte) (was []byte, note layout.Note, err error) {
 	size, head := binary.Uvarint(b)
-	if head <= 0 || size > store.MaxNote+1 || size > uint64(len(b)-head)+1 {
+	if head <= 0 || size > layout.MaxNote+1 || size > uint64(len(b)-head)+1 {
 		return nil, note, errors.New("a change of a note is cut short")
 	}
 	b = b[head:]
 	if size > 0 {
 		was, b = b[:size-1:size-1], b[size-1:]
 	}
-	note, err = store.DecodeNote(b)
+	note, err = layout.DecodeNote(b)
 	return was, note, err
 }
 
 // swap changes a note at the home of the first shard, which this node is.
-func swap(ctx context.Context, d *Databases, was []byte, note store.Note, lost *bool) ([]byte, error) {
+func swap(ctx context.Context, d *Databases, was []byte, note layout.Note, lost *bool) ([]byte, error) {
 	tenure, done, err := judgeControl(ctx, d)
 	if err != nil || done == nil {
 		return []byte{saysAway}, err
