@@ -23,11 +23,17 @@ func (d *Database) SetIndexes(ctx context.Context, rules []state.IndexRule) erro
 }
 
 // HoldIndexes has no index built from now on, until the function is called that it
-// returns.
+// returns. It waits for the end of work that is done, or rests.
 func (d *Database) HoldIndexes() (release func()) {
-	d.writer.mu.Lock()
-	defer d.writer.mu.Unlock()
-	d.writer.maintaining = true
+	for isHeld := false; !isHeld; {
+		d.writer.mu.Lock()
+		isHeld = !d.writer.maintaining
+		d.writer.maintaining = true
+		d.writer.mu.Unlock()
+		if !isHeld {
+			time.Sleep(time.Millisecond) //nolint:forbidigo // what rests cannot be waited for
+		}
+	}
 	return func() {
 		d.writer.mu.Lock()
 		d.writer.maintaining = false

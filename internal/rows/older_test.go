@@ -19,7 +19,7 @@ func TestOlderHistory(t *testing.T) {
 	t.Parallel()
 	var later atomic.Int64
 	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
-	f := enginetest.Open(t, store.Options{Now: now, LogKeep: store.LogKeep{Age: time.Minute}})
+	f := enginetest.Open(t, store.Options{Now: now, LogKeep: store.LogKeep{Age: 24 * time.Hour}})
 	for i := range 20 {
 		f.Put("/a", fmt.Sprintf(`{"n":%d}`, i))
 		f.Put("/b", "1")
@@ -27,12 +27,13 @@ func TestOlderHistory(t *testing.T) {
 	path := enginetest.Path(t, "/a")
 	whole := historyPages(t, f, HistoryRequest{Path: path})
 	archived := allChanges(t, f)
-	later.Store(int64(3 * time.Minute))
+	later.Store(int64(48 * time.Hour))
 	for range 3 {
 		f.Put("/a", `"late"`)
 	}
 	whole += historyPages(t, f, HistoryRequest{Path: path})[len(whole):]
 	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) { //nolint:forbidigo // until the log is trimmed
+		later.Add(int64(61 * time.Second)) // it is trimmed once a minute
 		f.Put("/b", "2") // so that a view shows it
 		list, err := ReadHistory(t.Context(), f.Database, HistoryRequest{Path: path})
 		if err != nil {
