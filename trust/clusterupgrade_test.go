@@ -120,7 +120,7 @@ func (p *process) refusesOlder() error {
 	said, err := c.CombinedOutput()
 	text := strings.TrimSuffix(string(said), "\n")
 	if err == nil || strings.Contains(text, "\n") || !strings.Contains(text, "level 2") || !strings.Contains(text, "levels up to 1") {
-		return fmt.Errorf("a version that does not know the level ends with %v and says %q, want one line with the levels", err, text)
+		return fmt.Errorf("a version that does not know the level ends with %w and says %q, want one line with the levels", err, text)
 	}
 	after, err := listing(p.dir)
 	if err != nil {

@@ -229,7 +229,7 @@ func (s *soak) operate(number int, p *process, isSteady bool) {
 		return
 	}
 	dir := filepath.Join(s.dir, "backup-"+filepath.Base(p.dir))
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	for _, args := range [][]string{{"backup", dir, "--data", p.dir}, {"backup", "verify", dir}} {
 		file, err := command.File()
 		if err != nil {

@@ -34,7 +34,7 @@ func TestOlderHistory(t *testing.T) {
 	whole += historyPages(t, f, HistoryRequest{Path: path})[len(whole):]
 	for begun := time.Now(); ; time.Sleep(50 * time.Millisecond) { //nolint:forbidigo // until the log is trimmed
 		later.Add(int64(61 * time.Second)) // it is trimmed once a minute
-		f.Put("/b", "2") // so that a view shows it
+		f.Put("/b", "2")                   // so that a view shows it
 		list, err := ReadHistory(t.Context(), f.Database, HistoryRequest{Path: path})
 		if err != nil {
 			t.Fatal(err)

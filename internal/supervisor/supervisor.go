@@ -176,9 +176,9 @@ func send(socket, message string) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	// A supervisor that does not read must not hold the server up.
-	if err := conn.SetWriteDeadline(time.Now().Add(time.Second)); err != nil {
+	if err := conn.SetWriteDeadline(time.Now().Add(time.Second)); err != nil { //nolint:forbidigo // the deadline of a connection
 		return err
 	}
 	_, err = conn.Write([]byte(message))

@@ -26,7 +26,7 @@ const childVariable = "LIVETREE_TEST_SUPERVISED"
 func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {
 		if err := runChild(); err != nil {
-			fmt.Println(err)
+			fmt.Fprintln(os.Stdout, err)
 		}
 		os.Exit(0)
 	}
@@ -61,7 +61,7 @@ func runChild() error {
 	if err := errors.Join(s.UseSocket(supervisor.Addr, &addr), s.UseSocket(supervisor.HTTPAddr, &httpAddr)); err != nil {
 		return err
 	}
-	fmt.Println(addr, httpAddr)
+	fmt.Fprintln(os.Stdout, addr, httpAddr)
 	return nil
 }
 
@@ -230,7 +230,7 @@ func listen(t *testing.T) (*net.UnixConn, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	addr := &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"}
 	conn, err := net.ListenUnixgram("unixgram", addr)
 	if err != nil {

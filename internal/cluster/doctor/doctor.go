@@ -104,7 +104,7 @@ func syncTime(data string) (time.Duration, error) {
 		if err != nil {
 			break
 		}
-		all = append(all, time.Since(began)) //nolint:forbidigo // it measures
+		all = append(all, time.Since(began))
 	}
 	if err := cmp.Or(err, file.Close()); err != nil {
 		return 0, err

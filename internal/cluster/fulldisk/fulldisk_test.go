@@ -80,9 +80,9 @@ func TestAwaitNeedsTwiceTheFloor(t *testing.T) {
 		d.free.Store(255 * mib)
 		done := make(chan error, 1)
 		go func() { done <- fulldisk.Await(t.Context(), o) }()
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) //nolint:forbidigo // fake time
 		d.free.Store(511 * mib)
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) //nolint:forbidigo // fake time
 		select {
 		case <-done:
 			t.Error("Await is over with 511 MiB, want 512")
