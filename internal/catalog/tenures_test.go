@@ -128,8 +128,11 @@ func TestTenureWaitsForTheOneBefore(t *testing.T) {
 	k.become(3)
 	k.wants("a home that has come back", catalog.ErrNotOpen)
 	select {
-	case <-k.begins:
-		t.Fatal("a tenure begins while something stays in the one before")
+	case begun := <-k.begins:
+		// One that was over at once was the first, if that came just when the tenures were started.
+		if begun.Err() == nil {
+			t.Fatal("a tenure begins while something stays in the one before")
+		}
 	default:
 	}
 	stay.Leave()
