@@ -75,14 +75,16 @@ cluster-nightly: ## the same for some hours: NIGHTLY_DRILLS=n; figures go to FIG
 	$(call say,drills of a cluster)
 	$(GO) test -count=1 -timeout 24h -v -run '^TestCluster' ./trust -drills $(NIGHTLY_DRILLS) $(KEEP)
 
-# How long the soak runs, and where it keeps data and measurements between runs; empty for nowhere.
+# How long the soak runs, with the binary of a release, and where it keeps data and measurements between runs; empty for nowhere.
 SOAK ?= 4h
 SOAK_DIR ?=
 
 .PHONY: soak
 soak: ## mixed load for SOAK=4h, one server steady and one killed all the time; SOAK_DIR= to go on in parts; figures go to FIGURES
 	$(call say,soak)
-	$(GO) test -count=1 -timeout 48h -v -run '^TestSoak$$' ./trust -soak $(SOAK) $(if $(SOAK_DIR),-soak.dir '$(abspath $(SOAK_DIR))') $(KEEP)
+	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	CGO_ENABLED=0 $(GO) build -trimpath -o "$$dir/livetree" ./cmd/livetree; \
+	$(GO) test -count=1 -timeout 48h -v -run '^TestSoak$$' ./trust -soak $(SOAK) -binary "$$dir/livetree" $(if $(SOAK_DIR),-soak.dir '$(abspath $(SOAK_DIR))') $(KEEP)
 
 .PHONY: benchstat
 benchstat: ## compare two saved runs: make benchstat OLD=old.txt NEW=new.txt
