@@ -23,7 +23,7 @@ func TestClusterRolling(t *testing.T) {
 	count := drill(t, 2)
 	c := startCluster(t)
 	l := newClusterLoop(t, c, seed(t), 3)
-	d := startDiary(t, c, l.tallies[0].database)
+	d := startDiary(t, c)
 	var stops []time.Duration
 	for i := range 3 * count {
 		p := c.nodes[i%3]
@@ -70,8 +70,13 @@ type clusterDiary struct {
 	end     func() // ends the writer, then the streams when they have seen all, or were given time to
 }
 
-func startDiary(t *testing.T, c *cluster, database string) *clusterDiary {
+// startDiary starts the diary of a cluster. It is in a database of its own: the nodes are compared while it is being written.
+func startDiary(t *testing.T, c *cluster) *clusterDiary {
 	t.Helper()
+	const database = "diary"
+	if err := c.create(0, database); err != nil {
+		t.Fatal(err)
+	}
 	var clients []*client
 	for i := range c.nodes {
 		clients = append(clients, c.client(t, i, 1))
@@ -108,6 +113,9 @@ func startDiaryOf(t *testing.T, nodes []*process, clients []*client, database st
 	return d
 }
 
+// diaryPause is between two entries: streams that begin anew are sent all of them.
+const diaryPause = 2 * time.Millisecond
+
 // write adds one child after the other. What fails at one node is sent again at the next: it is the same child.
 func (d *clusterDiary) write(clients []*client, database string, stop <-chan struct{}) {
 	node := 0
@@ -115,7 +123,7 @@ func (d *clusterDiary) write(clients []*client, database string, stop <-chan str
 		select {
 		case <-stop:
 			return
-		default:
+		case <-time.After(diaryPause):
 		}
 		n := strconv.Itoa(d.last + 1)
 		a, _, err := clients[node].send(request{method: "PUT", target: target(database, []string{"diary", "n" + n}, false), body: n})

@@ -21,7 +21,7 @@ func TestClusterUpgrade(t *testing.T) {
 	}
 	c := startCluster(t)
 	l := newClusterLoop(t, c, seed(t), 2)
-	d := startDiary(t, c, l.tallies[0].database)
+	d := startDiary(t, c)
 	replace := func(node int, binary string) {
 		t.Helper()
 		if err := l.round(l.replace(node, binary)); err != nil {
