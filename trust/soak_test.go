@@ -67,7 +67,7 @@ type soak struct {
 	load      *soakLoad
 	rows      []soakRow
 	backups   int
-	lives     int // rounds of the killed one that were counted already
+	told      int // problems of the killed one that are in the books already
 }
 
 func newSoak(t *testing.T, seed uint64) *soak {
@@ -149,8 +149,8 @@ func (s *soak) lap(number int, length time.Duration) error {
 	working.Wait()
 	s.books.mu.Lock()
 	defer s.books.mu.Unlock()
-	s.books.problems = append(s.books.problems, s.killed.books.found()[s.lives:]...)
-	s.lives = len(s.killed.books.problems)
+	s.books.problems = append(s.books.problems, s.killed.books.found()[s.told:]...)
+	s.told = len(s.killed.books.problems)
 	return killed
 }
 
@@ -171,12 +171,15 @@ func (s *soak) verify(t *testing.T) {
 }
 
 func (s *soak) figures() []proof.Figure {
-	last := s.rows[len(s.rows)-1]
+	last, resident, goroutines := s.rows[len(s.rows)-1], 0, 0
+	for _, r := range s.rows {
+		resident, goroutines = max(resident, r.resident), max(goroutines, r.goroutines)
+	}
 	return []proof.Figure{
 		proof.Count("seconds", int(last.age.Seconds())), proof.Count("kills", s.killed.kills), proof.Count("ends", s.killed.ends),
 		proof.Count("acknowledged", s.books.acknowledged+s.killed.books.acknowledged),
 		proof.Count("queries", int(s.load.queries.Load())), proof.Count("events", int(s.load.events.Load())),
 		proof.Count("backups", s.backups), proof.Count("problems", len(s.books.found())),
-		proof.Count("most_resident_mib", last.resident>>20), proof.Count("most_goroutines", last.goroutines),
+		proof.Count("most_resident_mib", resident>>20), proof.Count("most_goroutines", goroutines),
 	}
 }
