@@ -204,6 +204,14 @@ func (d *decoder) object(depth int) (cell, error) {
 		if first && c == '}' {
 			break
 		}
+		if o.follows {
+			if d.follow(&o) {
+				break
+			}
+			if c, err = d.peek(); err != nil {
+				return cell{}, err
+			}
+		}
 		if err := d.member(&o, c); err != nil {
 			return cell{}, err
 		}

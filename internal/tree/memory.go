@@ -34,6 +34,7 @@ const maxKeptEntries = 64
 
 // free gives the decoder back. Its nodes stay.
 func (d *decoder) free() {
+	d.slab.literal = !d.escaped // nothing is added to its text from now on
 	for i := range d.shapes {
 		d.shapes[i].forget()
 	}
