@@ -25,7 +25,7 @@ func TestIndexRowsOfEditedRows(t *testing.T) {
 		s.put(fmt.Sprintf("users/u%d", user), `{"n":1,"in":{"n":1,"o":2},"other":"a text that makes it too long for one row of all","more":3}`)
 	}
 	paths := []string{"n", "in", "in/n", "in/n/n", "in/o", "other", "more", "nn", "i"}
-	for range 2000 {
+	for range 800 {
 		user := fmt.Sprintf("users/u%d", rng.IntN(4))
 		if rng.IntN(3) > 0 {
 			s.put(user+"/"+paths[rng.IntN(len(paths))], body())
