@@ -191,7 +191,7 @@ func (d *decoder) array(depth int) (cell, error) {
 func (d *decoder) object(depth int) (cell, error) {
 	at := d.position()
 	d.pos++ // the brace
-	if d.slab.cells == nil && len(d.stack) == 0 {
+	if cap(d.slab.cells) <= firstCells && len(d.slab.cells) == 0 && len(d.stack) == 0 {
 		d.makeRoom()
 	}
 	o := openObject{base: len(d.stack), depth: depth, at: at, shape: d.shapeAt(depth)}
