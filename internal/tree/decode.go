@@ -60,6 +60,8 @@ type decoder struct {
 	// interned remembers where the text of recent keys is: records repeat theirs.
 	interned [64]cell
 	shapes   [shapeLevels]shape
+	root     shape   // of the last text that was an object, see rootShape
+	rootText []byte  // its keys
 	order    []uint8 // of the children of an object that is being closed
 	own      []byte  // where a text is read to at first
 }

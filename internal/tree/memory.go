@@ -46,7 +46,7 @@ func (d *decoder) free() {
 	for i := range d.shapes {
 		d.shapes[i].forget()
 	}
-	kept := decoder{own: d.own, shapes: d.shapes, order: d.order[:0], scanner: scanner{number: d.number}}
+	kept := decoder{own: d.own, shapes: d.shapes, root: d.root, rootText: d.rootText, order: d.order[:0], scanner: scanner{number: d.number}}
 	if cap(d.stack) <= maxKeptEntries {
 		kept.stack = d.stack[:0]
 	}

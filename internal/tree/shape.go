@@ -23,19 +23,62 @@ const (
 	// shapeLevels is how many levels of a text have shapes, below its first, which
 	// is one object.
 	shapeLevels = 4
+	// maxRootText is how long the keys of an object may be together whose shape is kept for
+	// the next text.
+	maxRootText = 512
 	// lookAhead is how many keys of a shape are tried for the next key of an object:
 	// children may be missing.
 	lookAhead = 4
 )
 
-// shapeAt returns the shape of the last object that was as deep; nil if there are
-// none.
+// shapeAt returns the shape of the last object that was as deep, of the text that was read
+// before if the object is all of the text; nil if there are none.
 func (d *decoder) shapeAt(depth int) *shape {
 	level := depth - d.opts.Depth - 1
-	if level < 0 || level >= shapeLevels {
+	switch {
+	case level == -1 && !d.claims:
+		return d.rootShape()
+	case level < 0 || level >= shapeLevels:
 		return nil
 	}
 	return &d.shapes[level]
+}
+
+// rootShape returns the shape of the object that is the text, whose first member is next. The
+// keys of what was read before become a part of this text if the first of them is the same.
+// Those of claims may be anything: they are neither kept nor compared.
+func (d *decoder) rootShape() *shape {
+	s := &d.root
+	if len(s.keys) == 0 {
+		return s
+	}
+	first, n := s.keys[0], int(s.keys[0].keyLen)
+	rest := d.buf[d.pos:]
+	if len(d.slab.text) > 0 || first.keyLen == indexKey || len(rest) < n+len(`""`) || rest[0] != '"' || rest[n+1] != '"' ||
+		string(rest[1:n+1]) != string(d.rootText[:n]) {
+		s.forget()
+		return s
+	}
+	d.slab.text = append(d.slab.text, d.rootText...)
+	return s
+}
+
+// keepRoot keeps the shape of the object that is the text for the next one.
+func (d *decoder) keepRoot() {
+	d.rootText = d.rootText[:0]
+	for i := range d.root.keys {
+		k := &d.root.keys[i]
+		if k.keyLen == indexKey {
+			continue
+		}
+		at := len(d.rootText)
+		d.rootText = append(d.rootText, d.slab.slice(k.key, int(k.keyLen))...)
+		k.key = uint32(at)
+	}
+	if len(d.rootText) > maxRootText {
+		d.root.forget()
+		d.rootText = nil
+	}
 }
 
 // expected reads the next key of an object if it is one that the shape has there.
@@ -160,8 +203,11 @@ func (d *decoder) arrange(o *openObject) ([]uint8, error) {
 	if o.ordered < len(children) {
 		order, err = d.places(children)
 	}
-	if o.shape != nil && !o.escaped && len(children) > 0 {
+	if o.shape != nil && !o.escaped && len(children) > 0 && err == nil {
 		o.shape.learn(children, o.ordered, order)
+		if o.shape == &d.root {
+			d.keepRoot()
+		}
 	}
 	return order, err
 }
