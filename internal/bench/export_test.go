@@ -1,6 +1,8 @@
 package bench
 
 import (
+	"testing"
+
 	"bufio"
 	"errors"
 	"io"
@@ -54,4 +56,12 @@ func AskOverSocket(c net.Conn) (events int, err error) {
 		return 0, err
 	}
 	return s.reply()
+}
+
+// HoldTight has Tighten use little data until the test ends.
+func HoldTight(t *testing.T, factors ...float64) {
+	t.Helper()
+	before := tightFactors
+	tightFactors = factors
+	t.Cleanup(func() { tightFactors = before })
 }

@@ -18,3 +18,11 @@ func forgetPeak(int) {}
 func machineMemory() int64 { return 0 }
 
 func machineLoad() float64 { return 0 }
+
+type group struct{}
+
+func newGroup(int64) (*group, error) { return nil, errNotLinux }
+
+func (*group) add(int) error { return nil }
+
+func (*group) remove() error { return nil }

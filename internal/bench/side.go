@@ -44,6 +44,7 @@ type side struct {
 	dir, executable string
 	with            []string
 	secret          string
+	group           *group        // that its process is in, if any
 	syncTime        time.Duration // of a disk that is made up; 0 for the real one
 
 	bareBody bool // reads are answered with what it is given before
@@ -135,7 +136,12 @@ func randomHex(bytes int) string {
 
 // openLivetree starts a server in a directory, with settings beside the usual.
 func openLivetree(ctx context.Context, executable, dir string, with ...string) (*side, error) {
-	s := &side{name: livetree, dir: filepath.Join(dir, "data"), executable: executable, with: with, secret: randomHex(20)}
+	return openLivetreeIn(ctx, nil, executable, dir, with...)
+}
+
+// openLivetreeIn is openLivetree in a control group.
+func openLivetreeIn(ctx context.Context, g *group, executable, dir string, with ...string) (*side, error) {
+	s := &side{name: livetree, dir: filepath.Join(dir, "data"), executable: executable, with: with, secret: randomHex(20), group: g}
 	if err := s.start(ctx); err != nil {
 		return nil, err
 	}
@@ -149,6 +155,11 @@ func (s *side) start(ctx context.Context) error {
 		return err
 	}
 	s.process = p
+	if err := s.group.add(p.pid); err != nil { // before it looks at what it may use
+		p.kill()
+		p.wait()
+		return err
+	}
 	// Others on the machine can see arguments. If the process has ended already, it
 	// says below why.
 	_, _ = io.WriteString(p.in, s.secret+"\n")

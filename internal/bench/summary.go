@@ -20,6 +20,7 @@ type (
 	Stalled     = report.Stalled
 	Waits       = report.Waits
 	WritersStep = report.WritersStep
+	TightStep   = report.TightStep
 )
 
 func newReport(o Options) Report {
