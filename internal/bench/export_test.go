@@ -1,13 +1,14 @@
 package bench
 
 import (
-	"testing"
-
 	"bufio"
 	"errors"
 	"io"
 	"net"
+	"testing"
 	"time"
+
+	"github.com/livetree/livetree/internal/bench/process"
 )
 
 var (
@@ -15,7 +16,7 @@ var (
 	Median     = median
 	SpreadOf   = spread
 	Ratios     = ratios
-	MemStats   = memStats
+	MemStats   = process.MemStats
 	Pick       = pick
 )
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/backup"
+	"github.com/livetree/livetree/internal/bench/process"
 	"github.com/livetree/livetree/internal/bench/report"
 )
 
@@ -204,7 +205,7 @@ func reopen(ctx context.Context, o Options, s *side, step *GrowthStep) error {
 	if err := os.RemoveAll(backupDir(s)); err != nil {
 		return err
 	}
-	if err := s.process.stop(); err != nil {
+	if err := s.process.Stop(); err != nil {
 		return err
 	}
 	began = now()
@@ -227,7 +228,7 @@ func reopen(ctx context.Context, o Options, s *side, step *GrowthStep) error {
 		}
 		starts = append(starts, millis(took))
 	}
-	resident, _, _ := residentBytes(s.process.pid) // 0 where the system does not tell
+	resident, _, _ := process.Resident(s.process.PID) // 0 where the system does not tell
 	step.OpenMillis, step.OpenRSSBytes = median(starts), float64(resident)
 	step.DiskBytes, err = directoryBytes(s.dir)
 	return err
@@ -241,7 +242,7 @@ func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisec
 
 // restart stops the server in order, and returns how long it takes to start.
 func (s *side) restart(ctx context.Context) (time.Duration, error) {
-	if err := s.process.stop(); err != nil {
+	if err := s.process.Stop(); err != nil {
 		return 0, err
 	}
 	began := now()

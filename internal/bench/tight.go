@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/livetree/livetree/internal/bench/people"
+	"github.com/livetree/livetree/internal/bench/process"
 	"github.com/livetree/livetree/internal/bench/report"
 )
 
@@ -35,11 +36,11 @@ func Tighten(ctx context.Context, o Options, memoryBytes int64) (found Report, e
 		return found, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	g, err := newGroup(memoryBytes)
+	g, err := process.NewGroup(memoryBytes)
 	if err != nil {
 		return found, err
 	}
-	defer func() { err = errors.Join(err, g.remove()) }()
+	defer func() { err = errors.Join(err, g.Remove()) }()
 	s, err := openLivetreeIn(ctx, g, o.Executable, dir, cacheSetting+"0")
 	if err != nil {
 		return found, err
@@ -60,7 +61,7 @@ func tighten(ctx context.Context, o Options, s *side, memoryBytes int64, found *
 	for _, factor := range tightFactors {
 		step := TightStep{MemoryBytes: memoryBytes, Factor: factor}
 		count := int(factor * float64(memoryBytes) / bulkyBytes)
-		forgetPeak(s.process.pid)
+		process.ForgetPeak(s.process.PID)
 		if err := fillBulky(ctx, o, s, written, count, &step); err != nil {
 			return fmt.Errorf("with data of %g times the memory: %w", factor, err)
 		}
@@ -102,9 +103,9 @@ func fillBulky(ctx context.Context, o Options, s *side, written, count int, step
 	if err := s.merged(ctx); err != nil {
 		return err
 	}
-	_, peak, _ := residentBytes(s.process.pid)
+	_, peak, _ := process.Resident(s.process.PID)
 	step.FillPeakBytes = float64(peak)
-	forgetPeak(s.process.pid)
+	process.ForgetPeak(s.process.PID)
 	return nil
 }
 
@@ -135,7 +136,7 @@ func measureTight(ctx context.Context, o Options, s *side, count int, step *Tigh
 			return fmt.Errorf("%s: %w", part.name, err)
 		}
 	}
-	_, peak, _ := residentBytes(s.process.pid)
+	_, peak, _ := process.Resident(s.process.PID)
 	step.PeakBytes = float64(peak)
 	return nil
 }

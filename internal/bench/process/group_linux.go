@@ -1,4 +1,4 @@
-package bench
+package process
 
 import (
 	"errors"
@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// A group is a control group of Linux, which bounds the memory of the processes in it.
-type group struct{ dir string }
+// A Group is a control group of Linux, which bounds the memory of the processes in it.
+type Group struct{ dir string }
 
-// newGroup makes a group. That takes the rights of root.
-func newGroup(memoryBytes int64) (*group, error) {
+// NewGroup makes a group. That takes the rights of root.
+func NewGroup(memoryBytes int64) (*Group, error) {
 	const root = "/sys/fs/cgroup"
 	name := fmt.Sprintf("livetree-bench-%d", os.Getpid())
-	g, file := &group{filepath.Join(root, name)}, "memory.max"
+	g, file := &Group{filepath.Join(root, name)}, "memory.max"
 	if _, err := os.Stat(filepath.Join(root, "cgroup.controllers")); err != nil {
 		g.dir, file = filepath.Join(root, "memory", name), "memory.limit_in_bytes" // version 1
 	}
 	err := os.Mkdir(g.dir, 0o755)
 	if err == nil {
 		if err = os.WriteFile(filepath.Join(g.dir, file), []byte(strconv.FormatInt(memoryBytes, 10)), 0); err != nil {
-			err = errors.Join(err, g.remove())
+			err = errors.Join(err, g.Remove())
 		}
 	}
 	if err != nil {
@@ -32,16 +32,16 @@ func newGroup(memoryBytes int64) (*group, error) {
 	return g, nil
 }
 
-// add moves a process into the group.
-func (g *group) add(pid int) error {
+// Add moves a process into the group.
+func (g *Group) Add(pid int) error {
 	if g == nil {
 		return nil
 	}
 	return os.WriteFile(filepath.Join(g.dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
 }
 
-// remove removes the group, once its processes have ended.
-func (g *group) remove() error {
+// Remove removes the group, once its processes have ended.
+func (g *Group) Remove() error {
 	var err error
 	for range 100 {
 		// The system counts a process that has ended as one for a moment yet.
