@@ -159,6 +159,7 @@ func (a *Assembly) Log(s *store.Store, led func(shard int, home bool)) (engine.L
 	a.data, err = databases.New(databases.Options{
 		Store: s, Peers: peers{a}, Logger: a.o.Logger, Led: led,
 		Checked: func(shard int, number uint64, ids []store.ID) { a.checker.Take(shard, number, s, ids) },
+		Aside:   func() bool { return s.Health().Disk != diskOK && len(a.others()) > 0 },
 		Raised:  func(level uint16) error { return membership.NoteLevel(a.membership, level) },
 	})
 	return a.data, err
