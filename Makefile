@@ -66,7 +66,7 @@ DRILLS ?= 1
 NIGHTLY_DRILLS ?= 50
 
 .PHONY: cluster
-cluster: ## drills of three real nodes: kills, restarts, histories, cuts, damage: DRILLS=n; takes 5 minutes
+cluster: ## drills of three real nodes: kills, restarts, histories, cuts, damage: DRILLS=n; takes 10 minutes
 	$(call say,drills of a cluster)
 	$(GO) test -count=1 -timeout 12h -v -run '^TestCluster' ./trust -drills $(DRILLS)
 
