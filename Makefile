@@ -194,7 +194,7 @@ fuzz: ## FUZZ_SECONDS seconds of fuzzing, shared by all fuzz targets
 # target is fuzzed.
 FIGURES ?= figures.txt
 NIGHTLY_FUZZ_SECONDS ?= 60
-TORTURE_FUZZ_SECONDS ?= 3600
+TORTURE_FUZZ_SECONDS ?= 300
 KEEP = -figures '$(abspath $(FIGURES))'
 
 # Which parts of them are run, those that begin with this, and a file with the parts that have passed, by which a run that was

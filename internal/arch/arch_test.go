@@ -106,6 +106,7 @@ var livetree = layout{
 		"internal/client",
 		"internal/bench/bare",
 		"internal/bench/people",
+		"internal/bench/process",
 		"internal/bench/report",
 		"internal/bench",
 		"internal/cli",
