@@ -20,6 +20,7 @@ import (
 // skip is true. Its memory does not grow with the data: the rows that follow from the
 // data are looked for one by one, and there may not be more than those.
 func CheckIndexes(r seek.Reader, x *layout.Indexes, skip func(number uint32) bool, report func(Flaw) bool) error {
+	r.Rows = nil // what is remembered is not what is stored
 	c := indexChecker{reader: r, skip: skip, report: report}
 	l := r.Locate(tree.Path{})
 	root, err := r.Chunk(l)
