@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 
 	"github.com/livetree/livetree/internal/store/damage"
@@ -53,7 +52,7 @@ func (r *result) sorted(yield func(component []byte) error) error {
 	if err := r.walk(r.note); err != nil {
 		return err
 	}
-	slices.SortFunc(r.found, bytes.Compare)
+	layout.SortComponents(r.found)
 	for _, component := range r.found {
 		if err := yield(component); err != nil {
 			return err
