@@ -194,41 +194,24 @@ fuzz: ## FUZZ_SECONDS seconds of fuzzing, shared by all fuzz targets
 # target is fuzzed.
 FIGURES ?= figures.txt
 NIGHTLY_FUZZ_SECONDS ?= 60
-TORTURE_FUZZ_SECONDS ?= 3600
+TORTURE_FUZZ_SECONDS ?= 300
 KEEP = -figures '$(abspath $(FIGURES))'
 
-# The long tests of the packages: counts for power cuts, faults and damage of the
-# disk, backups, watches, the model, streams.
-define long
-	$(GO) test -count=1 -timeout 48h -v -run 'PowerLoss$$|Model$$' ./internal/engine $(KEEP) \
-		-crash.cuts $(1) -crash.time 24h -model.time $(4)
-	$(GO) test -count=1 -timeout 48h -v -run 'WatchChecker$$' ./internal/watch $(KEEP) -watch.runs $(3)
-	$(GO) test -count=1 -timeout 48h -v -run 'DiskFaults$$|Damage$$|HoldCrashes$$' ./internal/store $(KEEP) -fault.step 1 -damage.flips $(2) -hold.crashes $(1)
-	$(GO) test -count=1 -timeout 48h -v -run 'Damage$$|Drill$$' ./internal/backup -damage.step 1 -drill.backups $(3)
-	$(GO) test -count=1 -timeout 48h -v -run 'Streams|Gate|Long' ./conformance -long -streams.time $(5) $(KEEP)
-endef
+# Which parts of them are run, those that begin with this, and a file with the parts that have passed, by which a run that was
+# stopped goes on. LIST=yes prints the parts.
+PART ?=
+DONE ?=
+LONG = FIGURES='$(abspath $(FIGURES))' GO='$(GO)' PART='$(PART)' LIST='$(LIST)' DONE='$(if $(DONE),$(abspath $(DONE)))'
 
 .PHONY: nightly
-nightly: ## some hours: all tests under the race detector, kills, power cuts, faults, histories, twins, attacks, streams, fuzzing; figures go to FIGURES
+nightly: ## some hours: all tests under the race detector, kills, power cuts, faults, histories, twins, attacks, streams, fuzzing; figures go to FIGURES; DONE=file to go on in parts
 	$(call say,nightly)
-	$(GO) test -race -shuffle=on -timeout 30m ./...
-	$(MAKE) growth
-	$(GO) test -count=1 -timeout 12h -v ./trust -long $(KEEP)
-	$(GO) test -count=1 -timeout 2h ./internal/cluster -seeds 100000
-	$(GO) test -count=1 -timeout 2h ./internal/cluster/etcdlog -long -rounds 20 -kills 200
-	$(GO) test -count=1 -timeout 20m ./internal/cluster/membership -long
-	$(call long,5000,50,20,10m,10m)
-	@FIGURES='$(abspath $(FIGURES))' GO='$(GO)' scripts/fuzz.sh $(NIGHTLY_FUZZ_SECONDS) each
+	@$(LONG) FUZZ_EACH=$(NIGHTLY_FUZZ_SECONDS) scripts/long.sh nightly
 
 .PHONY: torture
-torture: ## many hours, before a release: the same by larger counts, against a server with the race detector too
+torture: ## many hours, before a release: the same by larger counts, against a server with the race detector too; DONE=file to go on in parts
 	$(call say,torture)
-	$(GO) test -count=1 -timeout 48h -v ./trust -torture $(KEEP)
-	$(call long,20000,400,200,2h,2h)
-	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
-	$(GO) build -race -o "$$dir/livetree" ./cmd/livetree; \
-	$(GO) test -count=1 -timeout 24h -v ./trust -long -run 'KillLoop$$|Linear$$|Twins$$|Variants$$|Races$$' -binary "$$dir/livetree"
-	@FIGURES='$(abspath $(FIGURES))' GO='$(GO)' scripts/fuzz.sh $(TORTURE_FUZZ_SECONDS) each
+	@$(LONG) FUZZ_EACH=$(TORTURE_FUZZ_SECONDS) scripts/long.sh torture
 
 .PHONY: figures
 figures: ## add up the figures of all runs in FIGURES; of those called most_, the most

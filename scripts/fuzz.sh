@@ -6,19 +6,23 @@
 # bug on purpose, and silence would mean that nothing is fuzzed at all.
 #
 # FUZZ_TARGETS is a pattern of the names to fuzz, all by default. FIGURES is a
-# file to append a line of figures for each target to; see `make figures`.
+# file to append a line of figures for each target to; see `make figures`. With
+# DONE, a file, it goes on where it was stopped; see parts.bash. Its parts are
+# called fuzz/TARGET/SECONDS.
 set -euo pipefail
+parts_of=${parts_of:-fuzz}
+source "$(dirname "${BASH_SOURCE[0]}")/parts.bash"
 
 total=${1:?usage: fuzz.sh SECONDS [each]}
 go=${GO:-go}
 canary=FuzzCanary
 canary_seconds=600 # it ends when it has found it: seconds, but on a busy machine more
 
-# `go test -list` prints the names of a package's targets, then "ok", the
-# package and the time.
-listing=$("$go" test -run '^$' -list "${FUZZ_TARGETS:-^Fuzz}" ./...)
-targets=$(awk '/^Fuzz/ { names[n++] = $1 }
-	$1 == "ok" { for (i = 0; i < n; i++) print $2, names[i]; n = 0 }' <<<"$listing" | { grep -v " $canary\$" || true; })
+# The targets are read from the files: go test -list would build the tests of all packages first.
+files='{{range .TestGoFiles}}{{$.ImportPath}} {{$.Dir}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$.ImportPath}} {{$.Dir}}/{{.}}{{"\n"}}{{end}}'
+targets=$("$go" list -f "$files" ./... | while read -r package file; do
+	[[ -z $package ]] || sed -n "s|^func \(Fuzz[A-Za-z0-9_]*\)(f \*testing.F).*|$package \1|p" "$file"
+done | sort | awk -v canary=$canary -v pattern="${FUZZ_TARGETS:-^Fuzz}" '$2 != canary && $2 ~ pattern')
 
 if [[ -z $targets ]]; then
 	echo 'WARNING: NOTHING WAS FUZZED: there is no such fuzz target.' >&2
@@ -29,7 +33,7 @@ count=$(wc -l <<<"$targets")
 each=$total
 [[ ${2:-} == each ]] || each=$((total / count))
 ((each >= 1)) || each=1
-echo "$count targets, ${each}s each"
+[[ ${LIST:-} == yes ]] || echo "$count targets, ${each}s each"
 
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
@@ -64,27 +68,29 @@ find_canary() {
 	echo "$canary was found, as it must be"
 }
 
-failed=0
-find_canary || failed=1
-while read -r package target; do
-	echo "$package $target"
+# fuzz PACKAGE TARGET fuzzes one target.
+fuzz() {
+	echo "$1 $2"
 	# Minimizing may take a minute per input by default, which no total bounds, and
 	# inputs of targets with goroutines often look interesting.
-	if "$go" test -run '^$' -fuzz "^$target\$" -fuzztime "${each}s" -fuzzminimizetime 100x "$package" >"$output" 2>&1 </dev/null; then
+	if "$go" test -run '^$' -fuzz "^$2\$" -fuzztime "${each}s" -fuzzminimizetime 100x "$1" >"$output" 2>&1 </dev/null; then
 		tail -n 2 "$output"
-		figure "$target" 0
+		figure "$2" 0
 	elif stopped_late; then
 		tail -n 2 "$output"
-		echo "NOTE: $target ran into its time limit; no failing input was found."
-		figure "$target" 0
+		echo "NOTE: $2 ran into its time limit; no failing input was found."
+		figure "$2" 0
 	else
 		cat "$output"
-		figure "$target" 1
-		failed=1
+		figure "$2" 1
+		return 1
 	fi
+}
+
+[[ ${LIST:-} == yes ]] || find_canary || failed_parts+=("$canary")
+while read -r package target; do
+	part "fuzz/$target/$each" fuzz "$package" "$target"
 done <<<"$targets"
 
-if ((failed)); then
-	echo 'fuzzing found a failure; a failing input is kept in testdata/fuzz beside the test' >&2
-	exit 1
-fi
+((${#failed_parts[@]} == 0)) || echo 'fuzzing found a failure; a failing input is kept in testdata/fuzz beside the test' >&2
+ended

@@ -2,13 +2,13 @@
 #
 # try-image.sh IMAGE: run an image of a release, such as dist/livetree-v1.2.3-image-amd64.tar, by podman, with a root that is
 # read-only, no capabilities and no network, and look at what it promises: its user, its health check, its volume, its end
-# within 10 seconds. It needs the rights of root and no daemon. Where podman is not installed, nothing is checked, loudly;
+# within 10 seconds. The file must be read as an image of OCI and as one of Docker. It needs the rights of root and no daemon. Where podman is not installed, nothing is checked, loudly;
 # INSTALL=yes has apt-get install it.
 set -euo pipefail
 
 image=${1:?usage: scripts/try-image.sh IMAGE}
 if [[ ${INSTALL:-} == yes ]]; then
-	apt-get install -y --no-install-recommends podman crun >/dev/null || echo 'apt-get install failed' >&2
+	apt-get install -y --no-install-recommends podman crun skopeo >/dev/null || echo 'apt-get install failed' >&2
 fi
 command -v podman >/dev/null || { echo '*** SKIPPED, the image was NOT checked: install podman, or run this with INSTALL=yes' >&2; exit 0; }
 
@@ -35,9 +35,24 @@ fail() {
 }
 is() { [[ $2 == "$3" ]] && printf '  %s: %s\n' "$1" "$2" || fail "$1 is $2, want $3"; }
 
-pod load -q -i "$image" >/dev/null
-name=$(pod images --format '{{.Repository}}:{{.Tag}}')
+name=localhost/livetree:$(basename "$image" | sed 's/^livetree-\(.*\)-image-.*/\1/')
 of() { pod image inspect "$name" --format "$1"; }
+
+# The form of OCI, which has no health check.
+pod load -q -i "$image" >/dev/null
+is 'user of the OCI image' "$(of '{{.Config.User}}')" 65532:65532
+is 'its kind' "$(of '{{.ManifestType}}')" application/vnd.oci.image.manifest.v1+json
+is 'what it runs' "$(pod run --rm --pull never --cgroups disabled --ulimit nofile=4096:4096 --ulimit nproc=1024:1024 --network none "$name" version 2>/dev/null | head -n 1)" "livetree ${name##*:}"
+pod rmi -f "$name" >/dev/null
+if command -v skopeo >/dev/null; then
+	skopeo copy -q "oci-archive:$image" "dir:$work/copy" || fail 'skopeo does not read it'
+	printf '  skopeo copies it: %d files\n' "$(find "$work/copy" -type f | wc -l)"
+else
+	echo '*** SKIPPED, the image was NOT read by skopeo: install it, or run this with INSTALL=yes' >&2
+fi
+
+# The form of Docker, which has one.
+pod pull -q "docker-archive:$image" >/dev/null
 is user "$(of '{{.Config.User}}')" 65532:65532
 is 'health check' "$(of '{{.HealthCheck.Test}}')" '[CMD /livetree ready]'
 is volume "$(of '{{.Config.Volumes}}')" 'map[/data:{}]'

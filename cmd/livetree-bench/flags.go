@@ -25,6 +25,7 @@ type settings struct {
 	help, version    bool
 	growing, stalled bool
 	writing          bool
+	memory           int64
 }
 
 func (s *settings) declare(f *pflag.FlagSet) {
@@ -50,6 +51,7 @@ func (s *settings) declare(f *pflag.FlagSet) {
 	f.IntVar(&s.MaxLeaves, "leaves", 1_000_000, "with --growth: up to so many leaves; 0 for none")
 	f.IntVar(&s.Growth.Databases, "databases", 1000, "with --growth: so many databases; 0 for none")
 	f.BoolVar(&s.writing, "writers", false, "measure writes by 1, 16, 64 and 256 connections, on the disk and on two that are made up")
+	f.Var((*cli.ByteSize)(&s.memory), "memory", "measure a server that may use only so much memory, such as 512MiB, with data of 0.5, 2 and 10 times that; takes root, and control groups of Linux")
 	f.BoolVar(&s.stalled, "stalls", false, "measure how long requests wait while something large is under way")
 	f.IntVar(&s.Stalls.Leaves, "stall-leaves", 1_000_000, "with --stalls: so many leaves are deleted, and children indexed")
 	f.IntVar(&s.BodyBytes, "stall-body", 100_000_000, "with --stalls: a PUT of so many bytes comes in")
@@ -63,12 +65,12 @@ func (s *settings) settle(flags *pflag.FlagSet) error {
 	case s.Target.URL != "" && origin != cli.OriginFlag:
 		// It is set for other commands: nobody wants their server under load for that.
 		return fmt.Errorf("%s is set: give --url to put that server under load, or --url '' to start one", cli.Variable("url"))
-	case s.Target.URL != "" && (s.growing || s.stalled || s.writing):
-		return errors.New("--growth, --stalls and --writers need a server of their own: leave --url out")
+	case s.Target.URL != "" && s.modes() > 0:
+		return errors.New("--growth, --stalls, --writers and --memory need a server of their own: leave --url out")
 	case s.Target.URL == "" && s.Target.PID != 0:
 		return errors.New("--pid is the process of the server at --url: give both")
-	case s.growing && s.stalled || s.growing && s.writing || s.stalled && s.writing:
-		return errors.New("--growth, --stalls and --writers are runs of their own: give one")
+	case s.modes() > 1:
+		return errors.New("--growth, --stalls, --writers and --memory are runs of their own: give one")
 	}
 	if s.Target.CA == "" && s.Target.URL != "" {
 		if _, err := os.Stat(client.OwnAuthority); err == nil {
@@ -82,6 +84,16 @@ func (s *settings) settle(flags *pflag.FlagSet) error {
 	s.Executable, err = os.Executable()
 	s.Scenarios, s.Version = s.scenarios, cli.Version(version)
 	return err
+}
+
+// modes returns how many runs were asked for that are not of scenarios.
+func (s *settings) modes() (n int) {
+	for _, asked := range []bool{s.growing, s.stalled, s.writing, s.memory != 0} {
+		if asked {
+			n++
+		}
+	}
+	return n
 }
 
 // beQuick makes everything small that was not given.
@@ -111,6 +123,8 @@ func (s *settings) run(ctx context.Context) (bench.Report, error) {
 		return bench.Stall(ctx, s.Options, s.Stalls)
 	case s.writing:
 		return bench.Write(ctx, s.Options)
+	case s.memory != 0:
+		return bench.Tighten(ctx, s.Options, s.memory)
 	}
 	return bench.Run(ctx, s.Options)
 }

@@ -48,7 +48,8 @@ full load, and writes below one new key, which it removes again.
 --stalls how long requests wait while something large is under way, or only while one
 of calm, index, backup, export, rules, compact, put, delete, busy, expiry, hooks and archive
 is that --scenario names; --writers where the time of writes goes, with more and more
-writers, on the disk and on disks whose syncs take 0.1 and 2 milliseconds.
+writers, on the disk and on disks whose syncs take 0.1 and 2 milliseconds; --memory what a
+server takes that may use only so much memory, with less data than that and with more.
 
 It ends by itself, and leaves nothing behind, also when it is interrupted.
 livetree docs performance says how to read the results.
@@ -64,6 +65,7 @@ Examples:
   livetree-bench --scenario 'leaf-get-*,*-rs256'
   livetree-bench --scenario leaf-get,leaf-put-64 --json now.json --chart now.html
   livetree-bench --growth --leaves 10000000 --databases 10000
+  livetree-bench --memory 512MiB
   livetree-bench --url https://localhost:9000 --pid 4711
 
 Flags:

@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/livetree/livetree/internal/manual"
 )
 
 // shells are those that cobra can write a completion script for.
@@ -59,11 +61,10 @@ func newManCommand(*app) *cobra.Command {
 		Args:    takes("DIR"),
 		Hidden:  true,
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := os.MkdirAll(args[0], 0o755); err != nil {
+			if err := manual.MakeDirectory(args[0]); err != nil {
 				return err
 			}
-			// Unlike all else that commands make, these are for everybody.
-			return errors.Join(os.Chmod(args[0], 0o755), writeManual(c.Root(), args[0]))
+			return writeManual(c.Root(), args[0])
 		},
 	}
 }
@@ -89,5 +90,6 @@ func writeManual(c *cobra.Command, dir string) error {
 	// A flag that takes no value is shown as --dev[=false], which nobody writes.
 	text := bytes.ReplaceAll(page.Bytes(), []byte("[=false]"), nil)
 	file := filepath.Join(dir, name+".1")
+	// Unlike all else that commands make, these are for everybody.
 	return errors.Join(os.WriteFile(file, text, 0o644), os.Chmod(file, 0o644))
 }

@@ -46,6 +46,9 @@ func (c *collector) collectCluster(p page) {
 	p.gauge("cluster_level", "Level of the records that the cluster writes; it rises after an upgrade of all nodes.", float64(s.Level))
 	p.gauge("cluster_log_file_bytes", "Size of the file of the cluster's log; it does not shrink by itself.", float64(s.LogFileBytes))
 	p.gauge("cluster_log_bytes", "How much of that file is in use.", float64(s.LogBytes))
+	const alarms = "Alarms of the cluster's log, of all nodes: nothing can be written while there is one."
+	p.gauge("cluster_log_alarms", alarms, float64(s.AlarmsSpace), "kind", "space")
+	p.gauge("cluster_log_alarms", alarms, float64(s.AlarmsCorrupt), "kind", "corrupt")
 }
 
 // etcdPrefix is that of the metrics of etcd, which has them in the registry of the process.

@@ -107,6 +107,7 @@ var livetree = layout{
 		"internal/client",
 		"internal/bench/bare",
 		"internal/bench/people",
+		"internal/bench/process",
 		"internal/bench/report",
 		"internal/bench",
 		"internal/cli",
@@ -130,10 +131,11 @@ var livetree = layout{
 		"internal/wiretest",
 	},
 	fixtures: map[string]string{
-		"internal/archive/placetest": "internal/archive/place",
-		"internal/cluster/shardtest": "internal/cluster/shard",
-		"internal/enginetest":        "internal/engine",
-		"internal/phone":             "internal/tree",
+		"internal/archive/placetest":     "internal/archive/place",
+		"internal/cluster/databasestest": "internal/cluster/databases",
+		"internal/cluster/shardtest":     "internal/cluster/shard",
+		"internal/enginetest":            "internal/engine",
+		"internal/phone":                 "internal/tree",
 	},
 	suites: []string{
 		"conformance",
@@ -186,7 +188,7 @@ func TestLayoutFindsProblems(t *testing.T) {
 		module:   "example.org/m",
 		order:    []string{"internal/low", "internal/high", "internal/top", "cmd/m"},
 		support:  []string{"internal/arch", "internal/model"},
-		fixtures: map[string]string{"internal/hightest": "internal/high"},
+		fixtures: map[string]string{"internal/lowtest": "internal/low", "internal/hightest": "internal/high"},
 		suites:   []string{"suite"},
 	}
 	const (
@@ -195,6 +197,7 @@ func TestLayoutFindsProblems(t *testing.T) {
 		model = "// Package model is for tests.\npackage model\n"
 		suite = "// Package suite is tests.\npackage suite\n"
 		fixed = "// Package hightest opens high.\npackage hightest\n"
+		lower = "// Package lowtest opens low.\npackage lowtest\n"
 	)
 	tests := []struct {
 		name  string
@@ -224,7 +227,8 @@ func TestLayoutFindsProblems(t *testing.T) {
 			files: map[string]string{
 				"internal/low/low.go":           low,
 				"internal/low/low_test.go":      "package low_test\nimport _ \"example.org/m/internal/high\"\nimport _ \"example.org/m/internal/hightest\"\n",
-				"internal/hightest/hightest.go": fixed + "import _ \"example.org/m/internal/high\"\nimport _ \"example.org/m/internal/model\"\n",
+				"internal/hightest/hightest.go": fixed + "import _ \"example.org/m/internal/high\"\nimport _ \"example.org/m/internal/model\"\nimport _ \"example.org/m/internal/lowtest\"\n",
+				"internal/lowtest/lowtest.go":   lower,
 				"internal/model/model.go":       model,
 			},
 		},
@@ -233,10 +237,12 @@ func TestLayoutFindsProblems(t *testing.T) {
 			files: map[string]string{
 				"internal/low/low.go":           low + "import _ \"example.org/m/internal/hightest\"\n",
 				"internal/hightest/hightest.go": fixed + "import _ \"example.org/m/internal/top\"\n",
+				"internal/lowtest/lowtest.go":   lower + "import _ \"example.org/m/internal/hightest\"\n",
 			},
 			want: []string{
 				"internal/hightest/hightest.go:3:8: internal/hightest imports internal/top, which is not above it in the list",
 				"internal/low/low.go:3:8: internal/low imports internal/hightest, which only tests may import",
+				"internal/lowtest/lowtest.go:3:8: internal/lowtest imports internal/hightest, which only tests may import",
 			},
 		},
 		{

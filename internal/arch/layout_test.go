@@ -27,7 +27,7 @@ type layout struct {
 	// the module, their tests included, and only test files and fixtures import them.
 	support []string
 	// fixtures are packages that serve tests, too, each by what it opens for them. They
-	// may import that, what is above it in the order, and support. Only test files import them,
+	// may import that, what is above it in the order, the fixtures of what is above it, and support. Only test files import them,
 	// also those of packages above. Such a test may import what is opened as well, if
 	// it is outside of its package.
 	fixtures map[string]string
@@ -210,7 +210,8 @@ func (l layout) refuse(dir string, i importLine) string {
 	case slices.Contains(l.suites, i.dir):
 		return "which nothing may import"
 	case slices.Contains(l.support, i.dir) || l.fixtures[i.dir] != "":
-		if i.test || isFixture && slices.Contains(l.support, i.dir) {
+		isAbove := slices.Contains(l.support, i.dir) || slices.Index(l.order, l.fixtures[i.dir]) < from-1
+		if i.test || isFixture && isAbove {
 			return ""
 		}
 		return "which only tests may import"

@@ -3,18 +3,15 @@ package archiver_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/livetree/livetree/internal/archive"
 	"github.com/livetree/livetree/internal/archive/placetest"
@@ -22,10 +19,9 @@ import (
 	"github.com/livetree/livetree/internal/archiver"
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/cluster/databases"
+	"github.com/livetree/livetree/internal/cluster/databasestest"
 	"github.com/livetree/livetree/internal/cluster/shard"
-	"github.com/livetree/livetree/internal/cluster/shardtest"
 	"github.com/livetree/livetree/internal/engine"
-	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
@@ -33,14 +29,29 @@ import (
 
 // This file archives histories of a cluster, and restores them from the archive alone.
 
-// An archivist is what the archiver of a node asks of its cluster.
-type archivist struct{ p *process }
+var (
+	seeds     = flag.Int("seeds", 6, "how many histories of a cluster are played")
+	firstSeed = flag.Uint64("seed", 1, "the seed of the first one")
+	loud      = flag.Bool("loud", false, "print what nodes log")
+)
 
-func (a archivist) Tenure() (uint64, bool) { return a.p.node.Home(0) }
+// A world is one whose nodes have archivers.
+type world struct {
+	*databasestest.World
+	archivers [databasestest.Size]*archiver.Archiver
+
+	mu   sync.Mutex
+	made map[string]bool // keys whose writes were acknowledged
+}
+
+// An archivist is what the archiver of a node asks of its cluster.
+type archivist struct{ p *databasestest.Process }
+
+func (a archivist) Tenure() (uint64, bool) { return a.p.Node.Home(0) }
 
 func (a archivist) CaughtUp(ctx context.Context) error {
 	for s := range shard.Count {
-		if err := a.p.node.Barrier(ctx, s); err != nil {
+		if err := a.p.Node.Barrier(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -48,33 +59,18 @@ func (a archivist) CaughtUp(ctx context.Context) error {
 }
 
 func (a archivist) Note(ctx context.Context, tenure uint64, notes []byte) error {
-	return databases.NoteHeld(ctx, a.p.data, tenure, notes)
+	return databases.NoteHeld(ctx, a.p.Data, tenure, notes)
 }
 
-// hold begins to keep what is to be archived.
-func (p *process) hold(logger *slog.Logger) {
-	var err error
-	p.archiver, err = archiver.New(archiver.Options{
-		Store: p.store, Place: p.world.place, SecretKey: []byte("a key"), Cluster: archivist{p}, Now: time.Now, Logger: logger,
+// newArchiver begins to keep what is to be archived of a node.
+func newArchiver(p *databasestest.Process, place *placetest.Faulty) (*archiver.Archiver, error) {
+	return archiver.New(archiver.Options{
+		Store: p.Store, Place: place, SecretKey: []byte("a key"), Cluster: archivist{p}, Now: time.Now, Logger: p.Logger,
 		Pace: archiver.Pace{
 			Every: 50 * time.Millisecond, Bytes: 2000, MaxSegment: 1000, LeastPause: 10 * time.Millisecond, MostPause: 200 * time.Millisecond,
 			Patience: time.Second, Last: 20 * time.Millisecond,
 		},
 	})
-	if err != nil {
-		p.world.Fatal(err)
-	}
-}
-
-// archive archives until the node ends.
-func (p *process) archive() {
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() { p.archiver.Run(ctx) })
-	p.archived = func() {
-		cancel()
-		running.Wait()
-	}
 }
 
 // A content is what a store has of its databases.
@@ -127,14 +123,14 @@ func restoredAll(t *testing.T, r *archive.Reader, at time.Time) content {
 // passing makes databases, writes to them, and drops them again, at changing nodes.
 func (w *world) passing(r *rand.Rand) {
 	for range 8 {
-		p := w.process(r.IntN(size))
+		p := w.Process(r.IntN(databasestest.Size))
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		if db, err := w.database(p, "passing"); err == nil {
+		if db, err := databasestest.Database(p, "passing"); err == nil {
 			for range r.IntN(3) {
 				_, _ = db.Write(ctx, engine.Request{Write: tree.Put(path(fmt.Sprint("k", r.IntN(9))), node("1")), Who: auth.Identity{Admin: true}})
 			}
 			if r.IntN(3) > 0 {
-				_ = p.catalog.Drop("passing")
+				_ = p.Catalog.Drop("passing")
 			}
 		}
 		cancel()
@@ -192,11 +188,11 @@ func (w *world) caughtUp() (content, time.Time, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	var first content
-	for i, p := range w.nodes {
-		if err := p.archiver.CatchUp(ctx, time.Time{}); err != nil {
-			return nil, time.Time{}, fmt.Errorf("node %d: the archive does not catch up: %w: %+v", i, err, p.archiver.Status())
+	for i, p := range w.Processes() {
+		if err := w.archivers[i].CatchUp(ctx, time.Time{}); err != nil {
+			return nil, time.Time{}, fmt.Errorf("node %d: the archive does not catch up: %w: %+v", i, err, w.archivers[i].Status())
 		}
-		found, err := contents(p.store)
+		found, err := contents(p.Store)
 		if err != nil {
 			return nil, time.Time{}, err
 		}
@@ -217,7 +213,7 @@ func (w *world) client(number int, r *rand.Rand) {
 	for i := range 25 {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		name, key := names[r.IntN(len(names))], fmt.Sprintf("c%d-%d", number, i)
-		db, err := w.database(w.process(r.IntN(size)), name)
+		db, err := databasestest.Database(w.Process(r.IntN(databasestest.Size)), name)
 		if err == nil {
 			value := `"` + strings.Repeat("x", r.IntN(200)) + `"`
 			if r.IntN(10) == 0 {
@@ -256,18 +252,6 @@ func node(text string) tree.Node {
 	return n
 }
 
-// database returns a database at a node, which it makes if there is none.
-func (w *world) database(p *process, name string) (*engine.Database, error) {
-	db, err := p.catalog.Database(name)
-	if fault.KindOf(err) == fault.NotFound {
-		db, err = p.catalog.Create(name)
-	}
-	if fault.KindOf(err) == fault.Conflict {
-		return p.catalog.Database(name)
-	}
-	return db, err
-}
-
 // failing returns faults of a place, at random.
 func failing(seed uint64) placetest.Faults {
 	random, mu := rand.New(rand.NewPCG(seed, 30)), sync.Mutex{}
@@ -282,41 +266,29 @@ func failing(seed uint64) placetest.Faults {
 }
 
 // play runs clients and disturbances with one seed, and has the world looked at in the end.
-func play(t *testing.T, seed uint64, place *placetest.Faulty, look func(*world) error) (found error) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &world{
-			TB: t, rand: rand.New(rand.NewPCG(seed, 3)), chaos: rand.New(rand.NewPCG(seed, 4)),
-			fake: shardtest.New(shardtest.Options{Seed: seed, Members: size}), place: place, made: map[string]bool{},
-		}
-		place.Set(failing(seed))
-		moving, stop := context.WithCancel(context.Background())
-		var moves, clients sync.WaitGroup
-		moves.Go(func() { w.fake.Run(moving) })
-		first := w.found()
-		for i := range size {
-			w.start(i, first.CrashClone(vfs.CrashCloneCfg{}))
-		}
-		w.allUp()
+func play(t *testing.T, seed uint64, place *placetest.Faulty, look func(*world) error) error {
+	w := &world{made: map[string]bool{}}
+	place.Set(failing(seed))
+	return databasestest.Play(t, databasestest.Options{
+		Seed: seed, Loud: *loud,
+		Beside: func(p *databasestest.Process) (func(context.Context), error) {
+			a, err := newArchiver(p, place)
+			if err != nil {
+				return nil, err
+			}
+			w.archivers[p.Index] = a
+			return a.Run, nil
+		},
+	}, func(of *databasestest.World) error {
+		w.World = of
+		var clients sync.WaitGroup
 		for c := range 3 {
 			clients.Go(func() { w.client(c, rand.New(rand.NewPCG(seed, 10+uint64(c)))) })
 		}
 		clients.Go(func() { w.passing(rand.New(rand.NewPCG(seed, 31))) })
-		for range 14 {
-			w.disturb()
-			_ = pause.For(moving, time.Duration(w.rand.IntN(300))*time.Millisecond)
-		}
-		w.allUp()
+		w.Disturb(14)
 		clients.Wait()
 		place.Set(placetest.Faults{})
-		if found = w.wrong; found == nil {
-			found = look(w)
-		}
-		for _, p := range w.nodes {
-			p.stop()
-		}
-		found = errors.Join(found, w.wrong)
-		stop()
-		moves.Wait()
+		return look(w)
 	})
-	return found
 }

@@ -103,15 +103,19 @@ func TestCheckFindsFlaws(t *testing.T) {
 		path     string
 		anywhere bool // it belongs to no database
 	}{
-		"a row below a chunk":    {plant: func(r rows) { r.set(key(2, "users\x00p001\x00age\x00"), "\x005") }, want: "below the chunk", path: "/users/p001/age"},
-		"blanks in a chunk":      {plant: func(r rows) { r.set(key(2, "zzz\x00"), "\x00{ \"a\":1}") }, want: "canonical", path: "/zzz"},
-		"an empty object":        {plant: func(r rows) { r.set(key(2, "zzz\x00"), "\x00{}") }, want: "without data", path: "/zzz"},
-		"an unknown flag":        {plant: func(r rows) { r.set(key(2, "zzz\x00"), "\x081") }, want: "no chunk", path: "/zzz"},
-		"a large chunk":          {plant: func(r rows) { r.set(key(2, "zzz\x00"), "\x00{\"a\":\""+strings.Repeat("x", 5000)+"\"}") }, want: "a chunk of", path: "/zzz"},
-		"a priority of nothing":  {plant: func(r rows) { r.set(key(2, "gone\x00\x01"), "\x005") }, want: "a priority without a node", path: "/gone"},
-		"a key that is none":     {plant: func(r rows) { r.set(key(2, "gone"), "\x005") }, want: "malformed key"},
-		"an index row too few":   {plant: func(r rows) { r.delete(r.last(3)) }, want: "an index row is missing", path: "/users"},
-		"an index row too many":  {plant: func(r rows) { r.set(key(3, "users\x00"+index+"\x02p001\x00"), "") }, want: "1 index rows without data", path: "/users"},
+		"a row below a chunk":   {plant: func(r rows) { r.set(key(2, "users\x00p001\x00age\x00"), "\x005") }, want: "below the chunk", path: "/users/p001/age"},
+		"blanks in a chunk":     {plant: func(r rows) { r.set(key(2, "zzz\x00"), "\x00{ \"a\":1}") }, want: "canonical", path: "/zzz"},
+		"an empty object":       {plant: func(r rows) { r.set(key(2, "zzz\x00"), "\x00{}") }, want: "without data", path: "/zzz"},
+		"an unknown flag":       {plant: func(r rows) { r.set(key(2, "zzz\x00"), "\x081") }, want: "no chunk", path: "/zzz"},
+		"a large chunk":         {plant: func(r rows) { r.set(key(2, "zzz\x00"), "\x00{\"a\":\""+strings.Repeat("x", 5000)+"\"}") }, want: "a chunk of", path: "/zzz"},
+		"a priority of nothing": {plant: func(r rows) { r.set(key(2, "gone\x00\x01"), "\x005") }, want: "a priority without a node", path: "/gone"},
+		"a key that is none":    {plant: func(r rows) { r.set(key(2, "gone"), "\x005") }, want: "malformed key"},
+		"an index row too few":  {plant: func(r rows) { r.delete(r.last(3)) }, want: "an index row is missing", path: "/users"},
+		"an index row too many": {plant: func(r rows) { r.set(key(3, "users\x00"+index+"\x02p001\x00"), "") }, want: "1 index rows without data", path: "/users"},
+		"one index row for another": {plant: func(r rows) {
+			r.delete(r.last(3))
+			r.set(key(3, "users\x00"+index+"\x02p001\x00"), "")
+		}, want: "an index row is missing", path: "/users"},
 		"an index row elsewhere": {plant: func(r rows) { r.set(key(3, "list\x00"+index+"\x02p001\x00"), "") }, want: "1 index rows at nodes that have no such index"},
 		"an index row with text": {plant: func(r rows) { r.set(r.last(3), "x") }, want: "with a value"},
 		"an unknown index":       {plant: func(r rows) { r.set(key(3, "users\x00\x01\x00\x00\x00\x4d\x02p001\x00"), "") }, want: "index 77"},

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/livetree/livetree/internal/bench/process"
 )
 
 // A round is what one side took in one round, each for one request or, of events,
@@ -84,7 +86,7 @@ func prepareSides(ctx context.Context, sc Scenario, sides []*side) error {
 	if err != nil {
 		return err
 	}
-	_, err = bare.process.ask(ctx, http.MethodPut, bare.process.control+"/body", body)
+	_, err = bare.process.Ask(ctx, http.MethodPut, bare.process.Control+"/body", body)
 	return err
 }
 
@@ -258,8 +260,8 @@ func (c contest) round(ctx context.Context, p *player, requests, first int) (rou
 		rate:       per / v.took.Seconds(),
 		p50:        percentile(v.times, 0.5),
 		p99:        percentile(v.times, 0.99),
-		allocs:     max(0, float64(after.mallocs)-float64(before.mallocs)) / per,
-		allocBytes: max(0, float64(after.allocBytes)-float64(before.allocBytes)) / per,
+		allocs:     max(0, float64(after.Mallocs)-float64(before.Mallocs)) / per,
+		allocBytes: max(0, float64(after.AllocBytes)-float64(before.AllocBytes)) / per,
 	}
 	r.residentB, r.peakGrown = p.endPeak()
 	missedNow, err := c.misses(ctx, p)
@@ -345,8 +347,8 @@ func (s *side) beginPeak() int64 {
 	if s.process == nil {
 		return 0
 	}
-	forgetPeak(s.process.pid)
-	resident, _, _ := residentBytes(s.process.pid) // 0 where the system does not tell
+	process.ForgetPeak(s.process.PID)
+	resident, _, _ := process.Resident(s.process.PID) // 0 where the system does not tell
 	return resident
 }
 
@@ -356,7 +358,7 @@ func (p *player) endPeak() (resident, grown int64) {
 	if p.process == nil {
 		return 0, 0
 	}
-	resident, peak, err := residentBytes(p.process.pid)
+	resident, peak, err := process.Resident(p.process.PID)
 	if err != nil {
 		return 0, 0
 	}
@@ -406,8 +408,8 @@ func (c contest) idle(ctx context.Context, s *side) (round, error) {
 // it has of the system.
 func (s *side) settled(ctx context.Context) (inUse, resident int64, err error) {
 	// The second collection takes what pools and finalizers held.
-	_, firstErr := s.process.memory(ctx, true)
-	m, err := s.process.memory(ctx, true)
-	resident, _, _ = residentBytes(s.process.pid)
-	return m.inUse, resident, errors.Join(firstErr, err)
+	_, firstErr := s.process.Memory(ctx, true)
+	m, err := s.process.Memory(ctx, true)
+	resident, _, _ = process.Resident(s.process.PID)
+	return m.InUse, resident, errors.Join(firstErr, err)
 }

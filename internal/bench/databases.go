@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+
+	"github.com/livetree/livetree/internal/bench/process"
 )
 
 // growDatabases makes databases, and measures what they take while nothing happens
@@ -41,7 +43,7 @@ func growDatabases(ctx context.Context, o Options, s *side, count int, found *Re
 }
 
 func (s *side) resident() float64 {
-	resident, _, _ := residentBytes(s.process.pid) // 0 where the system does not tell
+	resident, _, _ := process.Resident(s.process.PID) // 0 where the system does not tell
 	return float64(resident)
 }
 
@@ -63,7 +65,7 @@ func makeDatabases(ctx context.Context, o Options, s *side, count int) error {
 				}
 				body, err := json.Marshal(map[string]string{"name": databaseName(i)})
 				if err == nil {
-					_, err = s.process.ask(ctx, http.MethodPost, s.process.control+"/v1/databases", body)
+					_, err = s.process.Ask(ctx, http.MethodPost, s.process.Control+"/v1/databases", body)
 				}
 				if err != nil {
 					cancel(err)

@@ -178,7 +178,7 @@ func makeBackup(ctx context.Context, s *side) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.process.ask(ctx, http.MethodPost, s.process.control+"/v1/backup", body)
+	_, err = s.process.Ask(ctx, http.MethodPost, s.process.Control+"/v1/backup", body)
 	return err
 }
 

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"io"
 	"net"
+	"testing"
 	"time"
+
+	"github.com/livetree/livetree/internal/bench/process"
 )
 
 var (
@@ -13,7 +16,7 @@ var (
 	Median     = median
 	SpreadOf   = spread
 	Ratios     = ratios
-	MemStats   = memStats
+	MemStats   = process.MemStats
 	Pick       = pick
 )
 
@@ -54,4 +57,12 @@ func AskOverSocket(c net.Conn) (events int, err error) {
 		return 0, err
 	}
 	return s.reply()
+}
+
+// HoldTight has Tighten use little data until the test ends.
+func HoldTight(t *testing.T, factors ...float64) {
+	t.Helper()
+	before := tightFactors
+	tightFactors = factors
+	t.Cleanup(func() { tightFactors = before })
 }

@@ -108,7 +108,7 @@ func (h *hooked) prepare(ctx context.Context, s *side) error {
 		if err != nil {
 			return err
 		}
-		if _, err := s.process.ask(ctx, http.MethodPost, s.process.control+"/v1/databases/default/hooks", body); err != nil {
+		if _, err := s.process.Ask(ctx, http.MethodPost, s.process.Control+"/v1/databases/default/hooks", body); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/backup"
+	"github.com/livetree/livetree/internal/bench/process"
 	"github.com/livetree/livetree/internal/bench/report"
 )
 
@@ -160,31 +161,37 @@ func measureStep(ctx context.Context, o Options, s *side, count int, step *Growt
 		{"range", &step.Range, 20, hundredFrom},
 	} {
 		o.Progress(fmt.Sprintf("%d leaves: %s", step.Leaves, part.name))
-		c := contest{Options: o, sc: Scenario{Name: part.name, ask: part.ask}, requests: max(1, o.Requests/part.cost), connections: o.Connections}
-		c.Progress = func(string) {}
-		before, err := s.metric(ctx, cacheMisses)
-		if err != nil {
-			return err
-		}
-		p, err := c.player(ctx, s, true)
-		if err != nil {
-			return err
-		}
-		rounds, err := c.rounds(ctx, []*player{p})
-		p.leave()
+		took, blocks, err := measureAlone(ctx, o, s, Scenario{Name: part.name, cost: part.cost, ask: part.ask})
 		if err != nil {
 			return fmt.Errorf("%s with %d leaves: %w", part.name, step.Leaves, err)
 		}
-		*part.into = figures(rounds[0])
-		after, err := s.metric(ctx, cacheMisses)
-		if err != nil {
-			return err
-		}
+		*part.into = took
 		if part.into == &step.Get {
-			step.GetBlocks = (after - before) / float64(c.sent())
+			step.GetBlocks = blocks
 		}
 	}
 	return nil
+}
+
+// measureAlone measures a server by itself, and how many blocks it reads from disk for a request.
+func measureAlone(ctx context.Context, o Options, s *side, sc Scenario) (took Figures, blocks float64, err error) {
+	c := contest{Options: o, sc: sc, requests: max(1, o.Requests/sc.cost), connections: o.Connections}
+	c.Progress = func(string) {}
+	before, err := s.metric(ctx, cacheMisses)
+	if err != nil {
+		return took, 0, err
+	}
+	p, err := c.player(ctx, s, true)
+	if err != nil {
+		return took, 0, err
+	}
+	defer p.leave()
+	rounds, err := c.rounds(ctx, []*player{p})
+	if err != nil {
+		return took, 0, err
+	}
+	after, err := s.metric(ctx, cacheMisses)
+	return figures(rounds[0]), (after - before) / float64(c.sent()), err
 }
 
 // reopen measures a backup, and, of the server when it was stopped, a check and starts.
@@ -198,7 +205,7 @@ func reopen(ctx context.Context, o Options, s *side, step *GrowthStep) error {
 	if err := os.RemoveAll(backupDir(s)); err != nil {
 		return err
 	}
-	if err := s.process.stop(); err != nil {
+	if err := s.process.Stop(); err != nil {
 		return err
 	}
 	began = now()
@@ -221,7 +228,7 @@ func reopen(ctx context.Context, o Options, s *side, step *GrowthStep) error {
 		}
 		starts = append(starts, millis(took))
 	}
-	resident, _, _ := residentBytes(s.process.pid) // 0 where the system does not tell
+	resident, _, _ := process.Resident(s.process.PID) // 0 where the system does not tell
 	step.OpenMillis, step.OpenRSSBytes = median(starts), float64(resident)
 	step.DiskBytes, err = directoryBytes(s.dir)
 	return err
@@ -235,7 +242,7 @@ func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisec
 
 // restart stops the server in order, and returns how long it takes to start.
 func (s *side) restart(ctx context.Context) (time.Duration, error) {
-	if err := s.process.stop(); err != nil {
+	if err := s.process.Stop(); err != nil {
 		return 0, err
 	}
 	began := now()

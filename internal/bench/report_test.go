@@ -36,6 +36,7 @@ func sample() bench.Report {
 			{Leaves: 10_000, FillPerSecond: 5000, OpenMillis: 15, DiskBytes: 2 << 20, Get: bench.Figures{CPUMicros: 14}, WriteAmplification: 2.5},
 		},
 		Writers:   []bench.WritersStep{{Writers: 16, SyncMicros: 2000, SyncTookMicros: 2100, LivetreeGroup: 9.5, BareGroup: 10, Livetree: bench.Figures{Rate: 5000}}},
+		Tight:     []bench.TightStep{{MemoryBytes: 512 << 20, Factor: 2, DiskBytes: 1 << 30, GetBlocks: 0.5, PeakBytes: 300 << 20}},
 		Databases: &bench.Databases{Count: 10, OpenMillis: 12},
 		Stalls:    []bench.Stalled{{Name: "calm", About: "nothing else", Millis: 5000, Reads: bench.Waits{Count: 1, P50Micros: 2, P99Micros: 3, MaxMicros: 4}}},
 	}

@@ -84,7 +84,7 @@ func knownHash() (string, error) {
 func (w *sdkWork) ready(ctx context.Context, p *player) error {
 	switch {
 	case w.returns && p.ours:
-		if err := p.process.stop(); err != nil {
+		if err := p.process.Stop(); err != nil {
 			return err
 		}
 		return p.start(ctx)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/bench/process"
 	"github.com/livetree/livetree/internal/loopback"
 )
 
@@ -32,7 +33,7 @@ type side struct {
 	addr    string
 	caFile  string
 	tls     *tls.Config
-	process *process // nil if nothing is known of it
+	process *process.Process // nil if nothing is known of it
 
 	// A request has the prefix before its path, and a credential of one of the senders,
 	// if they have some.
@@ -44,7 +45,8 @@ type side struct {
 	dir, executable string
 	with            []string
 	secret          string
-	syncTime        time.Duration // of a disk that is made up; 0 for the real one
+	group           *process.Group // that its process is in, if any
+	syncTime        time.Duration  // of a disk that is made up; 0 for the real one
 
 	bareBody bool // reads are answered with what it is given before
 }
@@ -86,7 +88,7 @@ func openTarget(ctx context.Context, t Target) (*side, error) {
 	}
 	s.credentials = []credential{with}
 	if t.PID > 0 {
-		s.process = &process{pid: t.PID}
+		s.process = &process.Process{PID: t.PID}
 	}
 	if u.Scheme == "https" {
 		if s.tls, err = trusting(t.CA); err != nil {
@@ -135,7 +137,12 @@ func randomHex(bytes int) string {
 
 // openLivetree starts a server in a directory, with settings beside the usual.
 func openLivetree(ctx context.Context, executable, dir string, with ...string) (*side, error) {
-	s := &side{name: livetree, dir: filepath.Join(dir, "data"), executable: executable, with: with, secret: randomHex(20)}
+	return openLivetreeIn(ctx, nil, executable, dir, with...)
+}
+
+// openLivetreeIn is openLivetree in a control group.
+func openLivetreeIn(ctx context.Context, g *process.Group, executable, dir string, with ...string) (*side, error) {
+	s := &side{name: livetree, dir: filepath.Join(dir, "data"), executable: executable, with: with, secret: randomHex(20), group: g}
 	if err := s.start(ctx); err != nil {
 		return nil, err
 	}
@@ -144,21 +151,26 @@ func openLivetree(ctx context.Context, executable, dir string, with ...string) (
 
 // start starts the server, also again after it was stopped.
 func (s *side) start(ctx context.Context) error {
-	p, err := start(ctx, s.executable, append([]string{livetree, s.dir}, s.with...)...)
+	p, err := process.Start(ctx, s.executable, append([]string{PeerArgument, livetree, s.dir}, s.with...)...)
 	if err != nil {
 		return err
 	}
 	s.process = p
-	// Others on the machine can see arguments. If the process has ended already, it
-	// says below why.
-	_, _ = io.WriteString(p.in, s.secret+"\n")
-	if s.addr, err = p.await("listening on https://"); err != nil {
+	if err := s.group.Add(p.PID); err != nil { // before it looks at what it may use
+		p.Kill()
+		p.Wait()
 		return err
 	}
-	p.serve()
+	// Others on the machine can see arguments. If the process has ended already, it
+	// says below why.
+	_, _ = io.WriteString(p.In, s.secret+"\n")
+	if s.addr, err = p.Await("listening on https://"); err != nil {
+		return err
+	}
+	p.Serve()
 	admin := filepath.Join(s.dir, "admin")
-	if p.control, err = line(filepath.Join(admin, "addr")); err == nil {
-		p.credential, err = line(filepath.Join(admin, "token"))
+	if p.Control, err = line(filepath.Join(admin, "addr")); err == nil {
+		p.Credential, err = line(filepath.Join(admin, "token"))
 	}
 	if err == nil {
 		s.caFile = filepath.Join(s.dir, "tls", "ca.pem")
@@ -179,23 +191,23 @@ func line(file string) (string, error) {
 // openBare starts a bare server, with the certificate of a Livetree.
 func openBare(ctx context.Context, executable, dir string, ours *side) (*side, error) {
 	certificates := filepath.Join(ours.dir, "tls")
-	p, err := start(ctx, executable, bareName,
+	p, err := process.Start(ctx, executable, PeerArgument, bareName,
 		filepath.Join(certificates, "cert.pem"), filepath.Join(certificates, "key.pem"), filepath.Join(dir, "bare.log"), ours.syncTime.String())
 	if err != nil {
 		return nil, err
 	}
 	s := &side{name: bareName, process: p, caFile: ours.caFile, tls: ours.tls, bareBody: true}
-	if s.addr, err = p.await("listening on https://"); err != nil {
+	if s.addr, err = p.Await("listening on https://"); err != nil {
 		return nil, err
 	}
-	if p.control, err = p.await("control at "); err != nil {
+	if p.Control, err = p.Await("control at "); err != nil {
 		return nil, err
 	}
-	p.serve()
+	p.Serve()
 	return s, nil
 }
 
-func (s *side) close() { s.process.close() }
+func (s *side) close() { s.process.Close() }
 
 // bearer returns a credential as a header.
 func bearer(credential string) string { return "Authorization: Bearer " + credential + "\r\n" }
@@ -263,7 +275,7 @@ func refused(r *request, a answer) error {
 // A usage is what a process has taken so far.
 type usage struct {
 	cpu time.Duration
-	memory
+	process.Memory
 }
 
 // begin asks what the server has taken before a round, end after it. What the
@@ -272,17 +284,17 @@ func (s *side) begin(ctx context.Context) (usage, error) {
 	if s.process == nil {
 		return usage{}, nil
 	}
-	first, err := s.process.memory(ctx, false)
+	first, err := s.process.Memory(ctx, false)
 	if err != nil {
 		return usage{}, err
 	}
-	second, err := s.process.memory(ctx, false)
+	second, err := s.process.Memory(ctx, false)
 	if err != nil {
 		return usage{}, err
 	}
 	// As much again will have been allocated by the next answer.
-	second.mallocs += second.mallocs - first.mallocs
-	second.allocBytes += second.allocBytes - first.allocBytes
+	second.Mallocs += second.Mallocs - first.Mallocs
+	second.AllocBytes += second.AllocBytes - first.AllocBytes
 	cpu, err := s.processorTime()
 	return usage{cpu, second}, err
 }
@@ -295,13 +307,13 @@ func (s *side) end(ctx context.Context) (usage, error) {
 	if err != nil {
 		return usage{}, err
 	}
-	m, err := s.process.memory(ctx, false)
+	m, err := s.process.Memory(ctx, false)
 	return usage{cpu, m}, err
 }
 
 func (s *side) processorTime() (time.Duration, error) {
-	cpu, err := processorTime(s.process.pid)
-	if errors.Is(err, errNotLinux) {
+	cpu, err := process.Time(s.process.PID)
+	if errors.Is(err, process.ErrNotLinux) {
 		return 0, nil // the other figures are worth having
 	}
 	return cpu, err

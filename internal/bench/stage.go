@@ -138,7 +138,7 @@ func (st *stage) fill(ctx context.Context, o Options, records int) (err error) {
 	if err := s.merged(ctx); err != nil {
 		return err
 	}
-	return s.process.stop()
+	return s.process.Stop()
 }
 
 // furnish writes what users find.

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/livetree/livetree/internal/bench/process"
 )
 
 // streamsName is the peer that holds the clients of many streams, or websockets. They
@@ -32,11 +34,11 @@ type crowdAnswer struct {
 }
 
 // streamClients are the clients of one side, as the run commands them.
-type streamClients struct{ process *process }
+type streamClients struct{ process *process.Process }
 
 // startClients starts a process for clients.
 func startClients(ctx context.Context, executable string) (*streamClients, error) {
-	p, err := start(ctx, executable, streamsName)
+	p, err := process.Start(ctx, executable, PeerArgument, streamsName)
 	if err != nil {
 		return nil, err
 	}
@@ -60,12 +62,12 @@ func (c *streamClients) command(format string, args ...any) error {
 
 // ask gives a command and returns its answer.
 func (c *streamClients) ask(format string, args ...any) (answer crowdAnswer, err error) {
-	if _, err := fmt.Fprintf(c.process.in, format+"\n", args...); err != nil {
+	if _, err := fmt.Fprintf(c.process.In, format+"\n", args...); err != nil {
 		return answer, err
 	}
-	text, err := c.process.lines.ReadBytes('\n')
+	text, err := c.process.Lines.ReadBytes('\n')
 	if err != nil {
-		return answer, fmt.Errorf("the clients of the streams: %w %s", err, c.process.said)
+		return answer, fmt.Errorf("the clients of the streams: %w %s", err, c.process.Said)
 	}
 	if err := json.Unmarshal(text, &answer); err != nil || answer.Failure != "" {
 		return answer, errors.Join(errors.New("the clients of the streams: "+answer.Failure), err)
@@ -74,8 +76,8 @@ func (c *streamClients) ask(format string, args ...any) (answer crowdAnswer, err
 }
 
 func (c *streamClients) close() {
-	c.process.serve()
-	c.process.close()
+	c.process.Serve()
+	c.process.Close()
 }
 
 // A crowd is the clients in their own process.

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/livetree/livetree/internal/bench/process"
 	"github.com/livetree/livetree/internal/bench/report"
 )
 
@@ -20,6 +21,7 @@ type (
 	Stalled     = report.Stalled
 	Waits       = report.Waits
 	WritersStep = report.WritersStep
+	TightStep   = report.TightStep
 )
 
 func newReport(o Options) Report {
@@ -28,7 +30,7 @@ func newReport(o Options) Report {
 		Rounds: o.Rounds, Requests: o.Requests, Connections: o.Connections,
 		Machine: Machine{
 			OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version(), Cores: runtime.NumCPU(),
-			MemoryBytes: machineMemory(), Load: [2]float64{machineLoad(), 0},
+			MemoryBytes: process.MachineMemory(), Load: [2]float64{process.MachineLoad(), 0},
 		},
 	}
 }
@@ -36,7 +38,7 @@ func newReport(o Options) Report {
 // endReport notes when a run ended, and what else the machine did then.
 func endReport(r *Report) {
 	r.Seconds = now().Sub(r.Started).Seconds()
-	r.Machine.Load[1] = machineLoad()
+	r.Machine.Load[1] = process.MachineLoad()
 }
 
 // of returns one figure of all rounds.

@@ -119,7 +119,7 @@ type grouped struct{ writes, groups, syncs, syncSeconds float64 }
 
 func (s *side) grouped(ctx context.Context) (g grouped, err error) {
 	if s.bareBody {
-		text, err := s.process.ask(ctx, http.MethodGet, s.process.control+"/log", nil)
+		text, err := s.process.Ask(ctx, http.MethodGet, s.process.Control+"/log", nil)
 		if err != nil {
 			return g, err
 		}

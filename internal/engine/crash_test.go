@@ -24,7 +24,7 @@ import (
 )
 
 var (
-	crashCuts = flag.Int("crash.cuts", 200, "how often the power-loss test cuts the power")
+	crashCuts = flag.Int("crash.cuts", 120, "how often the power-loss test cuts the power")
 	crashTime = flag.Duration("crash.time", 40*time.Second, "when the power-loss test ends even if there were fewer cuts")
 	// The seed decides what is asked and when the power is cut, but not how the
 	// goroutines run: a failure may need a few attempts to come again.

@@ -25,7 +25,7 @@ import (
 )
 
 var (
-	modelTime = flag.Duration("model.time", 5*time.Second, "how long the model test runs")
+	modelTime = flag.Duration("model.time", 3*time.Second, "how long the model test runs")
 	modelSeed = flag.Uint64("model.seed", 0, "the seed of the model test, 0 for a new one")
 )
 

@@ -7,6 +7,7 @@ import (
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/leave"
+	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/scan"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
@@ -68,7 +69,11 @@ func WaitForIndexes(ctx context.Context, d *engine.Database) error {
 		if ready || err != nil {
 			return err
 		}
-		// Every step is a commit: wait for one.
+		// Let some steps be made: asking again at once takes the time of the indexer, which is what this waits for.
+		if err := pause.For(ctx, time.Millisecond/4); err != nil {
+			return err
+		}
+		// Every step is a commit. If none can be made any more, this fails as well.
 		nothing := tree.Put(tree.Path{}.Child("nothing"), tree.Node{})
 		if _, err := d.Write(ctx, engine.Request{Write: nothing, Who: auth.Identity{Admin: true, Simulate: true}}); err != nil {
 			return err

@@ -2,12 +2,15 @@ package enginetest
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/tree"
 	"github.com/livetree/livetree/internal/watch"
@@ -125,7 +128,12 @@ func (w *Watcher) Expect(want ...string) {
 
 // WaitForWatches returns when everything that was answered so far is handed on.
 func (f *Fixture) WaitForWatches() {
-	for !f.Watches().HandedOn() {
-		runtime.Gosched()
+	for tries := 0; !f.Watches().HandedOn(); tries++ {
+		// Most is handed on at once. What takes longer is waited for without taking its processor.
+		if tries < 100 {
+			runtime.Gosched()
+		} else {
+			_ = pause.For(context.Background(), time.Millisecond/4)
+		}
 	}
 }

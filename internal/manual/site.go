@@ -57,18 +57,26 @@ func (s *site) write(name, text string) {
 		return
 	}
 	file := filepath.Join(s.dir, filepath.FromSlash(name))
-	if s.err = makeDirectory(filepath.Dir(file)); s.err == nil {
+	if s.err = MakeDirectory(filepath.Dir(file)); s.err == nil {
 		// The manual is to be read by everybody, unlike all else that commands write.
 		s.err = errors.Join(os.WriteFile(file, []byte(text), 0o644), os.Chmod(file, 0o644))
 	}
 }
 
-// makeDirectory makes a directory that everybody can read. One that is there keeps its mode.
-func makeDirectory(dir string) error {
+// MakeDirectory makes a directory, and those above it, so that everybody can read them. Those that are there keep their mode.
+func MakeDirectory(dir string) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil
 	}
-	return errors.Join(os.MkdirAll(dir, 0o755), os.Chmod(dir, 0o755))
+	if above := filepath.Dir(dir); above != dir {
+		if err := MakeDirectory(above); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	return os.Chmod(dir, 0o755) // whatever the umask is
 }
 
 func (s *site) add(p docs.Page) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,11 +69,9 @@ func CompareKeys(a, b string) int {
 	return CompareStrings(a, b)
 }
 
-var digits = regexp.MustCompile(`^-?[0-9]+$`)
-
-// parseInt32 reads a key such as 7, 007, -5 or -0.
+// parseInt32 reads a key such as 7, 007, -5 or -0. +5 is none.
 func parseInt32(key string) (int32, bool) {
-	if !digits.MatchString(key) {
+	if key == "" || strings.IndexByte("-0123456789", key[0]) < 0 {
 		return 0, false
 	}
 	i, err := strconv.ParseInt(key, 10, 32)

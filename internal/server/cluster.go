@@ -114,14 +114,11 @@ func enterCluster(ctx context.Context, c *Config, operator *adminSide) (*assembl
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return nil, err
 	}
-	if err := awaitSpace(ctx, *c, operator); err != nil {
-		return nil, err
-	}
 	values := make(map[string]string, len(c.Settings))
 	for _, s := range c.Settings {
 		values[s.Name] = s.Value
 	}
-	return assembly.Enter(ctx, assembly.Options{
+	o := assembly.Options{
 		Data: c.Data, List: c.Cluster.List, Addr: c.Cluster.Addr, Listen: c.Cluster.Listen, Key: key,
 		Election: c.Cluster.Election, LogBytes: c.Cluster.LogBytes,
 		Extra:   func() []string { return assembly.FirstWhole(c.Data, authorityFiles) },
@@ -129,9 +126,13 @@ func enterCluster(ctx context.Context, c *Config, operator *adminSide) (*assembl
 		KeyFile: c.Cluster.KeyFile, CheckRate: c.Scrub.BytesPerSecond, Certificates: func() []doctor.Certificate { return shownCertificates(*c) },
 		Fatal: func(text string) {
 			c.Logger.Error("the log of the cluster failed: stopping, so that nothing is acknowledged that is not stored; check the disk, then start again", "error", text, "exit", store.ExitIO)
-			os.Exit(store.ExitIO) //nolint:forbidigo // as the store does: nothing may be acknowledged any more
+			c.endNode(store.ExitIO)
 		},
-	})
+	}
+	if err := awaitSpace(ctx, *c, operator, o); err != nil {
+		return nil, err
+	}
+	return assembly.Enter(ctx, o)
 }
 
 // clusterKey returns the key of the cluster. A server that was invited gets it, and the list of nodes, from the cluster.

@@ -11,7 +11,9 @@ import (
 
 	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/cluster"
+	"github.com/livetree/livetree/internal/cluster/assembly"
 	"github.com/livetree/livetree/internal/cluster/fulldisk"
+	"github.com/livetree/livetree/internal/cluster/membership"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -36,6 +38,9 @@ var errDamage = fmt.Errorf("%w: the store has met damage", cluster.ErrBroken)
 // repaired sets the data of a node aside if an error says that it is damaged, and others have it. Then it returns errRepair, and
 // else the error.
 func (c *Config) repaired(ctx context.Context, err error) error {
+	if c.node != nil && ctx.Err() == nil && errors.Is(err, membership.ErrLogCorrupt) {
+		return c.logSetAside(err)
+	}
 	if c.node == nil || ctx.Err() != nil || !errors.Is(err, cluster.ErrBroken) && !errors.Is(err, store.ErrDamaged) {
 		return err
 	}
@@ -56,18 +61,35 @@ func (c *Config) repaired(ctx context.Context, err error) error {
 	return errRepair
 }
 
+// logSetAside sets the log of a node aside, so that the node joins as another member with the store that it has. Then it returns errRepair.
+func (c *Config) logSetAside(err error) error {
+	c.leaveCluster()
+	aside, asideErr := membership.SetCorruptAside(c.Data)
+	if asideErr != nil {
+		return errors.Join(err, asideErr)
+	}
+	c.Logger.Error("the log of this node was corrupt: it is set aside, and the node joins again; check its disk and its memory", "aside", aside)
+	return errRepair
+}
+
 // endedFull says that a node has ended because its disk is full, and may start again.
 func endedFull(err error) bool {
 	return errors.Is(err, fulldisk.ErrFull) && !errors.Is(err, errHandlersRunning)
 }
 
 // awaitSpace returns when the disk of a node has space for it.
-func awaitSpace(ctx context.Context, c Config, operator *adminSide) error {
+func awaitSpace(ctx context.Context, c Config, operator *adminSide, o assembly.Options) error {
 	return fulldisk.Await(ctx, fulldisk.Options{
 		Data: c.Data, Gauge: fulldisk.DiskOf(c.Data), Addr: c.Addr, Now: time.Now, Logger: c.Logger,
 		TLS: func() (*tls.Config, error) { config, _, _, err := newTLS(c); return config, err },
-		Waiting: func() {
+		Waiting: func() func() {
 			operator.listener.Wait(adminHosts(c.AdminAddr), filepath.Join(c.Data, admin.Dir), admin.Check{Name: "cluster", State: "full", Result: "fail"})
+			return assembly.TellFull(o)
 		},
 	})
+}
+
+// endNode ends the process of a node whose disk did not take a write. If it is full, the process begins again and waits for space.
+func (c *Config) endNode(code int) {
+	fulldisk.End(c.Data, fulldisk.DiskOf(c.Data), code, c.Logger)
 }

@@ -79,6 +79,9 @@ func runOnce(ctx context.Context, c Config, memory int64) error {
 		Logger: c.Logger, CacheBytes: c.CacheBytes, MaxTables: tables, LogKeep: c.LogKeep, Scrub: c.Scrub, Replicated: c.node != nil, Now: c.now,
 		Foreground: &operator.metrics.Foreground,
 	}
+	if c.node != nil {
+		options.Fatal = c.endNode
+	}
 	if c.Disturb != nil {
 		c.Disturb(&options)
 	}

@@ -30,6 +30,7 @@ type Report struct {
 	Databases   *Databases    `json:"databases,omitempty"`
 	Stalls      []Stalled     `json:"stalls,omitempty"`
 	Writers     []WritersStep `json:"writers,omitempty"`
+	Tight       []TightStep   `json:"tight,omitempty"`
 }
 
 // A Machine is what a run ran on. Load is the mean number of processes that wanted

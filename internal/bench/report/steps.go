@@ -77,3 +77,27 @@ type WritersStep struct {
 	LivetreeGroup float64 `json:"livetree_group"`
 	BareGroup     float64 `json:"bare_group"`
 }
+
+// A TightStep is what a server takes that may use MemoryBytes of memory, with data of Factor times that.
+type TightStep struct {
+	MemoryBytes int64   `json:"memory_bytes"`
+	Factor      float64 `json:"factor"`
+	DiskBytes   int64   `json:"disk_bytes"`
+	// FillPerSecond is at what rate the data since the last step was written, in bytes.
+	FillPerSecond float64 `json:"fill_bytes_per_second"`
+	// Get asks for few children often, Uniform for each as often as any other; with the blocks that were read from disk
+	// for one request.
+	Get           Figures `json:"get"`
+	GetBlocks     float64 `json:"get_blocks"`
+	Uniform       Figures `json:"get_uniform"`
+	UniformBlocks float64 `json:"get_uniform_blocks"`
+	Put           Figures `json:"put"`
+	// Query is a query that is repeated, Range one with other bounds each time.
+	Query       Figures `json:"query"`
+	Range       Figures `json:"range"`
+	RangeBlocks float64 `json:"range_blocks"`
+	// FillPeakBytes is the most memory that the process had while data was written, PeakBytes while requests were made.
+	FillPeakBytes float64 `json:"fill_peak_bytes"`
+	PeakBytes     float64 `json:"peak_bytes"`
+	OpenMillis    float64 `json:"open_ms"` // how long a start takes
+}

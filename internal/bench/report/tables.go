@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Tables returns, for a terminal, what is about growth and stalls.
+// Tables returns, for a terminal, what is not about scenarios.
 func (r Report) Tables() string {
 	var b strings.Builder
 	if len(r.Growth) > 0 {
@@ -29,7 +29,28 @@ func (r Report) Tables() string {
 	for _, s := range r.Writers {
 		b.WriteString(s.Row())
 	}
+	if len(r.Tight) > 0 {
+		b.WriteString(TightHead())
+	}
+	for _, s := range r.Tight {
+		b.WriteString(s.Row())
+	}
 	return b.String()
+}
+
+// TightHead is the head of the table of a server with little memory; Row makes its rows.
+func TightHead() string {
+	return fmt.Sprintf("%-9s %6s %9s %8s %8s %8s %7s %8s %8s %7s %8s %8s %9s %9s %9s %7s %9s %9s %8s\n", "MEMORY", "DATA", "DISK", "FILL/S",
+		"GET CPU", "P99", "BLOCKS", "UNIFORM", "P99", "BLOCKS", "PUT CPU", "P99", "QUERY CPU", "RANGE CPU", "P99", "BLOCKS", "FILL MOST", "MOST", "OPEN")
+}
+
+// Row returns the row of a step.
+func (s TightStep) Row() string {
+	return fmt.Sprintf("%-9s %5gx %9s %8s %8s %8s %7.2f %8s %8s %7.2f %8s %8s %9s %9s %9s %7.1f %9s %9s %8s\n", bytesText(float64(s.MemoryBytes)), s.Factor,
+		bytesText(float64(s.DiskBytes)), bytesText(s.FillPerSecond), timeText(s.Get.CPUMicros), timeText(s.Get.P99Micros), s.GetBlocks,
+		timeText(s.Uniform.CPUMicros), timeText(s.Uniform.P99Micros), s.UniformBlocks, timeText(s.Put.CPUMicros), timeText(s.Put.P99Micros),
+		timeText(s.Query.CPUMicros), timeText(s.Range.CPUMicros), timeText(s.Range.P99Micros), s.RangeBlocks,
+		bytesText(s.FillPeakBytes), bytesText(s.PeakBytes), timeText(s.OpenMillis*1000))
 }
 
 // WritersHead is the head of the table of writers; Row makes its rows. Of each figure

@@ -55,6 +55,9 @@ func becomeSingle(ctx context.Context, data string, force bool, now func() time.
 	if err := CheckLevel(data); err != nil {
 		return err
 	}
+	if etcdlog.WasRemoved(membership.LogDir(data)) {
+		return membership.RemovedError(data)
+	}
 	fatal := func(text string) { logger.Error("the log of the cluster failed", "error", text) }
 	member, err := etcdlog.Start(etcdlog.Options{
 		Dir: membership.LogDir(data), Peer: "127.0.0.1:1", Listen: "127.0.0.1:0", Members: []string{"127.0.0.1:1"}, Alone: force, Fatal: fatal, Log: logger,

@@ -95,6 +95,7 @@ type Assembly struct {
 	book       *invite.Book
 	leaving    leaving
 	checker    *rowcheck.Checker
+	alarms     *membership.Alarms
 
 	addr  atomic.Value // a string: where clients are served
 	ready atomic.Bool
@@ -158,6 +159,7 @@ func (a *Assembly) Log(s *store.Store, led func(shard int, home bool)) (engine.L
 	a.data, err = databases.New(databases.Options{
 		Store: s, Peers: peers{a}, Logger: a.o.Logger, Led: led,
 		Checked: func(shard int, number uint64, ids []store.ID) { a.checker.Take(shard, number, s, ids) },
+		Aside:   func() bool { return s.Health().Disk != diskOK && len(a.others()) > 0 },
 		Raised:  func(level uint16) error { return membership.NoteLevel(a.membership, level) },
 	})
 	return a.data, err
@@ -191,7 +193,7 @@ func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog
 	a.store = s
 	notes := databases.NotesOf(a.data)
 	a.book = invite.New(invite.Options{Notes: notes, Key: a.o.Key, Self: a.o.Addr, Nodes: func() []string { return nodesOf(a) }, Now: a.o.Now, Logger: a.o.Logger})
-	a.checker = newChecker(a)
+	a.checker, a.alarms = newChecker(a), membership.NewAlarms(a.membership)
 	for kind, serve := range map[string]func(context.Context, []byte) ([]byte, error){
 		databases.Forward: a.data.ServeForward, databases.Create: a.data.ServeCreate, databases.Drop: a.data.ServeDrop,
 		statusCall: a.serveStatus, examineCall: func(context.Context, []byte) ([]byte, error) { return json.Marshal(examine(a)) }, databases.Swap: notes.Serve,
@@ -205,6 +207,7 @@ func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog
 	a.loops.Go(func() { a.balance(running) })
 	a.loops.Go(func() { a.checker.Run(running) })
 	a.loops.Go(func() { tend(running, a) })
+	a.loops.Go(func() { watchAlarms(running, a) })
 	a.loops.Go(func() { keepRoom(running, a) })
 	a.membership.Serve(source{s, a.o.Extra})
 	return a.becomeReady(ctx)

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/livetree/livetree/internal/cluster/doctor"
-	"github.com/livetree/livetree/internal/cluster/record"
 	"github.com/livetree/livetree/internal/cluster/status"
 )
 
@@ -56,21 +55,5 @@ func (a *Assembly) Doctor(ctx context.Context) *status.Diagnosis {
 		})
 	}
 	all.Wait()
-	return &status.Diagnosis{ID: c.ID, Self: c.Self, Nodes: len(c.Nodes), Examined: len(exams), Findings: doctor.Compare(c, exams, alarms(ctx, a))}
-}
-
-// alarms returns what keeps the log from taking records.
-func alarms(ctx context.Context, a *Assembly) (texts []string) {
-	all, err := a.membership.Log().Alarms(ctx)
-	if err != nil {
-		return nil // there is no majority, which the status says
-	}
-	for _, alarm := range all {
-		what := "its file is corrupt"
-		if alarm.Space {
-			what = "its file is full"
-		}
-		texts = append(texts, fmt.Sprintf("the log of %s has raised an alarm, %s", a.membership.AddrOf(record.NodeID(alarm.Member)), what))
-	}
-	return texts
+	return &status.Diagnosis{ID: c.ID, Self: c.Self, Nodes: len(c.Nodes), Examined: len(exams), Findings: doctor.Compare(c, exams)}
 }

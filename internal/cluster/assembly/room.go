@@ -2,11 +2,14 @@ package assembly
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/livetree/livetree/internal/cluster/fulldisk"
 	"github.com/livetree/livetree/internal/cluster/membership"
+	"github.com/livetree/livetree/internal/cluster/peer"
 	"github.com/livetree/livetree/internal/cluster/shard"
+	"github.com/livetree/livetree/internal/cluster/status"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -38,5 +41,27 @@ func stepAside(ctx context.Context, a *Assembly, aside bool) {
 	if others := a.others(); homes > 0 && len(others) > 0 {
 		a.o.Logger.Warn("the disk is nearly full: other nodes judge what this one did", "shards", homes)
 		a.giveTo(ctx, others)
+	}
+}
+
+// TellFull has a node that waits for space say so to the other nodes, so that their status does. What it returns ends that, and must be called before Enter. A node
+// whose port is taken, or that is none yet, says nothing.
+func TellFull(o Options) (over func()) {
+	front, err := peer.Listen(peer.Options{Addr: o.Addr, Listen: o.Listen, Key: o.Key, Now: o.Now, Logger: o.Logger})
+	if err != nil {
+		o.Logger.Debug("the other nodes are not told that this one waits for space", "error", err)
+		return func() {}
+	}
+	if err := membership.AnswerWaiting(front, o.Data); err != nil {
+		o.Logger.Debug("the other nodes are not told that this one waits for space", "error", err)
+	}
+	front.Handle(statusCall, func(context.Context, string, []byte) ([]byte, error) {
+		free, _ := fulldisk.DiskOf(o.Data)()
+		return json.Marshal(status.Report{Version: o.Version, Free: free, Full: true})
+	})
+	return func() {
+		if err := front.Close(); err != nil {
+			o.Logger.Debug("close of the front", "error", err)
+		}
 	}
 }

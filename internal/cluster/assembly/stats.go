@@ -31,5 +31,12 @@ func (a *Assembly) Stats() status.Stats {
 		}
 	}
 	s.LogFileBytes, s.LogBytes = a.membership.Log().Size()
+	for _, alarm := range a.membership.Log().Raised() {
+		if alarm.Space {
+			s.AlarmsSpace++
+		} else {
+			s.AlarmsCorrupt++
+		}
+	}
 	return s
 }

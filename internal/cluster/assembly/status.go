@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/cluster/databases"
+	"github.com/livetree/livetree/internal/cluster/fulldisk"
 	"github.com/livetree/livetree/internal/cluster/membership"
 	"github.com/livetree/livetree/internal/cluster/record"
 	"github.com/livetree/livetree/internal/cluster/shard"
@@ -69,7 +70,7 @@ func (a *Assembly) reports(ctx context.Context, members []membership.Member) map
 		all.Go(func() {
 			said, err := a.front.Call(ctx, m.Addr, statusCall, nil)
 			var r status.Report
-			if err != nil || json.Unmarshal(said, &r) != nil || len(r.Shards) != shard.Count {
+			if err != nil || json.Unmarshal(said, &r) != nil || len(r.Shards) != shard.Count && !r.Full {
 				return
 			}
 			mu.Lock()
@@ -99,7 +100,7 @@ func (a *Assembly) Status(ctx context.Context) *status.Cluster {
 	}
 	a.findProblems(c, members)
 	c.Problems = append(append(c.Problems, clockProblems(a, members)...), disagreements(reports)...)
-	c.Problems = append(c.Problems, a.checker.Problems()...)
+	c.Problems = append(append(c.Problems, a.checker.Problems()...), alarmProblems(a)...)
 	return c
 }
 
@@ -111,6 +112,10 @@ func (a *Assembly) nodeOf(m membership.Member, reports map[string]status.Report,
 		return n
 	}
 	n.Addr, n.Version, n.Free = r.Addr, r.Version, r.Free
+	if r.Full {
+		n.State = status.Full
+		return n
+	}
 	missing := uint64(0)
 	for s, applied := range r.Shards {
 		missing += max(heads[s].Number, applied.Number) - applied.Number
@@ -137,7 +142,7 @@ func shardOf(a *Assembly, s int, members []membership.Member, reports map[string
 	out := status.Shard{Shard: s, Leader: a.membership.AddrOf(home), Term: head.Tenure, Committed: head.Number}
 	for _, m := range members {
 		r, ok := reports[m.Addr]
-		if !ok {
+		if !ok || r.Full {
 			continue
 		}
 		applied := r.Shards[s]
@@ -165,6 +170,9 @@ func (a *Assembly) findProblems(c *status.Cluster, members []membership.Member) 
 		case status.Down:
 			since := a.o.Now().Sub(members[i].Since).Round(time.Second)
 			say("%s has been down for %s: start it, or livetree cluster remove it", n.Node, since)
+			continue
+		case status.Full:
+			say("%s waits for space on its disk, which has %d MiB left: free some, until %d MiB are; it goes on by itself", n.Node, n.Free>>20, fulldisk.Enough>>20)
 			continue
 		case status.Joining:
 			say("%s is joining and has no vote yet: wait, and look into its log", n.Node)
@@ -203,7 +211,7 @@ func (a *Assembly) Broken() error {
 // Condition returns one word for readiness: ok, or what is not well with this node.
 func (a *Assembly) Condition() string {
 	switch {
-	case a.Broken() != nil:
+	case a.Broken() != nil || isCorrupt(a):
 		return "damaged"
 	case !a.ready.Load():
 		return "joining"

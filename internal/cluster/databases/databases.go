@@ -64,6 +64,9 @@ type Options struct {
 	Checked func(shard int, number uint64, ids []store.ID)
 	// Raised is told to which level the cluster is raised, before that is applied. nil for nobody.
 	Raised func(level uint16) error
+	// Aside says whether this node gives away what it is the home of, since its disk is nearly full. Then other nodes do not tell their clients what this one
+	// refuses for that, but ask the next home. nil for never.
+	Aside func() bool
 }
 
 // Databases are those of a node.

@@ -289,12 +289,17 @@ func (d *Databases) serve(tenure uint64, origin record.Origin, id store.ID, body
 	}
 	commit, err := db.Write(ctx, req)
 	switch {
-	case errors.Is(err, errPassedOn):
+	case errors.Is(err, errPassedOn) || refusedAside(err, d.o.Aside):
 		return []byte{saysAway}
 	case fault.KindOf(err) == fault.Unknown:
 		return []byte{saysUnknown}
 	}
 	return d.done(s, req, commit, err)
+}
+
+// refusedAside says whether a write was refused for want of space by a home that is about to give the shard away: the next one judges it.
+func refusedAside(err error, aside func() bool) bool {
+	return errors.Is(err, store.ErrNoSpace) && aside != nil && aside()
 }
 
 // done returns what a home says of a request that it has decided.

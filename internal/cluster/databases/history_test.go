@@ -3,6 +3,7 @@ package databases_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -11,11 +12,21 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/cluster/databasestest"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/tree"
 )
+
+var (
+	seeds     = flag.Int("seeds", 12, "how many histories are played")
+	firstSeed = flag.Uint64("seed", 1, "the seed of the first one")
+	loud      = flag.Bool("loud", false, "print what nodes log")
+)
+
+// A world is one in which clients make requests.
+type world struct{ *databasestest.World }
 
 // names are the databases of a world. The second is in another shard.
 var names = []string{"one", "two"}
@@ -86,12 +97,12 @@ func text(d *engine.Database, at string) (value, etag string, err error) {
 }
 
 // client makes requests at changing nodes.
-func (w *world) client(h *history, number int, r *rand.Rand) {
+func (w world) client(h *history, number int, r *rand.Rand) {
 	for i := range 25 {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		p := w.process(r.IntN(size))
+		p := w.Process(r.IntN(databasestest.Size))
 		name := names[r.IntN(len(names))]
-		db, err := w.database(p, name)
+		db, err := databasestest.Database(p, name)
 		if err == nil {
 			w.request(ctx, h, r, db, name, fmt.Sprintf("c%d-%d", number, i))
 		}
@@ -100,19 +111,7 @@ func (w *world) client(h *history, number int, r *rand.Rand) {
 	}
 }
 
-// database returns a database at a node, which it makes if there is none.
-func (w *world) database(p *process, name string) (*engine.Database, error) {
-	db, err := p.catalog.Database(name)
-	if fault.KindOf(err) == fault.NotFound {
-		db, err = p.catalog.Create(name)
-	}
-	if fault.KindOf(err) == fault.Conflict {
-		return p.catalog.Database(name)
-	}
-	return db, err
-}
-
-func (w *world) request(ctx context.Context, h *history, r *rand.Rand, db *engine.Database, name, key string) {
+func (w world) request(ctx context.Context, h *history, r *rand.Rand, db *engine.Database, name, key string) {
 	switch r.IntN(4) {
 	case 0:
 		w.put(ctx, h, r, db, name+"/"+key)
@@ -126,7 +125,7 @@ func (w *world) request(ctx context.Context, h *history, r *rand.Rand, db *engin
 }
 
 // put writes a key that nobody else writes.
-func (w *world) put(ctx context.Context, h *history, r *rand.Rand, db *engine.Database, key string) {
+func (w world) put(ctx context.Context, h *history, r *rand.Rand, db *engine.Database, key string) {
 	value := `"` + strings.Repeat("x", r.IntN(200)) + `"`
 	_, err := db.Write(ctx, engine.Request{Write: tree.Put(path("keys/"+key), node(value)), Who: admin})
 	h.note(key, err)
@@ -134,28 +133,23 @@ func (w *world) put(ctx context.Context, h *history, r *rand.Rand, db *engine.Da
 		return
 	}
 	// Every node must show it from now on.
-	other := w.process(r.IntN(size))
-	db, openErr := other.catalog.Database(strings.SplitN(key, "/", 2)[0])
+	other := w.Process(r.IntN(databasestest.Size))
+	db, openErr := other.Catalog.Database(strings.SplitN(key, "/", 2)[0])
 	if openErr != nil || engine.Await(ctx, db) != nil {
 		return
 	}
 	got, _, err := text(db, "keys/"+key)
-	select {
-	case <-other.dead:
-		return
-	default:
-	}
-	if err == nil && got != value {
-		w.fail(fmt.Errorf("%s was acknowledged, and node %d then shows %s", key, other.index, got))
+	if err == nil && got != value && !other.IsDead() {
+		w.Fail(fmt.Errorf("%s was acknowledged, and node %d then shows %s", key, other.Index, got))
 	}
 }
 
 // push adds a child.
-func (w *world) push(ctx context.Context, h *history, db *engine.Database, name, key string) {
+func (w world) push(ctx context.Context, h *history, db *engine.Database, name, key string) {
 	commit, err := db.Write(ctx, engine.Request{Write: tree.Put(path("pushed"), node(`{"of":"`+key+`","at":{".sv":"timestamp"}}`)), Push: true, Who: admin})
 	h.note(name+"/pushed/"+key, err)
 	if err == nil && (commit.Key == "" || !strings.Contains(string(tree.AppendJSON(nil, commit.Assignments[0].Node, tree.Export)), `"at":9`)) {
-		w.fail(fmt.Errorf("a push is answered with the key %q and %s", commit.Key, tree.AppendJSON(nil, commit.Assignments[0].Node, tree.Export)))
+		w.Fail(fmt.Errorf("a push is answered with the key %q and %s", commit.Key, tree.AppendJSON(nil, commit.Assignments[0].Node, tree.Export)))
 	}
 }
 
@@ -176,7 +170,7 @@ func (h *history) note(key string, err error) {
 }
 
 // increment adds one to a sum.
-func (w *world) increment(ctx context.Context, h *history, db *engine.Database, name string) {
+func (w world) increment(ctx context.Context, h *history, db *engine.Database, name string) {
 	_, err := db.Write(ctx, engine.Request{Write: tree.Put(path("sum"), node(`{".sv":{"increment":1}}`)), Who: admin})
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -195,7 +189,7 @@ func (w *world) increment(ctx context.Context, h *history, db *engine.Database, 
 }
 
 // step makes a counter one larger, if it is what it was. A step is made once.
-func (w *world) step(ctx context.Context, h *history, db *engine.Database, name, key string) {
+func (w world) step(ctx context.Context, h *history, db *engine.Database, name, key string) {
 	if engine.Await(ctx, db) != nil {
 		return
 	}
@@ -217,13 +211,13 @@ func (w *world) step(ctx context.Context, h *history, db *engine.Database, name,
 	}
 	made := fmt.Sprintf("%s/%d", name, n+1)
 	if other := h.steps[made]; other != "" {
-		w.fail(fmt.Errorf("both %s and %s were told that they have made step %s", other, key, made))
+		w.Fail(fmt.Errorf("both %s and %s were told that they have made step %s", other, key, made))
 	}
 	h.steps[made] = key
 }
 
 // settle waits until all nodes have all records, and holds them against each other and what clients were told.
-func (w *world) settle(h *history) error {
+func (w world) settle(h *history) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	for _, name := range names {
@@ -243,10 +237,10 @@ func (w *world) settle(h *history) error {
 }
 
 // equal returns what all nodes show of a database, if that is the same.
-func (w *world) equal(ctx context.Context, name string) (first string, err error) {
-	for i := range size {
-		p := w.process(i)
-		db, err := w.database(p, name)
+func (w world) equal(ctx context.Context, name string) (first string, err error) {
+	for i := range databasestest.Size {
+		p := w.Process(i)
+		db, err := databasestest.Database(p, name)
 		if err == nil {
 			err = engine.Await(ctx, db)
 		}
@@ -262,7 +256,7 @@ func (w *world) equal(ctx context.Context, name string) (first string, err error
 		} else if all != first {
 			return "", fmt.Errorf("database %s is %s at node 0, and %s at node %d", name, first, all, i)
 		}
-		if n := p.data.Void(); n > 0 {
+		if n := p.Data.Void(); n > 0 {
 			return "", fmt.Errorf("node %d has %d groups that are void", i, n)
 		}
 	}
@@ -306,6 +300,23 @@ func (h *history) check(name string, n tree.Node) error {
 		wrong = append(wrong, fmt.Errorf("the sum of %s is %d: %d were acknowledged, and %d may have been made", name, got, sum[0], sum[1]))
 	}
 	return errors.Join(wrong...)
+}
+
+// play runs clients and disturbances with one seed, and returns what is wrong in the end.
+func play(t *testing.T, seed uint64) (told tally, found error) {
+	found = databasestest.Play(t, databasestest.Options{Seed: seed, Loud: *loud}, func(of *databasestest.World) error {
+		w, h := world{of}, &history{}
+		var clients sync.WaitGroup
+		for c := range 4 {
+			clients.Go(func() { w.client(h, c, rand.New(rand.NewPCG(seed, 10+uint64(c)))) })
+		}
+		w.Disturb(14)
+		clients.Wait()
+		err := w.settle(h)
+		told = h.tally
+		return err
+	})
+	return told, found
 }
 
 // TestHistories plays histories of clients at all nodes, with crashes, cuts, lost calls and changing homes.

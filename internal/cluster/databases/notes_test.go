@@ -5,17 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/livetree/livetree/internal/cluster/databases"
-	"github.com/livetree/livetree/internal/cluster/shardtest"
+	"github.com/livetree/livetree/internal/cluster/databasestest"
 	"github.com/livetree/livetree/internal/pause"
 )
 
@@ -23,71 +19,56 @@ import (
 // there once, and none that was refused.
 func TestNotes(t *testing.T) {
 	for seed := range uint64(4) {
-		synctest.Test(t, func(t *testing.T) { playNotes(t, seed) })
+		err := databasestest.Play(t, databasestest.Options{Seed: seed, Loud: *loud}, playNotes)
+		if err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
 	}
 }
 
-func playNotes(t *testing.T, seed uint64) {
-	w := &world{
-		TB: t, rand: rand.New(rand.NewPCG(seed, 3)), chaos: rand.New(rand.NewPCG(seed, 4)),
-		fake: shardtest.New(shardtest.Options{Seed: seed, Members: size}),
-	}
-	moving, stop := context.WithCancel(t.Context())
-	var moves, clients sync.WaitGroup
-	moves.Go(func() { w.fake.Run(moving) })
-	first := w.found()
-	for i := range size {
-		w.start(i, first.CrashClone(vfs.CrashCloneCfg{}))
-	}
-	w.allUp()
+func playNotes(w *databasestest.World) error {
+	var clients sync.WaitGroup
 	var mu sync.Mutex
 	added, refused := map[string]bool{}, map[string]bool{}
-	for c := range size {
+	for c := range databasestest.Size {
 		clients.Go(func() {
 			for i := range 20 {
 				name := fmt.Sprintf("%d.%d", c, i)
-				err := addName(databases.NotesOf(w.process(c).data), name)
+				err := addName(databases.NotesOf(w.Process(c).Data), name)
 				mu.Lock()
 				added[name] = err == nil
 				refused[name] = errors.Is(err, databases.ErrChanged)
 				mu.Unlock()
-				_ = pause.For(moving, 5*time.Millisecond)
+				_ = pause.For(context.Background(), 5*time.Millisecond)
 			}
 		})
 	}
-	for range 8 {
-		w.disturb()
-		_ = pause.For(moving, time.Duration(w.rand.IntN(300))*time.Millisecond)
-	}
-	w.allUp()
+	w.Disturb(8)
 	clients.Wait()
 	text := ""
-	for i := range size {
-		value, err := databases.NotesOf(w.process(i).data).Get(t.Context(), "names")
-		if err != nil || i > 0 && string(value) != text {
-			t.Errorf("seed %d: node %d has %q, %v, and the first %q", seed, i, value, err, text)
+	for i := range databasestest.Size {
+		value, err := databases.NotesOf(w.Process(i).Data).Get(w.Context(), "names")
+		if err != nil {
+			return err
+		}
+		if i > 0 && string(value) != text {
+			return fmt.Errorf("node %d has %q, and the first %q", i, value, text)
 		}
 		text = string(value)
 	}
 	count := 0
+	var wrong []error
 	for name := range added {
 		times := strings.Count(text, " "+name+";")
 		if added[name] && times != 1 || refused[name] && times != 0 || times > 1 {
-			t.Errorf("seed %d: %s is there %d times; acknowledged %v, refused %v", seed, name, times, added[name], refused[name])
+			wrong = append(wrong, fmt.Errorf("%s is there %d times; acknowledged %v, refused %v", name, times, added[name], refused[name]))
 		}
 		count += times
 	}
 	if count == 0 {
-		t.Errorf("seed %d: no name was added", seed)
+		wrong = append(wrong, errors.New("no name was added"))
 	}
-	for _, p := range w.nodes {
-		p.stop()
-	}
-	stop()
-	moves.Wait()
-	if w.wrong != nil {
-		t.Error(w.wrong)
-	}
+	return errors.Join(wrong...)
 }
 
 // addName adds a name to the note, unless another node adds one at the same time.

@@ -115,20 +115,17 @@ func syncTime(data string) (time.Duration, error) {
 
 // Compare returns all that is wrong with a cluster: what its status says, what the nodes have found, and in what they differ. Examinations are by node;
 // those of nodes that did not answer are missing.
-func Compare(c *status.Cluster, exams map[string]status.Examination, alarms []string) []status.Finding {
+func Compare(c *status.Cluster, exams map[string]status.Examination) []status.Finding {
 	findings := []status.Finding{}
 	for _, problem := range c.Problems {
 		text, do, _ := strings.Cut(problem, ": ")
 		findings = append(findings, status.Finding{Check: "status", Text: text, Do: do})
 	}
-	for _, alarm := range alarms {
-		findings = append(findings, status.Finding{Check: "alarm", Text: alarm, Do: "free some space, or look into the log of that node; it ends by itself then"})
-	}
 	versions := map[string][]string{}
 	for _, n := range c.Nodes {
 		e, ok := exams[n.Node]
 		if !ok {
-			if n.State != status.Down {
+			if n.State != status.Down && n.State != status.Full {
 				findings = append(findings, status.Finding{Node: n.Node, Check: "doctor", Text: "it was not examined: it did not answer in time, or its version knows no doctor", Do: "try again, or upgrade it"})
 			}
 			continue

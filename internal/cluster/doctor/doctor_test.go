@@ -97,17 +97,16 @@ func TestCompare(t *testing.T) {
 		"b:1": {Unreached: map[string]string{"a:1": "timeout", "c:1": "refused"}, Findings: []status.Finding{{Check: "key", Text: "it is loose", Do: "tighten it"}}},
 	}
 	want := `c:1 has been down for 3m: start it, or livetree cluster remove it
-an alarm: free some space, or look into the log of that node; it ends by itself then
 b:1: it is loose: tighten it
 b:1: it does not reach a:1, which runs: timeout: look at the network between the two, and at their keys
 d:1: it was not examined: it did not answer in time, or its version knows no doctor: try again, or upgrade it
 the nodes have different versions: v1 on a:1; v2 on b:1: bring all to the newest one, one after the other
 `
-	if got := lines(t, doctor.Compare(c, exams, []string{"an alarm"})); !strings.HasSuffix(got, "examined\n"+want) {
+	if got := lines(t, doctor.Compare(c, exams)); !strings.HasSuffix(got, "examined\n"+want) {
 		t.Errorf("the doctor says\n%s\nwant\n%s", got, want)
 	}
 	well := &status.Cluster{Nodes: c.Nodes[:1]}
-	if got := lines(t, doctor.Compare(well, map[string]status.Examination{"a:1": {}}, nil)); !strings.HasSuffix(got, "nothing is wrong\n") {
+	if got := lines(t, doctor.Compare(well, map[string]status.Examination{"a:1": {}})); !strings.HasSuffix(got, "nothing is wrong\n") {
 		t.Errorf("of a cluster that is well the doctor says\n%s", got)
 	}
 }

@@ -110,9 +110,11 @@ type members struct {
 	quota int64
 	// election is the time of one, if the test must not see any on a busy machine.
 	election time.Duration
-	tls      etcdlog.TLS
-	fronts   []*front
-	wrap     func(shard.Log) shard.Log
+	// checkEvery is how often the leader compares what the members have.
+	checkEvery time.Duration
+	tls        etcdlog.TLS
+	fronts     []*front
+	wrap       func(shard.Log) shard.Log
 
 	mu    sync.Mutex
 	lives []life
@@ -166,7 +168,7 @@ func (c *members) start(i int, list []string, founds bool) life {
 	}
 	options := etcdlog.Options{
 		Dir: filepath.Join(c.dir, fmt.Sprint(i)), Peer: c.fronts[i].addr(), Listen: "127.0.0.1:0", Cluster: c.t.Name(),
-		Members: list, Founds: founds, Election: cmp.Or(c.election, election), Quota: c.quota, TLS: c.tls,
+		Members: list, Founds: founds, Election: cmp.Or(c.election, election), Quota: c.quota, CheckEvery: c.checkEvery, TLS: c.tls,
 		Fatal: func(text string) { panic("etcd cannot go on: " + text) },
 		Log:   slog.New(slog.NewTextHandler(c.t.Output(), &slog.HandlerOptions{Level: level})),
 	}

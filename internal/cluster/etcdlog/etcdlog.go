@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/livetree/livetree/internal/cluster/shard"
@@ -51,7 +52,9 @@ type Options struct {
 	Election time.Duration
 	// Quota is how large etcd's file may grow. 0 is DefaultQuota.
 	Quota int64
-	TLS   TLS
+	// CheckEvery is how often the leader compares what the members have, after compactions. 0 is etcd's minute.
+	CheckEvery time.Duration
+	TLS        TLS
 	// Fatal is told what etcd cannot go on with. It must end the process: a log that failed must not be used.
 	Fatal func(text string)
 	Log   *slog.Logger
@@ -107,8 +110,8 @@ type Member interface {
 	Full() bool
 	// Clear ends these alarms. They are raised again if a file is still too large.
 	Clear(ctx context.Context) error
-	// Alarms returns what keeps the cluster from taking records.
-	Alarms(ctx context.Context) ([]Alarm, error)
+	// Raised returns what keeps the cluster from taking records, as this member knows it. It asks no other and costs nothing.
+	Raised() []Alarm
 	// Disarm ends an alarm.
 	Disarm(ctx context.Context, a Alarm) error
 }
@@ -122,9 +125,15 @@ type Peer struct {
 	Started bool
 }
 
-// An Alarm is raised by one member, and counts for all.
+// An Alarm is raised for one member, and counts for all: none takes a record until it is disarmed.
 type Alarm struct {
+	// Member is 0 if members differ and etcd cannot tell which of them is wrong.
 	Member uint64
-	// Space says that the file of the member has reached its quota; otherwise the member's file is corrupt.
+	// Space says that the file of the member has reached its quota; otherwise the member's file is corrupt: it has not what most others have.
 	Space bool
+}
+
+// IsCorrupt says whether there is an alarm for a member, or for 0, that says that its file is corrupt.
+func IsCorrupt(alarms []Alarm, member uint64) bool {
+	return slices.Contains(alarms, Alarm{Member: member})
 }

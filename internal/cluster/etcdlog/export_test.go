@@ -3,9 +3,11 @@
 package etcdlog
 
 import (
+	"bytes"
 	"context"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/storage/schema"
 
 	"github.com/livetree/livetree/internal/cluster/shard"
 )
@@ -28,4 +30,18 @@ func AppendToHead(m Member, ctx context.Context, s int, base, next shard.Head, e
 		return 0, err
 	}
 	return answer.Header.Revision, nil
+}
+
+// Damage turns a bit in the newest value that a member has, as a disk or a memory might that is not well.
+func Damage(m Member) {
+	backend := m.(*member).etcd.Server.Backend()
+	tx := backend.BatchTx()
+	tx.LockOutsideApply()
+	keys, values := tx.UnsafeRange(schema.Key, make([]byte, 17), bytes.Repeat([]byte{0xff}, 17), 0)
+	last := len(keys) - 1
+	value := bytes.Clone(values[last])
+	value[len(value)/2] ^= 1
+	tx.UnsafePut(schema.Key, keys[last], value)
+	tx.Unlock()
+	backend.ForceCommit()
 }

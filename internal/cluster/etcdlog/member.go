@@ -97,6 +97,7 @@ func configuration(o Options, others *differences) (*embed.Config, error) {
 	c.TickMs, c.ElectionMs = uint(o.Election.Milliseconds()/10), uint(o.Election.Milliseconds())
 	c.PreVote, c.StrictReconfigCheck = true, true
 	c.MaxRequestBytes, c.MaxLearners, c.QuotaBackendBytes = requestBytes, maxLearners, o.Quota
+	c.CompactHashCheckTime = cmp.Or(o.CheckEvery, embed.DefaultCompactHashCheckTime)
 	c.AutoCompactionRetention, c.SnapshotCatchUpEntries = "0", catchUpEntries
 	c.EnableGRPCGateway, c.EnablePprof, c.EnableDistributedTracing = false, false, false
 	if o.TLS.Cert != "" {

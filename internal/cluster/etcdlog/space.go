@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -21,16 +22,22 @@ func (m *member) Size() (file, used int64) {
 // Defragment goes around etcd's client, whose call needs what only a server with a client port has.
 func (m *member) Defragment() error { return m.etcd.Server.Backend().Defrag() }
 
-func (m *member) Alarms(ctx context.Context) ([]Alarm, error) {
-	answer, err := m.client.AlarmList(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var alarms []Alarm
-	for _, a := range answer.Alarms {
+// Raised looks at what this member knows: etcd's own call would have all members agree.
+func (m *member) Raised() (alarms []Alarm) {
+	for _, a := range m.etcd.Server.Alarms() {
 		alarms = append(alarms, Alarm{Member: a.MemberID, Space: a.Alarm == pb.AlarmType_NOSPACE})
 	}
-	return alarms, nil
+	return alarms
+}
+
+// Raise raises an alarm, as etcd does. It is for drills.
+func Raise(ctx context.Context, m Member, a Alarm) error {
+	kind := pb.AlarmType_CORRUPT
+	if a.Space {
+		kind = pb.AlarmType_NOSPACE
+	}
+	_, err := m.(*member).etcd.Server.Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, MemberID: a.Member, Alarm: kind})
+	return err
 }
 
 func (m *member) Disarm(ctx context.Context, a Alarm) error {
@@ -59,21 +66,15 @@ func (m *member) room() error {
 	return nil
 }
 
-// Full looks at what this member knows, which costs nothing: Alarms would have all members agree.
 func (m *member) Full() bool {
-	for _, a := range m.etcd.Server.Alarms() {
-		if a.Alarm == pb.AlarmType_NOSPACE {
-			return true
-		}
-	}
-	return m.room() != nil
+	return m.room() != nil || slices.ContainsFunc(m.Raised(), func(a Alarm) bool { return a.Space })
 }
 
 func (m *member) Clear(ctx context.Context) error {
 	var errs []error
-	for _, a := range m.etcd.Server.Alarms() {
-		if a.Alarm == pb.AlarmType_NOSPACE {
-			errs = append(errs, m.Disarm(ctx, Alarm{Member: a.MemberID, Space: true}))
+	for _, a := range m.Raised() {
+		if a.Space {
+			errs = append(errs, m.Disarm(ctx, a))
 		}
 	}
 	return errors.Join(errs...)

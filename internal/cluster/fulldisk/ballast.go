@@ -21,7 +21,7 @@ type ballast struct {
 
 // make makes the ballast, if there is space.
 func (b *ballast) make(free uint64) error {
-	if b.is || free < enough+ballastBytes {
+	if b.is || free < Enough+ballastBytes {
 		return nil
 	}
 	b.is = true // it is not tried again and again

@@ -3,8 +3,8 @@
 // etcd ends the process when a write finds no space. So a node does not let it come to that: [Watch] returns when less
 // than [Floor] is free, and gives back the space of a ballast, so that what has begun can end. The node then gives away what it is the home of, answers what it has accepted, and closes its store and its log.
 // [Await] then waits until twice as much is free, and tells clients meanwhile that another node is to be asked; after it the node starts
-// again in the same process. A process that is started on a full disk waits the same way, so a node whose disk filled up too fast
-// to be noticed, and that a supervisor starts again, comes back as well.
+// again in the same process. A process that is started on a full disk waits the same way. A disk may fill up too fast to be noticed: then a write of etcd
+// or of the store fails, after which nothing in the process can be trusted. [End] has it begin from its first instruction, and so wait.
 //
 // What it does not do: judge whether writes fit. The store refuses those earlier, when space is low, and its node gives its homes away then.
 package fulldisk
@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -26,8 +27,8 @@ import (
 const (
 	// Floor is how much space a node needs to run: etcd takes 64 MiB at a time for its log, and the store writes what it has in memory.
 	Floor = 256 << 20
-	// enough is how much has to be free before a node that waits goes on.
-	enough = 2 * Floor
+	// Enough is how much has to be free before a node that waits goes on.
+	Enough = 2 * Floor
 	// lookEvery is how often the free space is looked at, sayEvery how often a node that waits says so.
 	lookEvery = 100 * time.Millisecond
 	sayEvery  = 30 * time.Second
@@ -72,8 +73,8 @@ type Options struct {
 	// Addr is where clients are told to ask another node, with the certificates that TLS returns. They are told nothing if there are none.
 	Addr string
 	TLS  func() (*tls.Config, error)
-	// Waiting is called once if the node has to wait, nil for nothing.
-	Waiting func()
+	// Waiting is called once if the node has to wait, and what it returns when that is over; nil for nothing.
+	Waiting func() (over func())
 	// Now is used to say now and then that the node waits.
 	Now    func() time.Time
 	Logger *slog.Logger
@@ -88,19 +89,19 @@ func Await(ctx context.Context, o Options) error {
 		o.Logger.Debug("the ballast is not given back", "error", err)
 	}
 	if o.Waiting != nil {
-		o.Waiting()
+		defer o.Waiting()()
 	}
 	defer o.refuse()()
 	var said time.Time
 	for {
 		free, known := o.Gauge()
-		if !known || free >= enough {
+		if !known || free >= Enough {
 			o.Logger.Info("there is space on the disk again: this node starts", "free_bytes", free)
 			return nil
 		}
 		if now := o.Now(); now.Sub(said) >= sayEvery {
 			said = now
-			o.Logger.Warn("the disk of this node is full: it waits, and the other nodes go on; free some space", "free_bytes", free, "needed_bytes", uint64(enough))
+			o.Logger.Warn("the disk of this node is full: it waits, and the other nodes go on; free some space", "free_bytes", free, "needed_bytes", uint64(Enough))
 		}
 		if err := pause.For(ctx, lookEvery); err != nil {
 			return err
@@ -146,4 +147,23 @@ func sayFull(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(http.StatusServiceUnavailable)
 	_, _ = w.Write([]byte("{\n  \"error\" : \"the disk of this node is full: ask another node\"\n}\n")) // no one is left to be told
+}
+
+// End ends the process after a write has failed, with an exit code. If that was for want of space, the process begins again instead, and waits for space as one does
+// that is started on a full disk. It does not return.
+func End(data string, g Gauge, code int, logger *slog.Logger) {
+	end(data, g, logger, startAgain)
+	os.Exit(code) //nolint:forbidigo // nothing may be acknowledged any more
+}
+
+// end is End until the process has to end.
+func end(data string, g Gauge, logger *slog.Logger, again func() error) {
+	free, known := g()
+	if !known || free >= Floor {
+		return
+	}
+	logger.Error("the disk of this node is full: the process begins again, and waits for space", "free_bytes", free)
+	if err := errors.Join(RemoveBallast(data), again()); err != nil {
+		logger.Error("the process cannot begin again: start it", "error", err)
+	}
 }

@@ -72,7 +72,8 @@ func TestAwaitNeedsTwiceTheFloor(t *testing.T) {
 		d := &disk{}
 		o := fulldisk.Options{Data: dir, Gauge: d.gauge, Now: time.Now, Logger: slog.New(slog.DiscardHandler)}
 		waited := 0
-		o.Waiting = func() { waited++ }
+		over := 0
+		o.Waiting = func() func() { waited++; return func() { over++ } }
 		d.free.Store(256 * mib)
 		if err := fulldisk.Await(t.Context(), o); err != nil || waited > 0 {
 			t.Errorf("Await with 256 MiB = %v, waited %d times, want nothing to wait for", err, waited)
@@ -89,8 +90,8 @@ func TestAwaitNeedsTwiceTheFloor(t *testing.T) {
 		default:
 		}
 		d.free.Store(512 * mib)
-		if err := <-done; err != nil || waited != 1 {
-			t.Errorf("Await with 512 MiB = %v, waited %d times, want nil and 1", err, waited)
+		if err := <-done; err != nil || waited != 1 || over != 1 {
+			t.Errorf("Await with 512 MiB = %v, waited %d times, and was over %d times, want nil and 1", err, waited, over)
 		}
 	})
 }
@@ -105,4 +106,25 @@ func TestAwaitEndsWithItsContext(t *testing.T) {
 			t.Errorf("Await = %v, want the end of its context", err)
 		}
 	})
+}
+
+// TestEndBeginsAgain: a process whose write failed begins again if its disk is full, without its ballast, and ends if the disk has space.
+func TestEndBeginsAgain(t *testing.T) {
+	dir, d := t.TempDir(), &disk{}
+	ballast := filepath.Join(dir, fulldisk.BallastFile)
+	if err := os.WriteFile(ballast, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	begun := 0
+	again := func() error { begun++; return nil }
+	d.free.Store(256 * mib)
+	fulldisk.EndUntil(dir, d.gauge, slog.New(slog.DiscardHandler), again)
+	if _, err := os.Stat(ballast); begun != 0 || err != nil {
+		t.Errorf("with 256 MiB free the process has begun again %d times, and the ballast: %v", begun, err)
+	}
+	d.free.Store(255 * mib)
+	fulldisk.EndUntil(dir, d.gauge, slog.New(slog.DiscardHandler), again)
+	if _, err := os.Stat(ballast); begun != 1 || err == nil {
+		t.Errorf("with 255 MiB free the process has begun again %d times, and the ballast: %v", begun, err)
+	}
 }

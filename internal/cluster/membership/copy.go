@@ -25,10 +25,14 @@ type heading struct {
 	// Name is relative to the data directory, with slashes.
 	Name string `json:"name,omitempty"`
 	Size int64  `json:"size,omitempty"`
+	// From is how many bytes of it the receiver has: only what follows is sent. The sum is of all.
+	From int64 `json:"from,omitempty"`
 	// Extra says that the file is no part of the store: others beside it stay.
 	Extra bool `json:"extra,omitempty"`
 	// Total is how many bytes all files of the store have, in the first heading.
 	Total int64 `json:"total,omitempty"`
+	// Had is how many of these the receiver has, in the first heading.
+	Had int64 `json:"had,omitempty"`
 	// Files is how many there were, in the last heading.
 	Files int `json:"files,omitempty"`
 }
@@ -61,7 +65,7 @@ type copies struct {
 
 // clear removes what an earlier process has left.
 func (c *copies) clear(data string) error {
-	return errors.Join(os.RemoveAll(filepath.Join(data, copiesDir)), os.RemoveAll(filepath.Join(data, partDir)))
+	return os.RemoveAll(filepath.Join(data, copiesDir))
 }
 
 // enter takes one of the places, and returns the directory of its checkpoint.
@@ -87,6 +91,9 @@ func (c *copies) leave(dir string) {
 	_ = os.RemoveAll(dir) // the next start removes what is left
 }
 
+// otherCluster begins the refusal of a copy that is asked of another cluster, or in a way that is not known.
+const otherCluster = "a copy is asked of the cluster"
+
 // Serve has other nodes fetch copies of this node's store, until the front is closed or Serve is called with nil.
 func (m *Membership) Serve(source Source) {
 	if source == nil {
@@ -94,8 +101,12 @@ func (m *Membership) Serve(source Source) {
 		return
 	}
 	m.o.Front.HandleStream(copyStream, func(ctx context.Context, from string, body []byte, w io.Writer) error {
-		if cluster := m.hello().Cluster; string(body) != cluster {
-			return fmt.Errorf("a copy is asked of the cluster %q, but this node belongs to %q", body, cluster)
+		request, err := parseCopyRequest(body)
+		if err != nil {
+			return err
+		}
+		if cluster := m.hello().Cluster; request.Cluster != cluster {
+			return fmt.Errorf("%s %.100q, but this node belongs to %q", otherCluster, request.Cluster, cluster)
 		}
 		dir, err := m.copies.enter(m.o.Data)
 		if err != nil {
@@ -107,8 +118,10 @@ func (m *Membership) Serve(source Source) {
 			return fmt.Errorf("checkpoint for a copy: %w", err)
 		}
 		s := &sender{ctx: ctx, w: w, rate: m.o.CopyRate, now: m.o.Now, begun: m.o.Now()}
-		err = s.all(dir, m.o.Data, source.Extra())
-		m.o.Logger.Info("a copy has ended", "node", from, "bytes", s.bytes, "error", err)
+		if err = s.leaveOut(dir, request.Have); err == nil {
+			err = s.all(dir, m.o.Data, source.Extra())
+		}
+		m.o.Logger.Info("a copy has ended", "node", from, "bytes", s.bytes, "left_out", s.hadBytes(), "error", err)
 		return err
 	})
 }
@@ -120,21 +133,38 @@ type sender struct {
 	rate  int64
 	now   func() time.Time
 	begun time.Time
-	bytes int64
+	bytes int64 // sent
+	taken int64 // what counts for the rate
 	files int
-	total int64 // of the files of the store
+	total int64    // of the files of the store
+	had   holdings // what the receiver has of them
+}
+
+// hadBytes is how much of the store the receiver has.
+func (s *sender) hadBytes() (sum int64) {
+	for _, held := range s.had {
+		sum += held.size
+	}
+	return sum
+}
+
+// wait waits if more was taken than the rate allows.
+func (s *sender) wait() error {
+	ahead := time.Duration(float64(s.taken)/float64(s.rate)*float64(time.Second)) - s.now().Sub(s.begun)
+	if ahead > 10*time.Millisecond {
+		return pause.For(s.ctx, min(ahead, time.Second))
+	}
+	return nil
 }
 
 // Write implements [io.Writer]: it waits if more was sent than the rate allows.
 func (s *sender) Write(b []byte) (int, error) {
-	ahead := time.Duration(float64(s.bytes)/float64(s.rate)*float64(time.Second)) - s.now().Sub(s.begun)
-	if ahead > 10*time.Millisecond {
-		if err := pause.For(s.ctx, min(ahead, time.Second)); err != nil {
-			return 0, err
-		}
+	if err := s.wait(); err != nil {
+		return 0, err
 	}
 	n, err := s.w.Write(b)
 	s.bytes += int64(n)
+	s.taken += int64(n)
 	return n, err
 }
 
@@ -205,14 +235,20 @@ func (s *sender) file(path string, h heading) error {
 	}
 	h.Size = info.Size()
 	if s.files == 0 {
-		h.Total = s.total
+		h.Total, h.Had = s.total, s.hadBytes()
+	}
+	sum := sha256.New()
+	if held, ok := s.had[h.Name]; ok && !h.Extra {
+		h.From, sum = held.size, held.sum
+		if _, err := file.Seek(h.From, io.SeekStart); err != nil {
+			return err
+		}
 	}
 	if err := s.heading(h); err != nil {
 		return err
 	}
-	sum := sha256.New()
 	// Not io.Copy, which would hand the file to the writer whole: its pace is kept between two writes.
-	if _, err := io.CopyBuffer(struct{ io.Writer }{s}, io.TeeReader(io.LimitReader(file, h.Size), sum), make([]byte, 256<<10)); err != nil {
+	if _, err := io.CopyBuffer(struct{ io.Writer }{s}, io.TeeReader(io.LimitReader(file, h.Size-h.From), sum), make([]byte, 256<<10)); err != nil {
 		return err
 	}
 	s.files++

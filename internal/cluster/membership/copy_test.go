@@ -72,7 +72,7 @@ func TestCopy(t *testing.T) {
 	wire := sent(t, store, extra)
 	data := t.TempDir()
 	put(t, data, map[string]string{"pebble/old.sst": "old", "tls/ca.pem": "old", "tls/mine.pem": "mine", "cluster.json": "{}"})
-	if err := receive(bytes.NewReader(wire), filepath.Join(data, partDir)); err != nil {
+	if err := receive(bytes.NewReader(wire), filepath.Join(data, partDir), nil); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{"tls/mine.pem": "mine", "cluster.json": "{}"}
@@ -109,31 +109,33 @@ func TestWhatIsNoCopy(t *testing.T) {
 		_ = s.heading(heading{Files: 1})
 		return b.Bytes() // whole, but for its name or size
 	}
-	if err := receive(bytes.NewReader(one(heading{Name: "x", Size: 1}, "x")), t.TempDir()); err != nil {
+	if err := receive(bytes.NewReader(one(heading{Name: "x", Size: 1}, "x")), t.TempDir(), nil); err != nil {
 		t.Fatal(err)
 	}
 	tests := map[string][]byte{
-		"nothing":             nil,
-		"no files":            one(heading{}, ""),
-		"cut":                 good[:len(good)-20],
-		"more":                append(bytes.Clone(good), 0),
-		"a bit":               turned,
-		"twice":               append(bytes.Clone(good[:len(good)/2]), good...),
-		"a path upwards":      one(heading{Name: "../x", Size: 1}, "x"),
-		"a path from above":   one(heading{Name: "/etc/x", Size: 1}, "x"),
-		"a path around":       one(heading{Name: "a/../../x", Size: 1}, "x"),
-		"cluster.json":        one(heading{Name: "cluster.json", Size: 1}, "x"),
-		"etcd":                one(heading{Name: "etcd/member/wal/0", Size: 1, Extra: true}, "x"),
-		"less than nothing":   one(heading{Name: "x", Size: -1}, ""),
-		"a large extra":       one(heading{Name: "x", Size: 2 << 20, Extra: true}, ""),
-		"a heading of 4 GiB":  {0xff, 0xff, 0xff, 0xff, '{'},
-		"a heading of no use": {0, 0, 0, 1, '{'},
+		"nothing":                 nil,
+		"no files":                one(heading{}, ""),
+		"cut":                     good[:len(good)-20],
+		"more":                    append(bytes.Clone(good), 0),
+		"a bit":                   turned,
+		"twice":                   append(bytes.Clone(good[:len(good)/2]), good...),
+		"a path upwards":          one(heading{Name: "../x", Size: 1}, "x"),
+		"a path from above":       one(heading{Name: "/etc/x", Size: 1}, "x"),
+		"a path around":           one(heading{Name: "a/../../x", Size: 1}, "x"),
+		"cluster.json":            one(heading{Name: "cluster.json", Size: 1}, "x"),
+		"etcd":                    one(heading{Name: "etcd/member/wal/0", Size: 1, Extra: true}, "x"),
+		"less than nothing":       one(heading{Name: "x", Size: -1}, ""),
+		"a large extra":           one(heading{Name: "x", Size: 2 << 20, Extra: true}, ""),
+		"more left out than held": one(heading{Name: "x", Size: 2, From: 1}, "x"),
+		"more left out than is":   one(heading{Name: "x", Size: 1, From: 2}, ""),
+		"a heading of 4 GiB":      {0xff, 0xff, 0xff, 0xff, '{'},
+		"a heading of no use":     {0, 0, 0, 1, '{'},
 	}
 	for name, wire := range tests {
 		t.Run(name, func(t *testing.T) {
 			data := t.TempDir()
 			dir := filepath.Join(data, "in", partDir)
-			if err := receive(bytes.NewReader(wire), dir); err == nil {
+			if err := receive(bytes.NewReader(wire), dir, nil); err == nil {
 				t.Error("it is received")
 			}
 			for file := range tree(t, data) {
@@ -150,7 +152,7 @@ func TestCopyThatDoesNotFit(t *testing.T) {
 	wire := sent(t, map[string]string{"a": string(make([]byte, 1<<20)), "b": "more"}, nil)
 	for room, fits := range map[uint64]bool{spareBytes + 1<<20 + 4: true, spareBytes + 1<<20 + 3: false, 0: false} {
 		dir := filepath.Join(t.TempDir(), partDir)
-		err := receiveInto(bytes.NewReader(wire), dir, func(string) (uint64, error) { return room, nil })
+		err := receiver{dir, nil, func(string) (uint64, error) { return room, nil }, (*os.File).Sync}.all(bytes.NewReader(wire))
 		if (err == nil) != fits || !fits && !strings.Contains(err.Error(), "free some space") {
 			t.Errorf("with %d bytes free: %v", room, err)
 		}
@@ -181,7 +183,7 @@ func FuzzReceive(f *testing.F) {
 	f.Add(sent(f, map[string]string{"a": "text", "b/c": "more"}, map[string]string{"tls/x": "y"}))
 	f.Fuzz(func(t *testing.T, wire []byte) {
 		data := t.TempDir()
-		err := receive(bytes.NewReader(wire), filepath.Join(data, "in", partDir))
+		err := receive(bytes.NewReader(wire), filepath.Join(data, "in", partDir), nil)
 		if names, _ := os.ReadDir(data); len(names) > 1 {
 			t.Fatalf("%v is written, %v", names, err)
 		}

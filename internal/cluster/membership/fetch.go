@@ -36,7 +36,10 @@ const (
 // reserved are names in a data directory that no copy may bring.
 var reserved = []string{FileName, KeyName, ListName, "LOCK", "etcd", "cluster-tls", copiesDir, partDir, wholeDir}
 
-var errCopy = errors.New("a copy that is no copy")
+var (
+	errCopy   = errors.New("a copy that is no copy")
+	errNoRoom = errors.New("there is no room")
+)
 
 // fetch fetches a copy of the store from one of some nodes.
 func (m *Membership) fetch(ctx context.Context, via []string) (wait string, err error) {
@@ -67,14 +70,25 @@ func (m *Membership) fetch(ctx context.Context, via []string) (wait string, err 
 }
 
 func (m *Membership) fetchFrom(ctx context.Context, node string) error {
-	r, err := m.o.Front.Open(ctx, node, copyStream, []byte(m.file.Cluster))
+	part, whole := filepath.Join(m.o.Data, partDir), filepath.Join(m.o.Data, wholeDir)
+	held, err := heldIn(part)
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(part))
+	}
+	body, err := copyRequest{m.file.Cluster, held.pieces()}.encode()
+	if err != nil {
+		return err
+	}
+	r, err := m.o.Front.Open(ctx, node, copyStream, body)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	part, whole := filepath.Join(m.o.Data, partDir), filepath.Join(m.o.Data, wholeDir)
-	if err := receive(r, part); err != nil {
-		return errors.Join(err, os.RemoveAll(part))
+	if err := receive(r, part, held); err != nil {
+		if !goesOn(err) {
+			err = errors.Join(err, os.RemoveAll(part))
+		}
+		return err
 	}
 	if err := os.Rename(part, whole); err != nil {
 		return err
@@ -126,14 +140,26 @@ func freeBytes(dir string) (uint64, error) {
 	return usage.AvailBytes, err
 }
 
-// receive writes the files of a copy into a directory, and has them on disk before it returns. A copy that does not fit is not begun.
-func receive(r io.Reader, dir string) error { return receiveInto(r, dir, freeBytes) }
+// receive writes the files of a copy into a directory, and has them on disk before it returns. What the directory has of them already is held; other files of an earlier
+// try are removed. A copy that does not fit is not begun.
+func receive(r io.Reader, dir string, held holdings) error {
+	return receiver{dir, held, freeBytes, (*os.File).Sync}.all(r)
+}
 
-func receiveInto(r io.Reader, dir string, free func(dir string) (uint64, error)) error {
-	if err := os.RemoveAll(dir); err != nil {
+// A receiver writes a copy into a directory.
+type receiver struct {
+	dir  string
+	held holdings
+	free func(dir string) (uint64, error)
+	sync func(*os.File) error
+}
+
+func (c receiver) all(r io.Reader) error {
+	if err := os.RemoveAll(filepath.Join(c.dir, extraDir)); err != nil {
 		return err
 	}
 	in := bufio.NewReaderSize(r, 256<<10)
+	named := map[string]bool{}
 	for files := 0; ; files++ {
 		h, err := readHeading(in)
 		if err != nil {
@@ -144,20 +170,33 @@ func receiveInto(r io.Reader, dir string, free func(dir string) (uint64, error))
 				return fmt.Errorf("%w: it has %d files of %d", errCopy, files, h.Files)
 			}
 			// The stream must end well: what follows is the sender's last word.
-			if _, err := in.ReadByte(); !errors.Is(err, io.EOF) {
-				return fmt.Errorf("%w: it does not end: %w", errCopy, err)
+			if _, err := in.ReadByte(); err == nil {
+				return fmt.Errorf("%w: it does not end", errCopy)
+			} else if !errors.Is(err, io.EOF) {
+				return err
 			}
-			return syncTree(dir)
+			if err := removeOthers(c.dir, named); err != nil {
+				return err
+			}
+			return c.syncDirs()
 		}
 		if files == 0 {
-			if err := fits(h, dir, free); err != nil {
+			if err := fits(h, c.dir, c.free); err != nil {
 				return err
 			}
 		}
 		if files >= maxFiles {
 			return fmt.Errorf("%w: it has too many files", errCopy)
 		}
-		if err := receiveFile(in, dir, h); err != nil {
+		key := h.Name
+		if h.Extra {
+			key = extraDir + ":" + h.Name
+		}
+		if named[key] {
+			return fmt.Errorf("%w: %q comes twice", errCopy, h.Name)
+		}
+		named[key] = true
+		if err := c.file(in, h); err != nil {
 			return fmt.Errorf("%s: %w", h.Name, err)
 		}
 	}
@@ -166,10 +205,11 @@ func receiveInto(r io.Reader, dir string, free func(dir string) (uint64, error))
 // fits refuses a copy that the disk has no room for. The first heading says how much it is.
 func fits(first heading, dir string, free func(dir string) (uint64, error)) error {
 	room, err := free(dir)
-	if err != nil || uint64(first.Total)+spareBytes <= room {
+	missing := uint64(max(0, first.Total-first.Had))
+	if err != nil || missing+spareBytes <= room {
 		return nil // if it is not known, the disk says so
 	}
-	return fmt.Errorf("the copy has %d MiB, and of the %d MiB that the disk has free, %d must stay: free some space", first.Total>>20, room>>20, spareBytes>>20)
+	return fmt.Errorf("%w: the copy has %d MiB, and of the %d MiB that the disk has free, %d must stay: free some space", errNoRoom, missing>>20, room>>20, spareBytes>>20)
 }
 
 func readHeading(r io.Reader) (h heading, err error) {
@@ -192,29 +232,37 @@ func readHeading(r io.Reader) (h heading, err error) {
 	name := filepath.FromSlash(h.Name)
 	switch {
 	case h.Name == "":
-	case h.Size < 0, h.Total < 0, !filepath.IsLocal(name), filepath.Clean(name) != name, slices.Contains(reserved, first), h.Extra && h.Size > maxExtra:
+	case h.Size < 0, h.Total < 0, h.Had < 0, h.From < 0, h.From > h.Size, h.Extra && h.From > 0, !filepath.IsLocal(name), filepath.Clean(name) != name, slices.Contains(reserved, first), h.Extra && h.Size > maxExtra:
 		return h, fmt.Errorf("%w: a file %q of %d bytes", errCopy, h.Name, h.Size)
 	}
 	return h, nil
 }
 
-func receiveFile(r io.Reader, dir string, h heading) error {
+// file writes a file, or what follows of one of which the beginning is held.
+func (c receiver) file(r io.Reader, h heading) error {
 	part := storeDir
 	if h.Extra {
 		part = extraDir
 	}
-	path := filepath.Join(dir, part, filepath.FromSlash(h.Name))
+	path := filepath.Join(c.dir, part, filepath.FromSlash(h.Name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	flags, sum := os.O_WRONLY|os.O_CREATE|os.O_TRUNC, sha256.New()
+	if h.From > 0 {
+		held := c.held[h.Name]
+		if held.size != h.From {
+			return fmt.Errorf("%w: %d bytes are left out, and %d are there", errCopy, h.From, held.size)
+		}
+		flags, sum = os.O_WRONLY|os.O_APPEND, held.sum
+	}
+	file, err := os.OpenFile(path, flags, 0o600)
 	if err != nil {
 		return err
 	}
-	sum := sha256.New()
-	_, err = io.CopyN(io.MultiWriter(file, sum), r, h.Size)
+	_, err = io.CopyN(io.MultiWriter(file, sum), r, h.Size-h.From)
 	if err == nil {
-		err = file.Sync()
+		err = c.sync(file)
 	}
 	if err = errors.Join(err, file.Close()); err != nil {
 		return err
@@ -285,17 +333,19 @@ func moveExtra(from, data string) error {
 	return err
 }
 
-// syncTree makes the names in a directory, and in all below it, durable.
-func syncTree(dir string) error {
-	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+// syncDirs makes the names in the directory, and in all below it, durable.
+func (c receiver) syncDirs() error {
+	return filepath.WalkDir(c.dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.IsDir() {
 			return err
 		}
-		return syncDir(path)
+		return syncDirBy(path, c.sync)
 	})
 }
 
-func syncDir(path string) error {
+func syncDir(path string) error { return syncDirBy(path, (*os.File).Sync) }
+
+func syncDirBy(path string, sync func(*os.File) error) error {
 	if runtime.GOOS == "windows" {
 		return nil // which cannot sync a directory
 	}
@@ -303,5 +353,5 @@ func syncDir(path string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return errors.Join(sync(dir), dir.Close())
 }

@@ -26,6 +26,7 @@ const (
 	founds   phase = "founds"
 	joins    phase = "joins"
 	isMember phase = "member"
+	waits    phase = "waits" // for space on its disk, before it enters its cluster
 )
 
 // hello is what a node says of itself.

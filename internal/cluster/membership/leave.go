@@ -44,8 +44,7 @@ func Removable(ctx context.Context, m *Membership, node string) (id uint64, err 
 		return 0, fmt.Errorf("the members are not known: %w", err)
 	}
 	m.setPeers(peers)
-	up, _ := m.o.Front.Up()
-	return judgeRemoval(peers, up, node)
+	return judgeRemoval(peers, upNodes(m), node)
 }
 
 // Remove removes a node from the cluster, alive or dead. It refuses what would leave no majority of nodes that are up.
@@ -106,4 +105,14 @@ func CheckLeft(data string) error {
 func leftError(data string, f file) error {
 	return fmt.Errorf("%w: %s is the directory of the node %s, which has left the cluster %s: to join again, move it away and start with an empty one",
 		ErrRefused, data, f.Node, f.Cluster)
+}
+
+// RemovedError says of the data directory of a node that the cluster has removed it, and what may be done with it.
+func RemovedError(data string) error {
+	f, err := readFile(data)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %s is the directory of the node %s, which was removed from the cluster %s, and has nothing that was written since: take the directory of a node that was not removed; "+
+		"to have this node join again, start it with an empty directory", ErrRefused, data, f.Node, f.Cluster)
 }

@@ -28,6 +28,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -115,6 +116,7 @@ type Membership struct {
 	learner  uint64         // the id that this node was given
 	peers    []etcdlog.Peer
 	serving  map[string]bool      // nodes that have said that they are ready
+	waiting  map[string]bool      // nodes that have said that they wait before they enter
 	guests   map[string]time.Time // nodes that ask to join, and since when
 	changed  chan struct{}        // closed when one of the last three, or ready, changes
 	founded  bool
@@ -182,7 +184,12 @@ func (m *Membership) prepare() (err error) {
 	if err != nil {
 		return err
 	}
-	m.hasStore = m.hasStore || installed
+	if m.hasStore = m.hasStore || installed; m.hasStore {
+		// What was received of a copy is of no use any more.
+		if err := os.RemoveAll(filepath.Join(m.o.Data, partDir)); err != nil {
+			return err
+		}
+	}
 	if err := CheckLevel(m.o.Data, m.o.Known); err != nil {
 		return err
 	}
@@ -272,10 +279,7 @@ func (m *Membership) start(ctx context.Context, members []string, founds bool) e
 	m.all.Go(func() {
 		select {
 		case err := <-member.Failed():
-			if errors.Is(err, etcdlog.ErrRemoved) {
-				err = ErrRemoved
-			}
-			m.failed(err)
+			m.failed(ownFailure(member, err))
 		case <-m.life.Done():
 		}
 	})

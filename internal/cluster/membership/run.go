@@ -231,7 +231,7 @@ func (m *Membership) isServing(node string) bool {
 func (m *Membership) poll(ctx context.Context) {
 	for {
 		up, changed := m.o.Front.Up()
-		ready := map[string]bool{}
+		ready, waiting := map[string]bool{}, map[string]bool{}
 		var mu sync.Mutex
 		var all sync.WaitGroup
 		for _, node := range up {
@@ -247,11 +247,15 @@ func (m *Membership) poll(ctx context.Context) {
 				mu.Lock()
 				defer mu.Unlock()
 				ready[node] = is
+				if h.Phase == waits {
+					waiting[node] = true
+				}
 			})
 		}
 		all.Wait()
 		m.mu.Lock()
 		same := maps.Equal(m.serving, ready)
+		m.waiting = waiting
 		m.mu.Unlock()
 		if !same {
 			m.update(func() { m.serving = ready })

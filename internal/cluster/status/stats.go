@@ -27,6 +27,8 @@ type Stats struct {
 	Refused, Broken, Repairs   uint64
 	// LogFileBytes is the size of the file of the log, LogBytes how much of it is in use.
 	LogFileBytes, LogBytes int64
+	// AlarmsSpace and AlarmsCorrupt are alarms of the log: a file that is full, and one that is not what most others have.
+	AlarmsSpace, AlarmsCorrupt int
 }
 
 // A Peer is another node, as this one sees it.

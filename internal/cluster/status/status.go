@@ -15,6 +15,7 @@ const (
 	Behind  = "behind"  // it applies what was written while it was away
 	Down    = "down"    // it is not reached
 	Leaving = "leaving" // it is about to stop
+	Full    = "full"    // it waits for space on its disk
 )
 
 // ConditionClock is what a node says of itself if its clock is not that of most others: it serves all the same.
@@ -71,11 +72,13 @@ type Replica struct {
 
 // Report is what a node tells the others of itself.
 type Report struct {
-	Addr    string    `json:"addr"`
-	Version string    `json:"version"`
-	Free    uint64    `json:"free"`
-	Ready   bool      `json:"ready"`
-	Shards  []Applied `json:"shards"`
+	Addr    string `json:"addr"`
+	Version string `json:"version"`
+	Free    uint64 `json:"free"`
+	Ready   bool   `json:"ready"`
+	// Full says that the node waits for space on its disk, and has entered nothing yet: it tells of no shards.
+	Full   bool      `json:"full,omitempty"`
+	Shards []Applied `json:"shards"`
 	// Settings are hashes of what must be the same on all nodes, by the name of the flag.
 	Settings map[string]string `json:"settings,omitempty"`
 }

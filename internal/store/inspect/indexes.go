@@ -17,8 +17,7 @@ import (
 // CheckIndexes compares the index rows of a database with those that follow from
 // its data, and reports those that are missing or too many, until report returns
 // false. Rows of indexes that are not in x are not looked at, nor are those for which
-// skip is true. Its memory does not grow with the data: the rows that follow from the
-// data are looked for one by one, and there may not be more than those.
+// skip is true. Its memory does not grow with the data, and its time as much as the data does, unless there is a flaw.
 func CheckIndexes(r seek.Reader, x *layout.Indexes, skip func(number uint32) bool, report func(Flaw) bool) error {
 	r.Rows = nil // what is remembered is not what is stored
 	c := indexChecker{reader: r, skip: skip, report: report}
@@ -76,60 +75,106 @@ func (c *indexChecker) split(key []byte, p tree.Path, x *layout.Indexes) error {
 	})
 }
 
-// index checks the rows of one index at one split node.
+// index checks the rows of one index at one split node. Sums of the rows that follow from the data, and of those that are
+// there, are compared first: both are read in their order, once, which a look-up of each row is not. Only if the sums differ
+// are the rows looked for one by one.
 func (c *indexChecker) index(key []byte, p tree.Path, index layout.Index) error {
-	want := 0
+	from, to := layout.IndexPrefix(nil, key, index.Number), layout.IndexPrefix(nil, key, index.Number+1)
 	k := layout.Keeping{Kept: true}
+	var want, got rowSum
 	if index.Number == layout.PriorityIndex {
-		// Once begun, the index stays when the priorities are gone.
+		// Once begun, the index stays when the priorities are gone, and so does its row without a child.
 		var err error
 		if k, err = c.priorityState(key); err != nil {
 			return err
 		}
 		if k.Kept {
-			want++
+			want.add(from)
 		}
 	}
-	err := c.reader.EachChild(key, nil, func(end int, row []byte) (bool, error) {
-		present, err := c.child(key, row[len(key):end], p, index, k)
-		if present {
-			want++
-		}
-		return err == nil, err
+	rows, err := countRows(c.reader, from, to, func(row []byte) (bool, error) {
+		got.add(row)
+		return true, nil
 	})
+	c.seen += rows
 	if err != nil {
 		return err
 	}
-	from, to := layout.IndexPrefix(nil, key, index.Number), layout.IndexPrefix(nil, key, index.Number+1)
-	got, err := countRows(c.reader, from, to, func([]byte) (bool, error) { return true, nil })
-	c.seen += got
-	if err == nil && got > want {
-		err = c.flaw(from, fmt.Errorf("%d index rows without data", got-want))
+	followed := want
+	err = c.eachRow(key, p, index, k, func(row []byte, must bool) error {
+		if !must {
+			if there, err := c.has(row); !there || err != nil {
+				return err
+			}
+		}
+		followed.add(row)
+		return nil
+	})
+	if err != nil || followed == got {
+		return err
+	}
+	there, err := c.search(key, p, index, k)
+	if there += want.rows; err == nil && got.rows > there {
+		err = c.flaw(from, fmt.Errorf("%d index rows without data", got.rows-there))
 	}
 	return err
 }
 
-// child looks for the row of a child of the node with a key, and reports it as a flaw
-// if it is missing.
-func (c *indexChecker) child(key, component []byte, p tree.Path, index layout.Index, k layout.Keeping) (present bool, err error) {
+// search looks for each row of an index that follows from the data, reports those that are missing, and returns how many are there.
+func (c *indexChecker) search(key []byte, p tree.Path, index layout.Index, k layout.Keeping) (rows int, err error) {
+	err = c.eachRow(key, p, index, k, func(row []byte, must bool) error {
+		there, err := c.has(row)
+		switch {
+		case err != nil:
+			return err
+		case there:
+			rows++
+		case must:
+			return c.flaw(bytes.Clone(row), errors.New("an index row is missing"))
+		}
+		return nil
+	})
+	return rows, err
+}
+
+// eachRow yields the rows of an index that follow from the children of the node with a key, and whether they must be there:
+// while the index is built, those of some may be missing. A row is valid until yield returns.
+func (c *indexChecker) eachRow(key []byte, p tree.Path, index layout.Index, k layout.Keeping, yield func(row []byte, must bool) error) error {
+	var buffer []byte
+	return c.reader.EachChildRow(key, nil, func(end int, rows *seek.Stepper) (bool, error) {
+		component := rows.Key()[len(key):end]
+		value, err := c.value(p, component, index, rows, end == len(rows.Key()))
+		if err != nil {
+			return false, err
+		}
+		isNull := query.CompareValues(value, query.Value{}) == 0
+		if isNull && !k.Kept {
+			return true, nil
+		}
+		buffer = layout.IndexKey(buffer[:0], key, index.Number, value, component)
+		err = yield(buffer, !isNull || k.Covers(component))
+		return err == nil, err
+	})
+}
+
+// value returns what a child is ordered by, whose row the stepper is at.
+func (c *indexChecker) value(p tree.Path, component []byte, index layout.Index, rows *seek.Stepper, isChunk bool) (query.Value, error) {
+	if isChunk {
+		row, err := rows.ValueAndErr()
+		if err != nil {
+			return query.Value{}, damage.Mark(err)
+		}
+		value, err := seek.OrderValueOfChunk(row, index.Order)
+		if err != nil {
+			return query.Value{}, damage.AtRow(rows.Key(), err)
+		}
+		return value, nil
+	}
 	name, _, err := layout.CutComponent(component)
 	if err != nil {
-		return false, damage.AtRow(append(key[:len(key):len(key)], component...), err)
+		return query.Value{}, damage.AtRow(rows.Key(), err)
 	}
-	value, err := c.reader.OrderValue(p.Child(name), index.Order)
-	if err != nil {
-		return false, err
-	}
-	isNull := query.CompareValues(value, query.Value{}) == 0
-	if isNull && !k.Kept {
-		return false, nil
-	}
-	row := layout.IndexKey(nil, key, index.Number, value, component)
-	present, err = c.has(row)
-	if present || err != nil || isNull && !k.Covers(component) {
-		return present, err
-	}
-	return false, c.flaw(row, errors.New("an index row is missing"))
+	return c.reader.OrderValue(p.Child(name), index.Order)
 }
 
 // priorityState returns whether a node keeps the index by priority. If rows are

@@ -11,6 +11,12 @@ import (
 // EachChild calls yield with each child of a split node from a data key on: with
 // a row of the child, and the length of the child's own key in it.
 func (r Reader) EachChild(parent, from []byte, yield func(end int, key []byte) (bool, error)) error {
+	return r.EachChildRow(parent, from, func(end int, rows *Stepper) (bool, error) { return yield(end, rows.Key()) })
+}
+
+// EachChildRow is EachChild for those who also want what is in the row: a child whose
+// key is the row's is one chunk, which needs not be looked for then.
+func (r Reader) EachChildRow(parent, from []byte, yield func(end int, rows *Stepper) (bool, error)) error {
 	rows, err := r.Stepper(parent)
 	if err != nil {
 		return err
@@ -24,7 +30,7 @@ func (r Reader) EachChild(parent, from []byte, yield func(end int, key []byte) (
 		if err != nil {
 			return damage.Mark(err)
 		}
-		more, err := yield(end, rows.Key())
+		more, err := yield(end, rows)
 		if err != nil || !more {
 			return err
 		}

@@ -45,8 +45,20 @@ func (r Reader) OrderValue(p tree.Path, order query.Order) (query.Value, error) 
 		p = p.Join(path)
 	}
 	g, err := r.Summary(p)
+	return orderValue(g, order), err
+}
+
+// OrderValueOfChunk returns what a child is ordered by that is the chunk in a row.
+func OrderValueOfChunk(row []byte, order query.Order) (query.Value, error) {
+	path, _ := order.Child()
+	g, err := layout.SummarizeIn(row, path)
+	return orderValue(g, order), err
+}
+
+// orderValue returns what a child is ordered by, of which g tells.
+func orderValue(g layout.Summary, order query.Order) query.Value {
 	if order == query.ByPriority() {
-		return query.LeafValue(g.Priority), err
+		return query.LeafValue(g.Priority)
 	}
-	return g.Value, err
+	return g.Value
 }

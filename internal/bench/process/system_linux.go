@@ -1,4 +1,4 @@
-package bench
+package process
 
 import (
 	"fmt"
@@ -18,8 +18,8 @@ func detach(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// processorTime returns what the system has counted for a process.
-func processorTime(pid int) (time.Duration, error) {
+// Time returns what the system has counted for a process.
+func Time(pid int) (time.Duration, error) {
 	const scheduled = 2 // CPUCLOCK_SCHED, see clock_getcpuclockid(3)
 	var t unix.Timespec
 	if err := unix.ClockGettime(int32(^pid<<3|scheduled), &t); err != nil {
@@ -28,9 +28,9 @@ func processorTime(pid int) (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// residentBytes returns the memory that a process has, and the most that it had
-// since forgetPeak.
-func residentBytes(pid int) (current, peak int64, err error) {
+// Resident returns the memory that a process has, and the most that it had
+// since ForgetPeak.
+func Resident(pid int) (current, peak int64, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, 0, err
@@ -52,14 +52,14 @@ func statusBytes(text, name string) int64 {
 	return kibibytes << 10
 }
 
-// forgetPeak makes the memory that a process has now the most that it had.
-func forgetPeak(pid int) {
+// ForgetPeak makes the memory that a process has now the most that it had.
+func ForgetPeak(pid int) {
 	// Where that is not allowed the peak is that of its whole life.
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
 }
 
-// machineMemory and machineLoad return what the system says of itself.
-func machineMemory() int64 {
+// MachineMemory and MachineLoad return what the system says of itself.
+func MachineMemory() int64 {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
 		return 0
@@ -67,7 +67,7 @@ func machineMemory() int64 {
 	return statusBytes(string(text), "MemTotal:")
 }
 
-func machineLoad() float64 {
+func MachineLoad() float64 {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return 0

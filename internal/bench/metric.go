@@ -1,0 +1,35 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// metric asks for a number that a server exports: the sum, if there are several with
+// labels.
+func (s *side) metric(ctx context.Context, name string) (float64, error) {
+	text, err := s.process.Ask(ctx, http.MethodGet, s.process.Control+"/metrics", nil)
+	if err != nil {
+		return 0, err
+	}
+	sum, found := 0.0, false
+	for line := range bytes.Lines(text) {
+		series, value, ok := strings.Cut(strings.TrimSpace(string(line)), " ")
+		if series, _, _ = strings.Cut(series, "{"); !ok || series != name {
+			continue
+		}
+		n, err := strconv.ParseFloat(value, 64)
+		if err != nil {
+			return 0, err
+		}
+		sum, found = sum+n, true
+	}
+	if !found {
+		return 0, fmt.Errorf("the server has no metric %s", name)
+	}
+	return sum, nil
+}

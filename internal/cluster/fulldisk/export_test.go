@@ -1,0 +1,4 @@
+package fulldisk
+
+// EndUntil is End until the process has to end.
+var EndUntil = end
