@@ -130,7 +130,7 @@ func foretell(s *Store, b *batch.Batch, group uint64) {
 		s.memos.stamps.touch(b.ID, a.Path, group)
 	}
 	s.shared.CutGaps(b.ID, b.Rows)
-	s.rows.Cut(b.Rows, group, b.Whole())
+	s.rows.Cut(b.Rows, group, b.Replaces())
 }
 
 // apply writes rows of a time, with the number of their group if that is not in the log

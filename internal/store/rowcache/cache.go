@@ -19,7 +19,7 @@
 // is allocated as rows come, and whoever shares a budget with the cache is told. Rows lie in segments that hold no pointers, so the garbage collector does not look at
 // them. What makes room is decided as by S3-FIFO (Yang and others, SOSP 2023): rows that are new go through a
 // small queue, and only those that were asked for again get into the main one. So a read of very many rows takes
-// a tenth of the cache, and leaves what is wanted more often in its place.
+// a quarter of the cache at most, and leaves what is wanted more often in its place.
 //
 // What a call costs does not grow with the cache: a look-up looks at eight places; making
 // room goes through one segment.
@@ -63,7 +63,7 @@ func New(bytes int64, takes func(bytes int)) *Cache {
 	c := &Cache{seed: maphash.MakeSeed(), shards: make([]shard, shards), shift: uint(64 - bits.TrailingZeros(uint(shards)))}
 	bytes -= c.ranges.init(bytes)
 	for i := range c.shards {
-		c.shards[i].init(int(bytes)/shards, c.seed)
+		c.shards[i].init(int(bytes/int64(shards)), c.seed)
 	}
 	if takes == nil {
 		takes = func(int) {}

@@ -60,6 +60,65 @@ func TestScan(t *testing.T) {
 	}
 }
 
+// TestTimesChange: rows that were asked for often, small ones and many, make place for others that are asked for now.
+func TestTimesChange(t *testing.T) {
+	for _, bytes := range []int{-1, 0, 40, 100, 280, 1000} {
+		c := New(1<<20, nil)
+		row := []byte(strings.Repeat("x", max(0, bytes)))
+		ask := func(i int) (known bool) {
+			_, found := c.Row(nil, userKey(i), 1)
+			if found == Unknown && bytes < 0 {
+				c.KeepAbsent(userKey(i), 1)
+			} else if found == Unknown {
+				c.Keep(userKey(i), row, 1)
+			}
+			return found != Unknown
+		}
+		const old, hot = 40_000, 100
+		for i := range old {
+			for range 4 {
+				ask(i)
+			}
+		}
+		hits := 0
+		for range 100 {
+			hits = 0
+			for i := range hot {
+				if ask(old + i) {
+					hits++
+				}
+			}
+		}
+		if hits < hot*9/10 {
+			t.Errorf("rows of %d bytes: %d of %d that are asked for again and again are found, want nine tenths", bytes, hits, hot)
+		}
+	}
+}
+
+// TestCrawl: rows that are asked for once do not take all of the memory from others.
+func TestCrawl(t *testing.T) {
+	const size = 4 << 20
+	c := New(size, nil)
+	for i := range 100_000 {
+		ask(c, userKey(i), []byte(strings.Repeat("x", 200)))
+	}
+	if got := c.Stats().Bytes; got > size/2 {
+		t.Errorf("a crawl takes %d bytes of %d, want less than half", got, size)
+	}
+}
+
+// TestUsualChunks: a cache of the usual size remembers the largest chunks there are by default.
+func TestUsualChunks(t *testing.T) {
+	for _, size := range []int64{1 << 20, 32 << 20, 1 << 30} {
+		c := New(size, nil)
+		row := []byte(strings.Repeat("x", 2048))
+		ask(c, userKey(1), row)
+		if !ask(c, userKey(1), row) {
+			t.Errorf("a cache of %d bytes does not remember a chunk of %d", size, len(row))
+		}
+	}
+}
+
 // TestZipf: of keys that people ask for as they do, most are found in a cache of a tenth of the rows.
 func TestZipf(t *testing.T) {
 	const rows = 20_000

@@ -8,7 +8,7 @@ func (s *shard) room(size int, main bool) int {
 		return at
 	}
 	for tries := 0; len(s.free) < 2; tries++ {
-		if len(s.segments) < s.maxSegments {
+		if len(s.segments) < s.maxSegments && (main || len(s.small) < max(1, s.maxSegments/smallMost)) {
 			s.takes(s.segmentSize)
 			s.free = append(s.free, len(s.segments))
 			s.segments = append(s.segments, segment{data: make([]byte, s.segmentSize)})

@@ -18,6 +18,8 @@ const (
 	minSegment, maxSegment, segments = 1 << 10, 32 << 10, 16
 	// smallShare is the part of the segments that rows which are new may take.
 	smallShare = 10
+	// smallMost is the part that they may have while there is memory that nobody has.
+	smallMost = 4
 	// smallUses is how often a row must be asked for to get from the small queue into the main one.
 	smallUses = 2
 )
@@ -60,9 +62,9 @@ type segment struct {
 // init sets the bounds of a shard of so many bytes.
 func (s *shard) init(size int, seed maphash.Seed) {
 	s.seed = seed
-	s.segmentSize = min(max(floorPower(size/segments), minSegment), maxSegment)
-	s.maxEntry = s.segmentSize / 8 // so that little is left over in one
-	s.maxSlots = max(bucketSlots, floorPower(size/slotShare))
+	s.segmentSize = min(max(size/segments&^(entryAlign-1), minSegment), maxSegment)
+	s.maxEntry = min(s.segmentSize/4, maxSegment/8) // so that little is left over in one
+	s.maxSlots = max(bucketSlots, floorPower(size/slotShare+size/slotShare/8))
 	s.stamps = make([]uint64, min(max(floorPower(size/slotShare), 8), 1024))
 	s.maxSegments = max(0, size-s.maxSlots*slotBytes-8*len(s.stamps)) / s.segmentSize
 }
@@ -120,19 +122,26 @@ func (s *shard) put(h uint64, key, row []byte, since, deletes uint64, main bool)
 	s.enter(h, at)
 }
 
-// enter gives an entry a slot. If its bucket is full the entry goes that is wanted least, which may be this one.
+// enter gives an entry a slot. If its bucket is full, the entry goes that is wanted least. One of the main queue that was asked for
+// loses a use instead, and the new one goes: so entries that nobody wants any more cannot keep others out, and few that come once
+// push out nothing.
 func (s *shard) enter(h uint64, at int) {
 	slot := h>>32<<32 | uint64(uint32(at+1))
 	bucket := s.bucket(h)
-	least := &slot
+	least := &bucket[0]
 	for i := range bucket {
 		if bucket[i] == 0 {
 			bucket[i] = slot
 			return
 		}
-		if s.worth(bucket[i]) <= s.worth(*least) {
+		if s.worth(bucket[i]) < s.worth(*least) {
 			least = &bucket[i]
 		}
+	}
+	if e := s.entry(*least); s.worth(*least) > s.worth(slot) && e.uses() > 0 {
+		e.setUses(e.uses() - 1)
+		s.noteDropped(h)
+		return
 	}
 	*least = slot
 }

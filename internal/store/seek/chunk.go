@@ -27,11 +27,12 @@ type Chunk struct {
 var chunks = sync.Pool{New: func() any { return &Chunk{own: make([]byte, 0, usualRow)} }}
 
 const (
+	released = -1 // the depth of a chunk that was given back: nobody can use it
 	usualRow = 512
 	maxOwn   = 8 << 10 // no row that is remembered is longer
 )
 
-// Release gives the chunk back, once. A nil chunk is none.
+// Release gives the chunk back, once: another reader has it then. A nil chunk is none.
 func (c *Chunk) Release() {
 	if c == nil {
 		return
@@ -39,7 +40,7 @@ func (c *Chunk) Release() {
 	if c.closer != nil {
 		_ = c.closer.Close()
 	}
-	c.Row, c.closer = nil, nil
+	c.Row, c.closer, c.Depth = nil, nil, released
 	if cap(c.own) <= maxOwn {
 		chunks.Put(c)
 	}
