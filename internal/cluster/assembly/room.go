@@ -47,6 +47,9 @@ func stepAside(ctx context.Context, a *Assembly, aside bool) {
 // TellFull has a node that waits for space say so to the other nodes, so that their status does. What it returns ends that, and must be called before Enter. A node
 // whose port is taken, or that is none yet, says nothing.
 func TellFull(o Options) (over func()) {
+	if !membership.IsNode(o.Data) {
+		return func() {}
+	}
 	front, err := peer.Listen(peer.Options{Addr: o.Addr, Listen: o.Listen, Key: o.Key, Now: o.Now, Logger: o.Logger})
 	if err != nil {
 		o.Logger.Debug("the other nodes are not told that this one waits for space", "error", err)

@@ -3,6 +3,7 @@
 package fulldisk
 
 import (
+	"errors"
 	"os"
 	"syscall"
 )
@@ -10,7 +11,7 @@ import (
 // startAgain has this process begin from its first instruction. Files and locks are closed. It returns only if it cannot.
 func startAgain() error {
 	if os.Getenv("LISTEN_FDS") != "" {
-		return nil // its sockets would be closed; the supervisor that has made them starts it again
+		return errors.New("its sockets are those of a supervisor, which starts it again")
 	}
 	name, err := os.Executable()
 	if err != nil {

@@ -113,6 +113,8 @@ func (a *Alarms) Look(ctx context.Context) error {
 // act does what is due about one alarm.
 func (a *Alarms) act(ctx context.Context, alarm etcdlog.Alarm, raised []etcdlog.Alarm, ids []uint64) error {
 	switch {
+	case alarm.Member == a.log.ID(): // the others act, and this node must know why it was removed
+		return nil
 	case alarm.Member == 0:
 		if a.then == nil {
 			a.then = ids
@@ -120,9 +122,8 @@ func (a *Alarms) act(ctx context.Context, alarm etcdlog.Alarm, raised []etcdlog.
 		if !slices.ContainsFunc(a.then, func(id uint64) bool { return !slices.Contains(ids, id) }) {
 			return nil
 		}
-		a.then = nil
 	case !slices.Contains(ids, alarm.Member):
-	case alarm.Member == a.log.ID() || !a.isFirst(raised, ids):
+	case !a.isFirst(raised, ids):
 		return nil
 	default:
 		if err := a.remove(ctx, alarm.Member); err != nil {
@@ -132,6 +133,9 @@ func (a *Alarms) act(ctx context.Context, alarm etcdlog.Alarm, raised []etcdlog.
 	}
 	if err := a.log.Disarm(ctx, alarm); err != nil {
 		return fmt.Errorf("the alarm is not disarmed: %w", err)
+	}
+	if alarm.Member == 0 {
+		a.then = nil // if it is raised again, another member has to go
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ type fakeMembers struct {
 	raised  []etcdlog.Alarm
 	removed []uint64
 	refuse  error // what a removal is answered with
+	fails   int   // how many times disarming an alarm fails
 }
 
 // seenBy is what one of them sees.
@@ -41,6 +42,10 @@ func (f seenBy) Peers(context.Context) (peers []etcdlog.Peer, err error) {
 }
 
 func (f seenBy) Disarm(_ context.Context, a etcdlog.Alarm) error {
+	if f.fails > 0 {
+		f.fails--
+		return errors.New("no leader")
+	}
 	f.raised = slices.DeleteFunc(f.raised, func(other etcdlog.Alarm) bool { return other == a })
 	return nil
 }
@@ -95,7 +100,10 @@ func TestAlarmOfNoMember(t *testing.T) {
 	if problems := a.Problems(func(uint64) string { return "" }); len(problems) != 1 || !strings.Contains(problems[0], "it is not known which is wrong") {
 		t.Errorf("the problems are %q", problems)
 	}
-	f.ids = []uint64{1, 2, 4}
+	f.ids, f.fails = []uint64{1, 2, 4}, 1
+	if err := a.Look(t.Context()); err == nil || len(f.raised) != 1 {
+		t.Errorf("an alarm that is not disarmed: Look = %v, the alarms are %v", err, f.raised)
+	}
 	if err := a.Look(t.Context()); err != nil || len(f.raised) > 0 || len(f.removed) > 0 {
 		t.Errorf("after one was replaced: Look = %v, the alarms are %v, and %v are removed", err, f.raised, f.removed)
 	}
