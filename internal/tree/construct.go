@@ -145,3 +145,13 @@ func (d *decoder) incrementValue() (cell, error) {
 	}
 	return cell{kind: kind, bits: by.bits}, d.expect('}', `"}"`)
 }
+
+// withPriority joins a leaf and its priority.
+func (d *decoder) withPriority(value cell, priority *cell) cell {
+	if priority == nil || priority.kind == Null || value.kind == Null {
+		return value
+	}
+	first := len(d.slab.cells)
+	d.slab.cells = append(d.slab.cells, *priority, value)
+	return cell{kind: value.kind, priority: true, bits: pair(first, 1)}
+}

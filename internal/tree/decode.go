@@ -419,13 +419,3 @@ func appendData(cells []cell, c cell) []cell {
 	}
 	return append(cells, c)
 }
-
-// withPriority joins a leaf and its priority.
-func (d *decoder) withPriority(value cell, priority *cell) cell {
-	if priority == nil || priority.kind == Null || value.kind == Null {
-		return value
-	}
-	first := len(d.slab.cells)
-	d.slab.cells = append(d.slab.cells, *priority, value)
-	return cell{kind: value.kind, priority: true, bits: pair(first, 1)}
-}

@@ -141,7 +141,7 @@ func TestChargeCoversTheSlab(t *testing.T) {
 		if taken := tree.SlabBytes(n); charged < taken {
 			t.Errorf("decoding %s charged %d bytes, but the slab has %d", name, charged, taken)
 		}
-		if most := int64(50*len(text) + 1000); charged > most {
+		if most := int64(50*len(text) + 2000); charged > most { // a stack that was kept counts, with 1,536 bytes
 			t.Errorf("decoding %s of %d bytes charged %d bytes, want at most %d", name, len(text), charged, most)
 		}
 	}
