@@ -60,6 +60,26 @@ func TestScan(t *testing.T) {
 	}
 }
 
+// TestRowsOfQueries: a row of a query is remembered when it comes a second time, so queries over very many rows take no memory.
+func TestRowsOfQueries(t *testing.T) {
+	c := New(1<<20, nil)
+	row := []byte(strings.Repeat("x", 200))
+	c.Keep(userKey(0), row, 1) // so that there is something to note others in
+	before := c.Stats().Bytes
+	for i := range 100_000 {
+		c.KeepAgain(userKey(1000+i), row, 1)
+	}
+	if after := c.Stats().Bytes; after > before+(64<<10) {
+		t.Errorf("rows that came once take %d bytes", after-before)
+	}
+	for range 2 {
+		c.KeepAgain(userKey(1), row, 1)
+	}
+	if got, found := c.Row(nil, userKey(1), 1); found != Present || string(got) != string(row) {
+		t.Errorf("a row that came twice is %q (%d)", got, found)
+	}
+}
+
 // TestZipf: of keys that people ask for as they do, most are found in a cache of a tenth of the rows.
 func TestZipf(t *testing.T) {
 	const rows = 20_000
