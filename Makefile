@@ -66,7 +66,7 @@ DRILLS ?= 1
 NIGHTLY_DRILLS ?= 50
 
 .PHONY: cluster
-cluster: ## drills of three real nodes: kills, restarts, histories, cuts, damage: DRILLS=n; takes 5 minutes
+cluster: ## drills of three real nodes: kills, restarts, histories, cuts, damage: DRILLS=n; takes 10 minutes
 	$(call say,drills of a cluster)
 	$(GO) test -count=1 -timeout 12h -v -run '^TestCluster' ./trust -drills $(DRILLS)
 
@@ -252,7 +252,7 @@ release-twice: ## the same, where the second build compiles everything again; PL
 
 # The binaries, packages and images in dist/ that are tried: those of VERSION, and OLD for what is upgraded, by default itself.
 OLD ?= $(VERSION)
-DEB = dist/livetree_$(patsubst v%,%,$(1))_amd64.deb
+DEB = dist/livetree_$(subst -,~,$(patsubst v%,%,$(1)))_amd64.deb
 
 .PHONY: try-release
 try-release: ## run what make release VERSION=v0.1.0 has made, as root: QEMU, podman, a Debian with systemd; INSTALL=yes installs what is missing

@@ -13,7 +13,7 @@ declare -A debian=([amd64]=amd64 [arm64]=arm64 [armv7]=armhf)
 architecture=${debian[$arch]:?no name of Debian for this}
 # v1.2.0-rc.1 comes before 1.2.0 in Debian's order as 1.2.0~rc.1.
 number=${version#v}
-number=${number/-/\~}
+number=${number//-/\~}
 
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT

@@ -3,6 +3,7 @@
 package trust_test
 
 import (
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -15,7 +16,9 @@ import (
 	"github.com/livetree/livetree/internal/proof"
 )
 
-// TestClusterLarge has a client write 100 MB at once, through any node, while others write.
+var largeMiB = flag.Int("large", 100, "how many MiB the large write of a cluster has")
+
+// TestClusterLarge has a client write 100 MiB at once, or as much as is asked for, through any node, while others write.
 func TestClusterLarge(t *testing.T) {
 	count := drill(t, 1)
 	c := startCluster(t, "--max-bodies", "4GiB")
@@ -24,7 +27,7 @@ func TestClusterLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range count {
-		body := largeBody(100<<20, i)
+		body := largeBody(*largeMiB<<20, i)
 		node := l.rng.IntN(3)
 		var took time.Duration
 		err := l.round(func() (int, error) {

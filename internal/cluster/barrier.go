@@ -48,8 +48,17 @@ func compare(n *Node, r *replica, before, head shard.Head) error {
 	return r.state().broken
 }
 
+const (
+	// lingerTime is how long an asker waits before the next question, if the last was that of lingerReaders at least.
+	lingerTime    = 150 * time.Microsecond
+	lingerReaders = 4
+)
+
 // An asker asks the log for the heads, one question at a time. All who come while one is under way share the next:
 // the one under way may have been answered before they came.
+//
+// Readers that ask again as soon as they are answered would fall into two halves, which take turns: one waits while the other is answered. So after the question of several the asker
+// waits for a moment, in which those who were answered come back, and both halves share the next one.
 type asker struct {
 	mu      sync.Mutex
 	next    *question
@@ -64,6 +73,7 @@ var errEnded = errors.New("the node has ended")
 // A question is asked for all who wait for it.
 type question struct {
 	answered chan struct{}
+	readers  int // guarded by the asker, until the question is asked
 	heads    shard.Heads
 	err      error
 }
@@ -79,6 +89,7 @@ func (a *asker) ask(ctx context.Context, log shard.Log) (shard.Heads, error) {
 		a.next = &question{answered: make(chan struct{})}
 	}
 	q := a.next
+	q.readers++
 	if !a.running {
 		a.running = true
 		a.runs.Go(func() { a.run(log) })
@@ -105,6 +116,9 @@ func (a *asker) run(log shard.Log) {
 		// The log ends the question by itself, and no reader's end is that of the others.
 		q.heads, q.err = log.Heads(context.Background())
 		close(q.answered)
+		if q.readers >= lingerReaders {
+			_ = pause.For(context.Background(), lingerTime) // it does not end before
+		}
 	}
 }
 

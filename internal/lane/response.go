@@ -200,31 +200,52 @@ func (w *response) beginGathered() {
 // begin puts the head into out.
 func (w *response) begin() {
 	w.begun = true
-	out := append(*w.out, "HTTP/1.1 "...)
-	out = strconv.AppendInt(out, int64(w.status), 10)
-	out = append(append(append(out, ' '), http.StatusText(w.status)...), "\r\n"...)
+	out := *w.out
+	if w.status == http.StatusOK {
+		out = append(out, "HTTP/1.1 200 OK\r\n"...)
+	} else {
+		out = strconv.AppendInt(append(out, "HTTP/1.1 "...), int64(w.status), 10)
+		out = append(append(append(out, ' '), http.StatusText(w.status)...), "\r\n"...)
+	}
 	if w.chunked {
 		out = append(out, "Transfer-Encoding: chunked\r\n"...)
 	}
-	var array [maxHeaders]string
-	names := array[:0]
-	for name := range w.header {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		for _, value := range w.header[name] {
-			out = w.appendHeader(out, name, value)
+	var array [maxHeaders]field
+	dated := false
+	for _, f := range sorted(array[:0], w.header) {
+		dated = dated || f.name == "Date"
+		for _, value := range f.values {
+			out = w.appendHeader(out, f.name, value)
 		}
 	}
 	if !w.last && w.conn.request.body.left > unreadBytes {
 		w.last = true // nobody will read all of that
 		out = append(out, "Connection: close\r\n"...)
 	}
-	if _, known := w.header["Date"]; !known {
+	if !dated {
 		out = append(append(append(out, "Date: "...), w.conn.lane.dateText()...), "\r\n"...)
 	}
 	*w.out = append(out, "\r\n"...)
+}
+
+// A field is a header with its values.
+type field struct {
+	name   string
+	values []string
+}
+
+// sorted appends the headers of an answer in the order of their names. There are about ten, for which
+// the simplest way is the fastest.
+func sorted(list []field, header http.Header) []field {
+	for name, values := range header {
+		i := len(list)
+		list = append(list, field{})
+		for ; i > 0 && list[i-1].name > name; i-- {
+			list[i] = list[i-1]
+		}
+		list[i] = field{name, values}
+	}
+	return list
 }
 
 // lines makes one line of a value, as net/http does.
@@ -245,7 +266,7 @@ func (w *response) appendHeader(out []byte, name, value string) []byte {
 	case "Connection":
 		w.last = w.last || strings.EqualFold(value, "close")
 	}
-	if strings.ContainsAny(value, "\r\n") {
+	if strings.IndexByte(value, '\n') >= 0 || strings.IndexByte(value, '\r') >= 0 {
 		value = lines.Replace(value)
 	}
 	out = append(append(out, name...), ": "...)

@@ -31,7 +31,7 @@ type Surroundings struct {
 // Command returns the command livetree docs.
 func (a Surroundings) Command() *cobra.Command {
 	var list bool
-	var site, man string
+	var site, man, addr string
 	c := &cobra.Command{
 		Use:   "docs [TOPIC | search WORD] [flags]",
 		Short: "show the manual",
@@ -40,12 +40,14 @@ version. Without a topic it lists the topics in the order in which they are read
 lists the lines that hold a word.
 
 On a terminal a page is shown as text, by the program that PAGER names, or else by less
-if there is one. Elsewhere it is printed as Markdown. --html writes all pages as a web
-site, which needs no server, and --man as man pages of section 7.`,
-		Example: "  livetree docs\n  livetree docs rules\n  livetree docs search indexOn\n  livetree docs --html ./manual",
+if there is one. Elsewhere it is printed as Markdown. --serve shows all pages to a browser
+on this machine, --html writes them as a web site, which needs no server, and --man as
+man pages of section 7.`,
+		Example: "  livetree docs\n  livetree docs rules\n  livetree docs search indexOn\n  livetree docs --serve 127.0.0.1:8080\n  livetree docs --html ./manual",
 		Args:    a.Takes("[TOPIC | search]", "[WORD]"),
 	}
 	c.Flags().BoolVar(&list, "list", false, "print the names of the topics only, one on a line")
+	c.Flags().StringVar(&addr, "serve", "", "serve the manual as a web site at this `address` of this machine, until it is interrupted")
 	c.Flags().StringVar(&site, "html", "", "write the manual as a web site into this `directory`")
 	c.Flags().StringVar(&man, "man", "", "write the manual as man pages into this `directory`")
 	c.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -59,12 +61,15 @@ site, which needs no server, and --man as man pages of section 7.`,
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
-	c.RunE = func(_ *cobra.Command, args []string) error {
-		if site != "" || man != "" {
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if site != "" || man != "" || addr != "" {
 			if len(args) > 0 || list {
-				return fmt.Errorf("--html and --man write all pages: name no topic; see livetree docs --help")
+				return fmt.Errorf("--serve, --html and --man are for all pages: name no topic; see livetree docs --help")
 			}
-			return a.write(site, man)
+			if err := a.write(site, man); err != nil || addr == "" {
+				return err
+			}
+			return a.serve(c.Context(), addr)
 		}
 		pages, err := docs.Pages()
 		if err != nil {

@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"net"
-	"slices"
 	"time"
 )
 
@@ -73,13 +72,15 @@ func (w *Conn) Send(p []byte) error {
 		p = append(w.head, p...)
 		w.head = nil
 	}
-	for piece := range slices.Chunk(p, PieceBytes) {
+	for len(p) > 0 {
 		if err := w.Extend(w.conn.SetWriteDeadline); err != nil {
 			return err
 		}
-		if _, err := w.conn.Write(piece); err != nil {
+		n := min(len(p), PieceBytes)
+		if _, err := w.conn.Write(p[:n]); err != nil {
 			return err
 		}
+		p = p[n:]
 	}
 	return nil
 }

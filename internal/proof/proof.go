@@ -63,14 +63,15 @@ func (c *Command) Next() (string, error) {
 	return c.fileNext, c.errNext
 }
 
-// build builds the command in a directory of its own.
+// build builds the command in a directory of its own. Unlike go build, go run keeps what it has linked: when several packages test the command
+// it is linked once, and the others have cp copy it.
 func build(flags ...string) (dir, file string, err error) {
 	if dir, err = os.MkdirTemp("", "livetree-command-"); err != nil {
 		return "", "", err
 	}
 	file = filepath.Join(dir, "livetree")
-	args := append([]string{"build", "-o", file}, flags...)
-	out, err := exec.Command("go", append(args, "github.com/livetree/livetree/cmd/livetree")...).CombinedOutput()
+	args := append([]string{"run", "-exec", "cp"}, flags...)
+	out, err := exec.Command("go", append(args, "github.com/livetree/livetree/cmd/livetree", file)...).CombinedOutput()
 	if err != nil {
 		return dir, "", fmt.Errorf("build the command: %w\n%s", err, out)
 	}

@@ -30,9 +30,13 @@ func parseQuery(query string) (values, error) {
 	if strings.Count(query, "&") >= maxParams {
 		return nil, fault.New(fault.Invalid, "more than %d parameters", maxParams)
 	}
-	v, err := url.ParseQuery(query)
-	if err != nil {
-		return nil, fault.Wrap(fault.Invalid, err, "the query string cannot be parsed")
+	v, ok := plainQuery(query)
+	if !ok {
+		parsed, err := url.ParseQuery(query)
+		if err != nil {
+			return nil, fault.Wrap(fault.Invalid, err, "the query string cannot be parsed")
+		}
+		v = values(parsed)
 	}
 	for name, list := range v {
 		// This one is spelled in any letter case, as the header of its name is.
@@ -41,7 +45,26 @@ func parseQuery(query string) (values, error) {
 			v[overrideName] = append(v[overrideName], list...)
 		}
 	}
-	return values(v), nil
+	return v, nil
+}
+
+// plainQuery is url.ParseQuery for a query string in which every character stands for itself, as in
+// auth=secret; it reports false for any other.
+func plainQuery(query string) (values, bool) {
+	for i := range len(query) {
+		if c := query[i]; c == '%' || c == '+' || c == ';' {
+			return nil, false
+		}
+	}
+	v := make(values, 1)
+	for query != "" {
+		var pair string
+		pair, query, _ = strings.Cut(query, "&")
+		if name, value, _ := strings.Cut(pair, "="); pair != "" {
+			v[name] = append(v[name], value)
+		}
+	}
+	return v, true
 }
 
 // params are the parameters that shape an answer.

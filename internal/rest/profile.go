@@ -169,6 +169,9 @@ func (o *Operations) watch(d *engine.Database, name string, who auth.Identity, w
 	return &operationWatch{operations: o, database: d, name: name, who: who, topic: topic, subscription: topic.Subscribe(wake)}
 }
 
+// Drained implements source.
+func (w *operationWatch) Drained() bool { return false }
+
 // Next implements source.
 func (w *operationWatch) Next() (*watch.Event, bool) {
 	for {

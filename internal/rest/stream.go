@@ -115,6 +115,9 @@ func (c *call) newStream() *stream {
 type source interface {
 	// Next returns the next event; false if there is none now.
 	Next() (*watch.Event, bool)
+	// Drained reports whether the event that Next has just returned was the last for now: the
+	// stream is woken when there may be another. False is always right.
+	Drained() bool
 	// Recheck is called now and then.
 	Recheck()
 	Close()
@@ -147,7 +150,9 @@ func (s *stream) Tell() (ended outbox.Reason) {
 			_ = s.flush(&batch)
 			return endings[e.Kind]
 		default:
-			ended = s.tellEvent(&batch, e)
+			if ended = s.tellEvent(&batch, e); ended == outbox.GoesOn && s.watch.Drained() {
+				return s.flush(&batch) // if a keep-alive is due, there is another Tell
+			}
 		}
 	}
 	return ended

@@ -26,8 +26,9 @@ func (f *firstEvent) Next() (*watch.Event, bool) {
 	return &watch.Event{Kind: watch.Put, Content: f.data}, true
 }
 
-func (f *firstEvent) Recheck() {}
-func (f *firstEvent) Close()   {}
+func (f *firstEvent) Drained() bool { return false }
+func (f *firstEvent) Recheck()      {}
+func (f *firstEvent) Close()        {}
 
 // A countedWay is the way to a client that takes nothing until it is told to.
 type countedWay struct {

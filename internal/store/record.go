@@ -32,6 +32,11 @@ func BatchOf(s *Store, id layout.ID, effect []byte) (*batch.Effect, error) {
 	return s.batches.Of(id, effect)
 }
 
+// BatchOfOwn is BatchOf for bytes that nobody else has, which may become the batch.
+func BatchOfOwn(s *Store, id layout.ID, effect []byte) (*batch.Effect, error) {
+	return s.batches.OfOwn(id, effect)
+}
+
 // CommitRecord applies a record as Commit does a batch: all of its commits, and up to where the
 // shard is applied, in one. The records of a shard are committed by one goroutine, in order.
 // All batches are closed in any case; after an error nothing was applied, and no ticket is
@@ -51,11 +56,33 @@ func recordBytes(parts []RecordPart) int {
 	return bytes
 }
 
+// firstLarge returns the batch that the others of a record may be added to, so that it is not copied: the first, if it is large and has room for all that comes. It
+// returns nil if there is none.
+func firstLarge(parts []RecordPart) *pebble.Batch {
+	for i, part := range parts {
+		if part.Batch == nil {
+			continue
+		}
+		bytes := part.Batch.Rows.Repr()
+		if len(bytes) < batch.LargeBytes || cap(bytes)-len(bytes) < recordBytes(parts[i+1:]) {
+			return nil
+		}
+		return part.Batch.Rows
+	}
+	return nil
+}
+
 // commitRecord is CommitRecord with more rows, which more adds.
 func commitRecord(s *Store, parts []RecordPart, applied Applied, more func(*pebble.Batch) error) error {
-	rows := s.db.NewBatchWithSize(recordBytes(parts))
+	rows := firstLarge(parts)
+	isOwn := rows == nil
+	if isOwn {
+		rows = s.db.NewBatchWithSize(recordBytes(parts))
+	}
 	defer func() {
-		_ = rows.Close()
+		if isOwn {
+			_ = rows.Close()
+		}
 		for _, part := range parts {
 			if part.Batch != nil {
 				part.Batch.Close()
@@ -65,9 +92,6 @@ func commitRecord(s *Store, parts []RecordPart, applied Applied, more func(*pebb
 	last, err := AppliedOf(s, applied.Shard)
 	if err == nil && applied.Number != last.Number+1 {
 		err = fmt.Errorf("%w: %d after %d of shard %d", ErrRecord, applied.Number, last.Number, applied.Shard)
-	}
-	if err == nil {
-		err = rows.Set(layout.AppliedKey(applied.Shard), applied.AppendTo(nil), nil)
 	}
 	if err == nil && more != nil {
 		err = more(rows)
@@ -80,6 +104,9 @@ func commitRecord(s *Store, parts []RecordPart, applied Applied, more func(*pebb
 	p.gate.RLock()
 	defer p.gate.RUnlock()
 	millis, format, err := gatherRecord(s, rows, parts)
+	if err == nil {
+		err = rows.Set(layout.AppliedKey(applied.Shard), applied.AppendTo(nil), nil)
+	}
 	if err == nil {
 		err = s.apply(rows, millis, max(format, layout.FormatApplied))
 	}
@@ -121,8 +148,10 @@ func gatherRecord(s *Store, rows *pebble.Batch, parts []RecordPart) (millis int6
 		if b == nil {
 			continue
 		}
-		if err := rows.Apply(b.Rows, nil); err != nil {
-			return 0, 0, err
+		if b.Rows != rows {
+			if err := rows.Apply(b.Rows, nil); err != nil {
+				return 0, 0, err
+			}
 		}
 		foretell(s, b, group)
 		s.holds.Add(b)

@@ -60,6 +60,8 @@ type decoder struct {
 	// interned remembers where the text of recent keys is: records repeat theirs.
 	interned [64]cell
 	shapes   [shapeLevels]shape
+	root     shape   // of the last text that was an object, see rootShape
+	rootText []byte  // its keys
 	order    []uint8 // of the children of an object that is being closed
 	own      []byte  // where a text is read to at first
 }
@@ -191,7 +193,7 @@ func (d *decoder) array(depth int) (cell, error) {
 func (d *decoder) object(depth int) (cell, error) {
 	at := d.position()
 	d.pos++ // the brace
-	if d.slab.cells == nil && len(d.stack) == 0 {
+	if cap(d.slab.cells) <= firstCells && len(d.slab.cells) == 0 && len(d.stack) == 0 {
 		d.makeRoom()
 	}
 	o := openObject{base: len(d.stack), depth: depth, at: at, shape: d.shapeAt(depth)}
@@ -203,6 +205,14 @@ func (d *decoder) object(depth int) (cell, error) {
 		}
 		if first && c == '}' {
 			break
+		}
+		if o.follows {
+			if d.follow(&o) {
+				break
+			}
+			if c, err = d.peek(); err != nil {
+				return cell{}, err
+			}
 		}
 		if err := d.member(&o, c); err != nil {
 			return cell{}, err

@@ -73,7 +73,7 @@ func PrintJSON(w io.Writer, n Node, form Form) error {
 	}
 	e := encoder{slab: n.slab, form: form, limit: math.MaxInt, w: w}
 	e.cell(n.cell())
-	e.flush(0)
+	e.flush()
 	return e.err
 }
 
@@ -91,13 +91,20 @@ type encoder struct {
 	err error     // of w
 }
 
-// flush writes what was appended if it is more than min bytes.
-func (e *encoder) flush(min int) {
-	if e.w == nil || len(e.dst) <= min || e.err != nil {
+// flush writes what was appended.
+func (e *encoder) flush() {
+	if e.err != nil {
 		return
 	}
 	_, e.err = e.w.Write(e.dst)
 	e.dst = e.dst[:0]
+}
+
+// flushFull is flush once as much was appended as PrintJSON gathers.
+func (e *encoder) flushFull() {
+	if e.w != nil && len(e.dst) > flushBytes {
+		e.flush()
+	}
 }
 
 func (e *encoder) cell(c cell) {
@@ -136,36 +143,78 @@ func (e *encoder) note(c cell) {
 
 func (e *encoder) object(c cell) {
 	e.dst = append(e.dst, '{')
-	separate := false
 	if c.priority && e.form == Export {
 		e.dst = append(e.dst, `".priority":`...)
 		e.note(e.slab.cells[c.first()])
-		e.dst = AppendLeaf(e.dst, e.slab.priority(c))
-		separate = true
+		e.dst = append(AppendLeaf(e.dst, e.slab.priority(c)), ',')
 	}
-	for _, child := range e.slab.children(c) {
+	most := e.limit
+	if e.w != nil {
+		most = min(most, flushBytes)
+	}
+	for children := e.slab.children(c); len(children) > 0; {
 		if len(e.dst) > e.limit || e.err != nil {
 			return
 		}
-		e.flush(flushBytes)
-		if separate {
+		e.flushFull()
+		e.dst, children = e.slab.appendLeaves(e.dst, children, most)
+		if len(children) > 0 && !children[0].isPlainLeaf() {
+			e.dst = e.slab.appendKey(e.dst, children[0])
+			e.cell(children[0])
 			e.dst = append(e.dst, ',')
+			children = children[1:]
 		}
-		separate = true
-		e.key(child)
-		e.cell(child)
 	}
-	e.dst = append(e.dst, '}')
+	e.dst[len(e.dst)-1] = '}'
 }
 
-func (e *encoder) key(c cell) {
-	e.dst = append(e.dst, '"')
-	if c.keyLen == indexKey {
-		e.dst = strconv.AppendUint(e.dst, uint64(c.key), 10)
-	} else {
-		e.dst = appendEscaped(e.dst, e.slab.key(c))
+// isPlainLeaf reports whether c is a leaf without a priority, and no server value.
+func (c cell) isPlainLeaf() bool { return c.kind < Object && !c.priority }
+
+// appendLeaves appends the first children of an object, each with its key and a comma, up to
+// one that is no plain leaf, or until there are more than most bytes. It returns the others.
+//
+// It is most of what printing takes, and is twice as fast as with a function for each part:
+// dst stays in registers.
+func (s *slab) appendLeaves(dst []byte, children []cell, most int) ([]byte, []cell) {
+	text, literal := s.text, s.literal
+	for len(children) > 0 && len(dst) <= most {
+		c := children[0]
+		if !c.isPlainLeaf() {
+			break
+		}
+		children = children[1:]
+		if literal && c.keyLen != indexKey {
+			dst = append(dst, '"')
+			dst = append(dst, text[c.key:c.key+uint32(c.keyLen)]...)
+			dst = append(dst, '"', ':')
+		} else {
+			dst = s.appendKey(dst, c)
+		}
+		switch {
+		case c.kind == Integer:
+			dst = strconv.AppendInt(dst, int64(c.bits), 10)
+		case c.kind == String && literal:
+			dst = append(dst, '"')
+			dst = append(dst, text[c.first():c.first()+c.count()]...)
+			dst = append(dst, '"')
+		default:
+			dst = AppendLeaf(dst, s.leaf(c))
+		}
+		dst = append(dst, ',')
 	}
-	e.dst = append(e.dst, `":`...)
+	return dst, children
+}
+
+// appendKey appends the key of a cell with its colon.
+func (s *slab) appendKey(dst []byte, c cell) []byte {
+	dst = append(dst, '"')
+	if c.keyLen == indexKey {
+		dst = strconv.AppendUint(dst, uint64(c.key), 10)
+	} else {
+		dst = appendEscaped(dst, s.key(c))
+	}
+	return append(dst, '"', ':')
 }
 
 func (e *encoder) array(c cell) {
@@ -175,7 +224,7 @@ func (e *encoder) array(c cell) {
 		if len(e.dst) > e.limit || e.err != nil {
 			return
 		}
-		e.flush(flushBytes)
+		e.flushFull()
 		for ; next < child.key; next++ {
 			e.dst = append(e.dst, "null,"...)
 		}

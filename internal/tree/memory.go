@@ -14,6 +14,9 @@ import (
 // nodes.
 var decoders = sync.Pool{New: func() any { return &decoder{own: make([]byte, 0, firstBytes)} }}
 
+// firstCells is how many cells a slab has room for by itself.
+const firstCells = 1
+
 // newDecoder returns a decoder of what is in buf, or comes from r if that is not
 // nil. It must be freed, whatever comes of it.
 func newDecoder(r io.Reader, buf []byte, opts DecodeOptions) *decoder {
@@ -22,7 +25,12 @@ func newDecoder(r io.Reader, buf []byte, opts DecodeOptions) *decoder {
 		buf = d.own[:0]
 	}
 	d.scanner = scanner{r: r, buf: buf, line: 1, number: d.number[:0]}
-	d.opts, d.slab = opts, &slab{}
+	first := &struct { // one allocation for a body that is a leaf
+		slab
+		cells [firstCells]cell
+	}{}
+	d.opts, d.slab = opts, &first.slab
+	d.slab.cells = first.cells[:0]
 	if opts.Charge != nil {
 		d.growing = d.chargeText
 	}
@@ -34,10 +42,11 @@ const maxKeptEntries = 64
 
 // free gives the decoder back. Its nodes stay.
 func (d *decoder) free() {
+	d.slab.literal = !d.escaped // nothing is added to its text from now on
 	for i := range d.shapes {
 		d.shapes[i].forget()
 	}
-	kept := decoder{own: d.own, shapes: d.shapes, order: d.order[:0], scanner: scanner{number: d.number}}
+	kept := decoder{own: d.own, shapes: d.shapes, root: d.root, rootText: d.rootText, order: d.order[:0], scanner: scanner{number: d.number}}
 	if cap(d.stack) <= maxKeptEntries {
 		kept.stack = d.stack[:0]
 	}

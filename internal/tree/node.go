@@ -27,6 +27,9 @@ type slab struct {
 	// unresolved says that server values wait to be resolved, increments that some
 	// of them are increments.
 	unresolved, increments bool
+	// literal says that nothing in the text has to be escaped in JSON, so that it is
+	// printed without being looked at.
+	literal bool
 	// time is what the cells that are timestamps hold, nil if there are none. They
 	// stay what they are when they are resolved: another time is another slab with the
 	// same cells.
@@ -41,7 +44,7 @@ func (s *slab) at(nowMillis int64) *slab {
 	dated := &struct { // one allocation
 		slab
 		now Leaf
-	}{slab{cells: slices.Clip(s.cells), text: slices.Clip(s.text), time: s.time}, IntegerLeaf(nowMillis)}
+	}{slab{cells: slices.Clip(s.cells), text: slices.Clip(s.text), literal: s.literal, time: s.time}, IntegerLeaf(nowMillis)}
 	if s.time != nil {
 		dated.time = &dated.now
 	}

@@ -41,7 +41,8 @@ func DecodePatch(r io.Reader, at Path, opts DecodeOptions) (Write, error) {
 // assignments reads the members of a PATCH.
 func (d *decoder) assignments(at Path) ([]Assignment, error) {
 	d.pos++ // the brace
-	list := []Assignment{}
+	d.makeRoom()
+	list := make([]Assignment, 0, fewAssignments)
 	for first := true; ; first = false {
 		c, err := d.peek()
 		if err != nil {
@@ -71,6 +72,9 @@ func (d *decoder) assignments(at Path) ([]Assignment, error) {
 	d.pos++
 	return list, nil
 }
+
+// fewAssignments is how many a PATCH has room for at first.
+const fewAssignments = 4
 
 // maxPatchKey bounds the key of a PATCH: a path of the longest keys.
 const maxPatchKey = MaxDepth * (MaxKeyBytes + 1) * 2

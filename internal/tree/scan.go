@@ -44,6 +44,8 @@ type scanner struct {
 
 	number []byte // scratch for a number that crosses the buffer's end
 
+	escaped bool // some string had an escape
+
 	// growing, if set, is told the capacity that an unfinished string has.
 	growing func(capacity int) error
 }
@@ -261,6 +263,7 @@ func (s *scanner) next() (byte, error) {
 
 func (s *scanner) appendEscape(dst []byte) ([]byte, error) {
 	at := s.position()
+	s.escaped = true
 	s.pos++ // the backslash
 	c, err := s.next()
 	if err != nil {

@@ -11,8 +11,8 @@ type Tally struct {
 	many map[unsafe.Pointer]struct{}
 }
 
-// slabBytes is what a slab takes beside its arrays.
-const slabBytes = int(unsafe.Sizeof(slab{}))
+// slabBytes is what a slab takes beside its arrays, at most.
+const slabBytes = int(unsafe.Sizeof(slab{})) + firstCells*int(unsafe.Sizeof(cell{}))
 
 // Add counts a node.
 func (t *Tally) Add(n Node) {

@@ -298,7 +298,10 @@ func (w *Watch) told(e *Event) {
 // expired reports whether the identity is not good any more. The time of commits
 // does not tell: where the machine's clock was set back, it is ahead of that for a
 // while.
-func (w *Watch) expired() bool { return w.set.source.Verifier.Expired(*w.who.Load()) }
+func (w *Watch) expired() bool {
+	who := w.who.Load()
+	return !who.Expires.IsZero() && w.set.source.Verifier.Expired(*who) // which copies it
+}
 
 // revoke ends the watch because its credential is not good any more.
 func (w *Watch) revoke() { w.subscription.Cut(&Event{Kind: Revoked}) }

@@ -139,8 +139,12 @@ func (d *Databases) add(a *application, g record.Group) error {
 		return err
 	}
 	effects := make([]*store.Effect, 0, len(g.Commits))
+	batchOf := store.BatchOf
+	if g.Own {
+		batchOf = store.BatchOfOwn
+	}
 	for i, c := range g.Commits {
-		e, err := store.BatchOf(d.o.Store, id, c.Effect)
+		e, err := batchOf(d.o.Store, id, c.Effect)
 		if err != nil {
 			return fmt.Errorf("commit %d of the group of database %d: %w", i, id, err)
 		}

@@ -169,7 +169,7 @@ func (d *Databases) Append(g *engine.Group) {
 			origin = d.origin()
 		}
 		p.origins = append(p.origins, origin)
-		r.Commits = append(r.Commits, record.Commit{Origin: origin, Effect: part.Batch.Effect()})
+		r.Commits = append(r.Commits, record.Commit{Origin: origin, Effect: part.Batch.EffectUntil()})
 	}
 	d.mu.Lock()
 	d.pending[g.ID] = p

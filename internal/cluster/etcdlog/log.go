@@ -86,11 +86,24 @@ func (m *member) get(ctx context.Context, key string, opts ...clientv3.OpOption)
 	}
 }
 
-// Heads implements [shard.Log] by a read that etcd confirms with a majority.
+// knownHeads are the heads as they are at a revision.
+type knownHeads struct {
+	revision int64
+	heads    shard.Heads
+}
+
+// Heads implements [shard.Log]. A majority confirms up to where this member has to know the log; then the heads are read from this member alone, or are those that were read
+// before, if nothing was written since.
 func (m *member) Heads(ctx context.Context) (heads shard.Heads, err error) {
 	ctx, done := m.bounded(ctx, 0)
 	defer done()
-	answer, err := m.get(ctx, headPrefix, clientv3.WithPrefix())
+	if err := m.etcd.Server.LinearizableReadNotify(ctx); err != nil {
+		return heads, err
+	}
+	if known := m.heads.Load(); known != nil && known.revision == m.etcd.Server.KV().Rev() {
+		return known.heads, nil
+	}
+	answer, err := m.get(ctx, headPrefix, clientv3.WithPrefix(), clientv3.WithSerializable())
 	if err != nil {
 		return heads, err
 	}
@@ -105,6 +118,7 @@ func (m *member) Heads(ctx context.Context) (heads shard.Heads, err error) {
 		h.Revision = kv.ModRevision
 		heads[kv.Key[len(headPrefix)]] = h
 	}
+	m.heads.Store(&knownHeads{answer.Header.Revision, heads})
 	return heads, nil
 }
 

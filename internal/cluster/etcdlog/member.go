@@ -43,6 +43,7 @@ type member struct {
 	election time.Duration
 	// lead ends when another member leads.
 	lead          atomic.Pointer[context.Context]
+	heads         atomic.Pointer[knownHeads] // as they were read last; nil before that
 	stop, stopped chan struct{}
 	failed        chan error
 	once          sync.Once

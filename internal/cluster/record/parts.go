@@ -103,6 +103,9 @@ func (s *Sum) Transfer(id TransferID) Transfer {
 	return t
 }
 
+// roomBytes is the room that a Joiner leaves after the last effect, for what appliers add to it.
+const roomBytes = 4 << 10
+
 // A Joiner puts the parts of an Assemble together again.
 type Joiner struct {
 	assemble Record
@@ -112,7 +115,7 @@ type Joiner struct {
 
 // NewJoiner returns one for a record of the kind Assemble, which was decoded.
 func NewJoiner(assemble Record) *Joiner {
-	return &Joiner{assemble: assemble, joined: make([]byte, 0, assemble.Transfer.Bytes)}
+	return &Joiner{assemble: assemble, joined: make([]byte, 0, assemble.Transfer.Bytes+roomBytes)}
 }
 
 // Next is the number of the part that is to be added next, and whether there is one.
@@ -122,7 +125,7 @@ func (j *Joiner) Next() (number uint32, more bool) {
 
 // Add adds the next part. It fails if that is longer than all that is left.
 func (j *Joiner) Add(part []byte) error {
-	if len(part) > cap(j.joined)-len(j.joined) {
+	if uint64(len(part)) > j.assemble.Transfer.Bytes-uint64(len(j.joined)) {
 		return fmt.Errorf("%w: part %d of transfer %v is too long", ErrMalformed, j.sum.parts, j.assemble.Transfer.ID)
 	}
 	j.sum.Add(part)
@@ -131,7 +134,7 @@ func (j *Joiner) Add(part []byte) error {
 }
 
 // Record returns the record of the kind Groups that the Assemble stands for, once all parts are there. It fails if they
-// are not those that were sent.
+// are not those that were sent. It is called once: the effects are the memory of the Joiner, and the last has some room after it.
 func (j *Joiner) Record() (Record, error) {
 	want := j.assemble.Transfer
 	if got := j.sum.Transfer(want.ID); got != want {
@@ -143,6 +146,9 @@ func (j *Joiner) Record() (Record, error) {
 	if d.short || len(d.rest) > 0 {
 		return Record{}, fmt.Errorf("%w: the parts of transfer %v are no group", ErrMalformed, want.ID)
 	}
+	g.Own = true
+	last := &g.Commits[len(g.Commits)-1]
+	last.Effect = j.joined[len(j.joined)-len(last.Effect):]
 	return j.assemble.With(g), nil
 }
 

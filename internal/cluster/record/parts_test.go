@@ -41,6 +41,7 @@ func TestCutGroupsAreJoined(t *testing.T) {
 		{Origin: origin, Effect: bytes.Repeat([]byte{0xee}, 130)}, {Origin: record.Origin{Node: 2, Number: 3}, Effect: []byte{}}, {Effect: []byte("last")},
 	}}
 	whole := record.Record{Kind: record.Groups, Level: 1, Origin: origin, Tenure: 7, Groups: []record.Group{g}}
+	whole.Groups[0].Own = true
 	for size := 1; size < 300; size++ {
 		parts, assemble := cut(g, size)
 		for i, part := range parts {

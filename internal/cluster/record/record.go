@@ -117,6 +117,8 @@ type Group struct {
 	// Base is the position of the database before the group.
 	Base    uint64
 	Commits []Commit
+	// Own says that nobody else has the memory of the effects, so that who applies them may keep it. It is not written.
+	Own bool
 }
 
 // A Commit is the effect of one write, and the request that it answers.

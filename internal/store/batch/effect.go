@@ -31,8 +31,20 @@ const (
 	maxEffect = 1<<31 - 1
 )
 
+// LargeBytes is from how many bytes on the memory of a batch is its own: Pebble does not use it for another one when the batch is closed.
+const LargeBytes = 4 << 20
+
 // Effect returns the bytes of a batch that was not committed yet. They are a copy.
 func (b *Batch) Effect() []byte { return bytes.Clone(b.Rows.Repr()) }
+
+// EffectUntil is Effect for who needs the bytes until the batch is committed, and no longer. Those of a large batch are not copied: they stay as they are
+// if it is closed instead.
+func (b *Batch) EffectUntil() []byte {
+	if bytes := b.Rows.Repr(); len(bytes) >= LargeBytes {
+		return bytes[:len(bytes):len(bytes)]
+	}
+	return b.Effect()
+}
 
 // An Effect is a batch that was read from its bytes.
 type Effect struct {
@@ -64,14 +76,24 @@ func (e *Effect) Whole() (layout.Record, error) {
 // of this database does: today's batches set and delete rows in its data, indexes and settings,
 // delete ranges of them, and set one row of its log, with one of its records perhaps.
 // The drop of a database is no effect.
-func (m Maker) Of(id layout.ID, effect []byte) (*Effect, error) {
+func (m Maker) Of(id layout.ID, effect []byte) (*Effect, error) { return m.of(id, effect, false) }
+
+// OfOwn is Of for bytes that nobody else has. Those of a large effect become the batch, and are not copied.
+func (m Maker) OfOwn(id layout.ID, effect []byte) (*Effect, error) {
+	return m.of(id, effect, len(effect) >= LargeBytes)
+}
+
+func (m Maker) of(id layout.ID, effect []byte, isOwn bool) (*Effect, error) {
 	e := &Effect{Batch: &Batch{ID: id}}
 	if err := e.read(effect); err != nil {
 		return nil, err
 	}
 	e.Rows = m.DB.NewBatch()
-	// Pebble uses the memory of a batch again, and the bytes may be those of a record that others have.
-	if err := e.Rows.SetRepr(bytes.Clone(effect)); err != nil {
+	if !isOwn {
+		// Pebble uses the memory of a batch again, and the bytes may be those of a record that others have.
+		effect = bytes.Clone(effect)
+	}
+	if err := e.Rows.SetRepr(effect); err != nil {
 		e.Close()
 		return nil, fmt.Errorf("%w: %w", ErrNoEffect, err)
 	}

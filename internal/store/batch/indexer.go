@@ -212,6 +212,9 @@ func (x *indexer) indexChild(c *indexedChild) error {
 	for _, index := range c.indexes {
 		before, after := c.before, c.after
 		if path, ok := index.Order.Child(); ok {
+			if c.keeps(path) {
+				continue
+			}
 			var err error
 			if before, after, err = x.changed(c, path); err != nil {
 				return err
@@ -228,6 +231,22 @@ func (x *indexer) indexChild(c *indexedChild) error {
 		return err
 	}
 	return x.replaceRow(c, layout.PriorityIndex, query.LeafValue(c.before.Priority), query.LeafValue(c.after.Priority))
+}
+
+// keeps reports whether the write is known to leave what is at rel below the child as it was: it
+// replaces other parts of the child's row. Most writes of a leaf are so, and need not look for what
+// is indexed.
+func (c *indexedChild) keeps(rel tree.Path) bool {
+	h := c.home
+	if h == nil || h.spliced == nil || h.path != c.path {
+		return false
+	}
+	for _, a := range h.edits {
+		if h.path.Below(a.Path).Overlaps(rel) {
+			return false
+		}
+	}
+	return true
 }
 
 // changed summarizes what is below a child, before and after the write.

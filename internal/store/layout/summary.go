@@ -26,8 +26,8 @@ func SummarizeIn(row []byte, rel tree.Path) (Summary, error) {
 		case ok && text[0] == '{':
 			return Summary{Exists: true, Value: query.ObjectValue()}, nil
 		case ok:
-			n, err := tree.DecodeBytes(text, tree.DecodeOptions{})
-			return Summarize(n), err
+			leaf, err := leafJSON(text)
+			return Summary{Exists: !leaf.IsNull(), Value: query.LeafValue(leaf)}, err
 		}
 	}
 	n, err := DecodeChunk(row)
