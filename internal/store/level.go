@@ -2,13 +2,13 @@ package store
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/livetree/livetree/internal/store/damage"
 	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/seek"
 )
 
 // CommitLevel notes the level of the cluster that the store is of, as CommitRecord commits a record.
@@ -20,14 +20,10 @@ func CommitLevel(s *Store, level uint16, applied Applied) error {
 
 // LevelOf returns the level that was noted last, 0 if none was.
 func LevelOf(s *Store) (uint16, error) {
-	row, closer, err := s.db.Get(layout.LevelKey)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return 0, nil
+	row, err := seek.CopyOf(s.db, layout.LevelKey)
+	if row == nil || err != nil {
+		return 0, err
 	}
-	if err != nil {
-		return 0, damage.Mark(err)
-	}
-	defer func() { _ = closer.Close() }()
 	if len(row) != 2 {
 		return 0, damage.AtRow(layout.LevelKey, fmt.Errorf("the level of the cluster has %d bytes, not 2", len(row)))
 	}

@@ -1,14 +1,13 @@
 package store
 
 import (
-	"errors"
 	"hash"
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"github.com/livetree/livetree/internal/store/damage"
 	"github.com/livetree/livetree/internal/store/inspect"
 	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/seek"
 )
 
 // This file has the notes of a cluster: rows of no database that all nodes have alike. Every node commits the same
@@ -25,17 +24,7 @@ func CommitNote(s *Store, n layout.Note, applied Applied) error {
 }
 
 // NoteOf returns the value of a note, nil if there is none.
-func NoteOf(s *Store, name string) ([]byte, error) {
-	row, closer, err := s.db.Get(layout.NoteKey(name))
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, damage.Mark(err)
-	}
-	defer func() { _ = closer.Close() }()
-	return append([]byte{}, row...), nil
-}
+func NoteOf(s *Store, name string) ([]byte, error) { return seek.CopyOf(s.db, layout.NoteKey(name)) }
 
 // DigestRows adds all rows of a database that the nodes of a cluster have alike to a digest, as a view shows them: see [inspect.DigestRows].
 func DigestRows(v *View, id layout.ID, into hash.Hash, pace func(bytes int) error) error {

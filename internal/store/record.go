@@ -9,6 +9,7 @@ import (
 	"github.com/livetree/livetree/internal/store/batch"
 	"github.com/livetree/livetree/internal/store/damage"
 	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/seek"
 )
 
 // This file commits what others have agreed on. A record holds commits of several databases
@@ -111,7 +112,7 @@ func commitRecord(s *Store, parts []RecordPart, applied Applied, more func(*pebb
 		err = s.apply(rows, millis, max(format, layout.FormatApplied))
 	}
 	if err != nil {
-		undoRecord(s, parts)
+		s.rows.Undo(rows) // with those that were gathered
 		<-p.slots
 		return err
 	}
@@ -127,15 +128,6 @@ func commitRecord(s *Store, parts []RecordPart, applied Applied, more func(*pebb
 		s.counters.commits.Add(commits - 1) // the syncer counts one
 	}
 	return nil
-}
-
-// undoRecord forgets the rows of a record that was not applied.
-func undoRecord(s *Store, parts []RecordPart) {
-	for _, part := range parts {
-		if part.Batch != nil {
-			s.rows.Undo(part.Batch.Rows)
-		}
-	}
 }
 
 // gatherRecord puts the batches of a record into one, and tells all who look at commits before
@@ -179,14 +171,10 @@ func (p *pipeline) addRecord(parts []RecordPart) {
 // AppliedOf returns up to where the store has the records of a shard. There is none with the
 // number 0.
 func AppliedOf(s *Store, shard byte) (Applied, error) {
-	row, closer, err := s.db.Get(layout.AppliedKey(shard))
-	if errors.Is(err, pebble.ErrNotFound) {
-		return Applied{Shard: shard}, nil
+	row, err := seek.CopyOf(s.db, layout.AppliedKey(shard))
+	if row == nil || err != nil {
+		return Applied{Shard: shard}, err
 	}
-	if err != nil {
-		return Applied{}, damage.Mark(err)
-	}
-	defer func() { _ = closer.Close() }()
 	a, err := layout.DecodeApplied(shard, row)
 	if err != nil {
 		err = damage.AtRow(layout.AppliedKey(shard), err)

@@ -47,7 +47,7 @@ func openStand(t testing.TB, opts Options) *stand {
 	if opts.BallastBytes == 0 {
 		opts.BallastBytes = -1
 	}
-	if opts.RowBytes == 0 {
+	if _, isBenchmark := t.(*testing.B); opts.RowBytes == 0 && !isBenchmark {
 		opts.RowBytes = standRows
 	}
 	path := "data"

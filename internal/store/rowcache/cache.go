@@ -18,8 +18,13 @@
 // Memory. All that a cache takes is within the bytes that it was made for: rows, keys, tables, stamps. It
 // is allocated as rows come, and whoever shares a budget with the cache is told. Rows lie in segments that hold no pointers, so the garbage collector does not look at
 // them. What makes room is decided as by S3-FIFO (Yang and others, SOSP 2023): rows that are new go through a
+<<<<<<< HEAD
 // small queue, and only those that were asked for again get into the main one. So a read of very many rows takes
 // a quarter of the cache at most, and leaves what is wanted more often in its place.
+=======
+// small queue, and only those that were asked for again get into the main one. The rows of a query, which are many, are not
+// even remembered before they come a second time. So what goes through very many rows leaves what is wanted more often in its place.
+>>>>>>> h/reads
 //
 // What a call costs does not grow with the cache: a look-up looks at eight places; making
 // room goes through one segment.
@@ -116,10 +121,14 @@ func (c *Cache) Row(dst, key []byte, view uint64) ([]byte, Found) {
 
 // Keep remembers the row at a key, as a reader found it in a view. For what was read live that is the newest view
 // that was there before the read.
-func (c *Cache) Keep(key, row []byte, view uint64) { c.keep(key, held(row), view) }
+func (c *Cache) Keep(key, row []byte, view uint64) { c.keep(key, held(row), view, false) }
+
+// KeepAgain is Keep for one of many rows that were looked up together. Most of those are not wanted a second time, so the row is
+// remembered when it comes again before many others have.
+func (c *Cache) KeepAgain(key, row []byte, view uint64) { c.keep(key, held(row), view, true) }
 
 // KeepAbsent remembers that there is no row at a key, as Keep does.
-func (c *Cache) KeepAbsent(key []byte, view uint64) { c.keep(key, nil, view) }
+func (c *Cache) KeepAbsent(key []byte, view uint64) { c.keep(key, nil, view, false) }
 
 // held returns a row that is there: it is not nil even if it is empty.
 func held(row []byte) []byte {
@@ -129,7 +138,7 @@ func held(row []byte) []byte {
 	return row
 }
 
-func (c *Cache) keep(key, row []byte, view uint64) {
+func (c *Cache) keep(key, row []byte, view uint64, again bool) {
 	if c == nil {
 		return
 	}
@@ -154,7 +163,12 @@ func (c *Cache) keep(key, row []byte, view uint64) {
 		}
 		*at = 0
 	}
-	s.put(h, key, row, since, deletes, s.wasDropped(h))
+	wanted := s.wasDropped(h)
+	if again && !wanted && len(s.dropped) > 0 {
+		s.noteDropped(h)
+		return
+	}
+	s.put(h, key, row, since, deletes, wanted)
 }
 
 func (c *Cache) of(h uint64) *shard { return &c.shards[h>>c.shift] }

@@ -60,6 +60,7 @@ func TestScan(t *testing.T) {
 	}
 }
 
+<<<<<<< HEAD
 // TestTimesChange: rows that were asked for often, small ones and many, make place for others that are asked for now.
 func TestTimesChange(t *testing.T) {
 	for _, bytes := range []int{-1, 0, 40, 100, 280, 1000} {
@@ -116,6 +117,25 @@ func TestUsualChunks(t *testing.T) {
 		if !ask(c, userKey(1), row) {
 			t.Errorf("a cache of %d bytes does not remember a chunk of %d", size, len(row))
 		}
+=======
+// TestRowsOfQueries: a row of a query is remembered when it comes a second time, so queries over very many rows take no memory.
+func TestRowsOfQueries(t *testing.T) {
+	c := New(1<<20, nil)
+	row := []byte(strings.Repeat("x", 200))
+	c.Keep(userKey(0), row, 1) // so that there is something to note others in
+	before := c.Stats().Bytes
+	for i := range 100_000 {
+		c.KeepAgain(userKey(1000+i), row, 1)
+	}
+	if after := c.Stats().Bytes; after > before+(64<<10) {
+		t.Errorf("rows that came once take %d bytes", after-before)
+	}
+	for range 2 {
+		c.KeepAgain(userKey(1), row, 1)
+	}
+	if got, found := c.Row(nil, userKey(1), 1); found != Present || string(got) != string(row) {
+		t.Errorf("a row that came twice is %q (%d)", got, found)
+>>>>>>> h/reads
 	}
 }
 

@@ -164,9 +164,12 @@ func (w *world) keep() {
 	i := w.rng.IntN(len(w.late))
 	f := w.late[i]
 	w.late = append(w.late[:i], w.late[i+1:]...)
-	if f.row == nil {
+	switch {
+	case f.row == nil:
 		w.cache.KeepAbsent(f.key, f.view)
-	} else {
+	case w.rng.IntN(3) == 0:
+		w.cache.KeepAgain(f.key, f.row, f.view)
+	default:
 		w.cache.Keep(f.key, f.row, f.view)
 	}
 }

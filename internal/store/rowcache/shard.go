@@ -41,7 +41,7 @@ type shard struct {
 	// table finds entries: the upper half of a slot is that of the hash, the lower is the entry's position
 	// and one, and 0 is an empty slot.
 	table []uint64
-	// dropped are hashes of rows that left the small queue unwanted, and so would go straight into the main
+	// dropped are hashes of rows that left the small queue unwanted, or were not let in, and so would go straight into the main
 	// one if they came again.
 	dropped  []uint32
 	segments []segment

@@ -171,7 +171,7 @@ func (r Reader) RowBy(rows *Stepper, key []byte, own *[]byte) (row []byte, err e
 	if row, err = rows.ValueAndErr(); err != nil {
 		return nil, damage.Mark(err)
 	}
-	r.Rows.Keep(key, row, r.View)
+	r.Rows.KeepAgain(key, row, r.View)
 	return row, nil
 }
 

@@ -88,3 +88,16 @@ func (r Reader) Keeping(parent []byte) (layout.Keeping, error) {
 	}
 	return k, errors.Join(err, closer.Close())
 }
+
+// CopyOf returns a copy of the row at a key of any kind, nil if there is none.
+func CopyOf(source pebble.Reader, key []byte) ([]byte, error) {
+	row, closer, err := source.Get(key)
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, damage.Mark(err)
+	}
+	defer func() { _ = closer.Close() }()
+	return append([]byte{}, row...), nil
+}

@@ -42,7 +42,7 @@ const (
 	dearStep      = 256 // versions passed in one step
 	seeksPerDear  = 64
 	nextsPerChild = 16 // steps inside a child before skip seeks
-	// stepsPerLook is after how many steps a stepper that is not careful looks at what they cost, which takes a fifth of the time of
+	// stepsPerLook is after how many steps a stepper that is not careful looks at what they cost, which takes a sixth of the time of
 	// one.
 	stepsPerLook = 8
 )
