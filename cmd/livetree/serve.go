@@ -187,7 +187,7 @@ func (s *serveSettings) declareLimits(flags *pflag.FlagSet) {
 	}
 	flags.Var((*cli.ByteSize)(&c.MaxBody), "max-body", "the largest body of a request, a `size` such as 256MiB")
 	flags.Var((*cli.ByteSize)(&c.MaxBodies), "max-bodies", "the memory that all bodies may take at a time, a `size`; 0B for a quarter of what the process may use, from 256MiB to 512MiB")
-	flags.Var((*cli.ByteSize)(&c.CacheBytes), "cache", "the `size` of the block cache; 0B for a quarter of the memory that the process may use, from 64MiB to 4GiB")
+	flags.Var((*cli.ByteSize)(&c.CacheBytes), "cache", "the `size` of the cache of blocks, rows and answers; 0B for a quarter of the memory that the process may use, from 64MiB to 4GiB")
 	flags.Var((*cli.ByteSize)(&c.MemoryLimit), "memory-limit", "the `size` that the garbage collector tries to keep to; 0B for that of GOMEMLIMIT or, without it, what the other limits add up to, four fifths of the memory at most")
 	flags.Var((*cli.Interval)(&c.Scrub.Every), "scrub-every", "the `time` from one reading of all tables to the next, in which they are compared with their checksums in the background; 0 for never")
 	flags.Var((*cli.ByteSize)(&c.Scrub.BytesPerSecond), "scrub-rate", "the `size` that is read for that in a second at most; 0B for never")

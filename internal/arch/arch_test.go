@@ -46,6 +46,7 @@ var livetree = layout{
 		"internal/store/layout",
 		"internal/store/damage",
 		"internal/store/datadir",
+		"internal/store/rowcache",
 		"internal/store/seek",
 		"internal/store/inspect",
 		"internal/store/transfer",

@@ -148,13 +148,17 @@ func (s *side) merged(ctx context.Context) error {
 
 // buildIndex asks for an index, and returns when it is used.
 func buildIndex(ctx context.Context, s *side) error {
-	const rules = `{"rules":{".read":true,".write":true,"small":{".indexOn":["score"]}}}`
-	if err := s.setRules(ctx, rules); err != nil {
+	if err := s.setRules(ctx, `{"rules":{".read":true,".write":true,"small":{".indexOn":["score"]}}}`); err != nil {
 		return err
 	}
+	return s.answered(ctx, "/small.json?orderBy=%22score%22&limitToLast=1")
+}
+
+// answered returns when a query is answered, because the index for it is built.
+func (s *side) answered(ctx context.Context, target string) error {
 	late := time.After(10 * time.Minute)
 	for {
-		_, err := s.fetch(ctx, &request{method: "GET", target: []byte("/small.json?orderBy=%22score%22&limitToLast=1")})
+		err := s.send(ctx, "GET", target, nil)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}

@@ -126,6 +126,7 @@ func (h *history) open() {
 	limits := []int{-1, 1, 8, 16, 40, 64, 100, 300, 1000, 2048, 4096}
 	limit := limits[h.rng.IntN(len(limits))]
 	opts := store.Options{FS: h.fs, ChunkBytes: limit, CacheBytes: 1 << 20, MemTableBytes: 256 << 10, GapSteps: 1}
+	opts.RowBytes = []int64{-1, 5 << 10, 8 << 10, 0}[h.rng.IntN(4)] // none, a few, and as many as usual
 	tiny := h.rng.IntN(2) == 0
 	if tiny {
 		opts.PriorityRows, opts.StepChildren = 2, 1
@@ -136,7 +137,7 @@ func (h *history) open() {
 	}
 	h.store = s
 	h.clock = state.NewClock(h.time.now, rand.NewChaCha8([32]byte{byte(h.seed)}), s.LastMillis())
-	h.log = append(h.log, fmt.Sprintf("open with a chunk limit of %d, tiny steps: %t", limit, tiny))
+	h.log = append(h.log, fmt.Sprintf("open with a chunk limit of %d, rows in %d bytes, tiny steps: %t", limit, opts.RowBytes, tiny))
 }
 
 func (h *history) openDatabases() {

@@ -205,8 +205,9 @@ func (o *Outlines) work(v *state.View, p tree.Path, marks int) (Outline, error) 
 		m.Bytes = uint64(len(c.Row))
 		var n tree.Node
 		n, err = reader.Decode(l, c)
+		below := layout.Below(p, c.Depth)
 		c.Release()
-		for key := range n.At(layout.Below(p, c.Depth)).Children() {
+		for key := range n.At(below).Children() {
 			m.mark(key)
 		}
 	}

@@ -66,11 +66,12 @@ func (p *pass) each(yield func(child) error) (object bool, err error) {
 		return false, err
 	case c != nil:
 		n, err := reader.Decode(l, c)
+		below := layout.Below(p.Path, c.Depth)
 		c.Release()
 		if err != nil {
 			return false, err
 		}
-		return p.eachHeld(n.At(layout.Below(p.Path, c.Depth)), yield)
+		return p.eachHeld(n.At(below), yield)
 	case rows == nil:
 		return false, nil
 	}

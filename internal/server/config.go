@@ -87,7 +87,7 @@ type Config struct {
 	DevHosts, DevOrigins []string
 	// MaxBody and MaxBodies bound the size of one body and the memory of all.
 	MaxBody, MaxBodies int64
-	// CacheBytes is the size of the block cache. By default it and MaxBodies are parts of the memory
+	// CacheBytes is the size of the cache of blocks, rows and answers. By default it and MaxBodies are parts of the memory
 	// that the process may use.
 	CacheBytes int64
 	// Scrub says how the tables are read again in the background; not at all by

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/clientaddr"
+	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/lane"
 	"github.com/livetree/livetree/internal/passon"
 	"github.com/livetree/livetree/internal/rest"
@@ -212,6 +213,9 @@ func beginning(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if guest, ok := r.Context().Value(guestKey{}).(lane.Guest); ok {
 			guest.Begun()
+		}
+		if r.ProtoMajor == 2 {
+			exchange.Deepen()
 		}
 		next.ServeHTTP(w, r)
 	})

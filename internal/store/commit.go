@@ -110,19 +110,27 @@ func (s *Store) Commit(b *batch.Batch, t Ticket) error {
 	p.slots <- struct{}{}
 	p.gate.RLock()
 	defer p.gate.RUnlock()
-	for _, a := range b.Assignments() {
-		s.memos.stamps.touch(b.ID, a.Path, p.group.Load())
-	}
-	s.shared.CutGaps(b.ID, b.Rows)
+	foretell(s, b, p.group.Load())
 	s.holds.Add(b)
 	err := s.apply(b.Rows, b.Logged.Millis, b.Format())
 	if err != nil {
+		s.rows.Undo(b.Rows)
 		<-p.slots
 		return err
 	}
 	s.log.Add(b.ID, b.Logged)
 	p.add(t, 1)
 	return nil
+}
+
+// foretell tells all that is remembered of the rows that a batch is about to change them, in a group. The gate is
+// held, so no view shows the batch yet.
+func foretell(s *Store, b *batch.Batch, group uint64) {
+	for _, a := range b.Assignments() {
+		s.memos.stamps.touch(b.ID, a.Path, group)
+	}
+	s.shared.CutGaps(b.ID, b.Rows)
+	s.rows.Cut(b.Rows, group, b.Replaces())
 }
 
 // apply writes rows of a time, with the number of their group if that is not in the log

@@ -23,7 +23,7 @@
 // then answers. So a view never shows what a crash could take back, and Live
 // may: only the one goroutine that orders a database's writes may use it.
 //
-// The work is done by the packages below: layout knows the bytes, seek finds rows,
+// The work is done by the packages below: layout knows the bytes, seek finds rows, rowcache remembers them,
 // batch works out changes, inspect checks and rescues, datadir is the directory and
 // its file systems. This package joins them, orders commits, and answers reads:
 //

@@ -23,12 +23,16 @@ type reading struct {
 	query  *query.Query // nil for the node itself
 	arrays bool         // if its result is one
 	keys   bool         // shallow
+	alone  bool         // without the cache of rows
 }
 
 // text reads in a view. Whoever counts the cost gets no memo.
 func (r reading) text(v *View, id layout.ID, cost *seek.Cost) (text string, recalled bool, err error) {
 	t := v.Tree(id)
 	t.reader.Cost = cost
+	if r.alone {
+		t.reader.Rows = nil
+	}
 	var out bytes.Buffer
 	if r.query != nil {
 		s, err := t.Select(r.at, *r.query, nil, r.form)

@@ -28,6 +28,7 @@ const (
 	minMemTableBytes    = 16 << 20
 	maxMemTableBytes    = 64 << 20
 	memTableShare       = 16
+	rowShare            = 2
 	defaultBallastBytes = 64 << 20
 	defaultPriorityRows = 1000
 	defaultStepChildren = 1000
@@ -51,7 +52,7 @@ type Options struct {
 	// ChunkBytes is the largest subtree that is kept in one row, at most
 	// MaxChunkBytes. A negative value keeps every leaf in a row of its own.
 	ChunkBytes int
-	// CacheBytes is the size of the block cache, memos included. Memtables of the least
+	// CacheBytes is the size of the cache: of blocks, rows and memos together. Memtables of the least
 	// size come on top of it.
 	CacheBytes int64
 	// MaxTables is how many tables are open at a time.
@@ -70,6 +71,8 @@ type Options struct {
 
 	// The rest is for tests.
 
+	// RowBytes is how much of the cache rows may take, as they come; negative for none.
+	RowBytes int64
 	// MemTableBytes is the size of Pebble's memtable.
 	MemTableBytes uint64
 	// BallastBytes is the size of the file that is given up when the disk is
@@ -110,6 +113,8 @@ func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.ChunkBytes, DefaultChunkBytes)
 	o.ChunkBytes = max(o.ChunkBytes, 0)
 	setDefault(&o.CacheBytes, DefaultCacheBytes)
+	setDefault(&o.RowBytes, o.CacheBytes/rowShare)
+	o.RowBytes = min(max(o.RowBytes, 0), o.CacheBytes-o.CacheBytes/memoShare)
 	setDefault(&o.MaxTables, DefaultMaxTables)
 	setDefault(&o.MemTableBytes, o.usualMemTable())
 	setDefault(&o.BallastBytes, defaultBallastBytes)

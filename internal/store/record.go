@@ -111,6 +111,7 @@ func commitRecord(s *Store, parts []RecordPart, applied Applied, more func(*pebb
 		err = s.apply(rows, millis, max(format, layout.FormatApplied))
 	}
 	if err != nil {
+		undoRecord(s, parts)
 		<-p.slots
 		return err
 	}
@@ -128,6 +129,15 @@ func commitRecord(s *Store, parts []RecordPart, applied Applied, more func(*pebb
 	return nil
 }
 
+// undoRecord forgets the rows of a record that was not applied.
+func undoRecord(s *Store, parts []RecordPart) {
+	for _, part := range parts {
+		if part.Batch != nil {
+			s.rows.Undo(part.Batch.Rows)
+		}
+	}
+}
+
 // gatherRecord puts the batches of a record into one, and tells all who look at commits before
 // they are applied. It returns the latest time, and the format that the rows need. The gate is
 // held.
@@ -143,10 +153,7 @@ func gatherRecord(s *Store, rows *pebble.Batch, parts []RecordPart) (millis int6
 				return 0, 0, err
 			}
 		}
-		for _, a := range b.Assignments() {
-			s.memos.stamps.touch(b.ID, a.Path, group)
-		}
-		s.shared.CutGaps(b.ID, b.Rows)
+		foretell(s, b, group)
 		s.holds.Add(b)
 		millis, format = max(millis, b.Logged.Millis), max(format, b.Format())
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"slices"
 	"sync"
 
 	"github.com/livetree/livetree/internal/store/damage"
@@ -53,7 +52,7 @@ func (r *result) sorted(yield func(component []byte) error) error {
 	if err := r.walk(r.note); err != nil {
 		return err
 	}
-	slices.SortFunc(r.found, bytes.Compare)
+	layout.SortComponents(r.found)
 	for _, component := range r.found {
 		if err := yield(component); err != nil {
 			return err
@@ -68,6 +67,8 @@ type result struct {
 	w   io.Writer
 	buf []byte
 	key []byte // that of the parent, and behind it a child's component
+
+	remembered []byte // memory for a row that was remembered
 
 	// found are components to be printed when all are known; they point into noted.
 	found [][]byte
@@ -132,15 +133,12 @@ func (r *result) member(component []byte) error {
 // where it is.
 func (r *result) value(component []byte) error {
 	r.key = append(r.key[:len(r.parent)], component...)
-	if !r.rows.SeekPrefixGE(r.key) {
-		if err := r.rows.Error(); err != nil {
-			return damage.Mark(err)
-		}
-		return r.split(component)
-	}
-	row, err := r.rows.ValueAndErr()
+	row, err := r.tree.reader.RowBy(r.rows, r.key, &r.remembered)
 	if err != nil {
-		return damage.Mark(err)
+		return err
+	}
+	if row == nil {
+		return r.split(component)
 	}
 	r.tree.reader.Cost.Add(len(row))
 	if r.buf, err = layout.AppendChunkJSON(r.buf, row, r.form); err != nil {

@@ -35,6 +35,9 @@ func newStand(t testing.TB, opts Options) *stand {
 	return s
 }
 
+// standRows is how many bytes of rows a stand remembers: so few that there are always some and never all.
+const standRows = 8 << 10
+
 // openStand leaves closing the store to the test.
 func openStand(t testing.TB, opts Options) *stand {
 	t.Helper()
@@ -43,6 +46,9 @@ func openStand(t testing.TB, opts Options) *stand {
 	}
 	if opts.BallastBytes == 0 {
 		opts.BallastBytes = -1
+	}
+	if opts.RowBytes == 0 {
+		opts.RowBytes = standRows
 	}
 	path := "data"
 	if opts.FS == vfs.Default {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/livetree/livetree/internal/store/damage"
 	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/rowcache"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -50,7 +51,10 @@ type Stats struct {
 	// MemoHits are the reads that a memo answered, MemoMisses those of split nodes for
 	// which there was none. A read of a chunk needs no memo and is neither.
 	MemoHits, MemoMisses uint64
-	Pebble               PebbleStats
+	// Rows are the rows that are remembered: look-ups that found theirs, or that there is none; those that had to
+	// ask Pebble; the memory that they take.
+	Rows   rowcache.Stats
+	Pebble PebbleStats
 }
 
 // PebbleStats are the most telling of Pebble's own metrics.
@@ -101,6 +105,7 @@ func (s *Store) Stats() Stats {
 	stats.Views = h.views.Load()
 	stats.LogRows, stats.LogBytes = c.logRows.Load(), c.logBytes.Load()
 	stats.Digests, stats.MemoHits, stats.MemoMisses = c.digests.Load(), c.memoHits.Load(), c.memoMisses.Load()
+	stats.Rows = s.rows.Stats()
 	stats.Pebble = pebbleStats(s.db.Metrics())
 	return stats
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/livetree/livetree/internal/store/journal"
 	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/store/logkeep"
+	"github.com/livetree/livetree/internal/store/rowcache"
 	"github.com/livetree/livetree/internal/store/seek"
 )
 
@@ -34,6 +35,8 @@ type Store struct {
 	view     atomic.Pointer[View]
 	shared   seek.Shared
 	batches  batch.Maker
+	blocks   *pebble.Cache
+	rows     *rowcache.Cache // nil if there is none
 	memos    memos
 	digests  digests
 	health   health
@@ -107,10 +110,18 @@ func (s *Store) open() error {
 		return err
 	}
 	fs.IsOpen.Store(true)
+	// What rows take, blocks no longer have.
+	s.rows = rowcache.New(s.opts.RowBytes, func(bytes int) { s.blocks.Reserve(bytes) })
 	if err := s.start(); err != nil {
-		return errors.Join(err, s.db.Close())
+		return errors.Join(err, closePebble(s))
 	}
 	return nil
+}
+
+func closePebble(s *Store) error {
+	err := s.db.Close()
+	s.blocks.Unref()
+	return err
 }
 
 // openPebble opens Pebble, and makes it first where there is none.
@@ -134,8 +145,11 @@ func (s *Store) openPebble(fs vfs.FS) error {
 	}
 	options := s.pebbleOptions(fs)
 	options.ErrorIfNotExists = true
+	s.blocks = pebble.NewCache(options.CacheSize)
+	options.Cache = s.blocks
 	s.db, err = pebble.Open(path, options)
 	if err != nil {
+		s.blocks.Unref()
 		return fmt.Errorf("group %d was durable: %w", s.dir.Durable, damage.MarkOpen(err))
 	}
 	return nil
@@ -203,7 +217,7 @@ func (s *Store) Close() error {
 	if err == nil && (!s.opts.Replicated || s.health.isWell()) {
 		err = datadir.Failed(s.health.noteDurable(s.pipeline.durable.Load()))
 	}
-	err = errors.Join(err, s.db.Close(), s.dir.Close())
+	err = errors.Join(err, closePebble(s), s.dir.Close())
 	s.spares.Close()
 	return err
 }

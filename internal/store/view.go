@@ -86,5 +86,5 @@ func (v *View) Release() {
 func (s *Store) Live(id layout.ID) Tree { return Tree{store: s, reader: s.reader(s.db, id, seek.Live)} }
 
 func (s *Store) reader(source pebble.Reader, id layout.ID, view uint64) seek.Reader {
-	return seek.Reader{Shared: &s.shared, Source: source, ID: id, View: view}
+	return seek.Reader{Shared: &s.shared, Source: source, ID: id, View: view, Rows: s.rows}
 }

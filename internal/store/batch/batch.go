@@ -26,6 +26,7 @@ type Batch struct {
 	Dropped string
 
 	assignments []tree.Assignment
+	vague       bool // the assignments are not what has changed, but where it has
 	begins      bool
 	due         due
 }
@@ -35,6 +36,21 @@ func (b *Batch) Begins() bool { return b.begins }
 
 // Assignments returns those of the change, with what was found out about them.
 func (b *Batch) Assignments() []tree.Assignment { return b.assignments }
+
+// Replaces returns the data keys of the nodes that the change replaces, if it is a large one of few nodes: then they tell more shortly
+// than its rows what it changes.
+func (b *Batch) Replaces() (keys [][]byte) {
+	if b.Rows.Count() <= PointDeletes || len(b.assignments) > maxReplaces || b.vague {
+		return nil
+	}
+	for _, a := range b.assignments {
+		keys = append(keys, layout.DataKey(nil, b.ID, a.Path))
+	}
+	return keys
+}
+
+// maxReplaces is how many nodes a large change may replace to be told by them.
+const maxReplaces = 4
 
 // Format returns the format version that a store must have which holds the rows, 0 for any.
 func (b *Batch) Format() uint32 {

@@ -99,6 +99,7 @@ func (m Maker) of(id layout.ID, effect []byte, isOwn bool) (*Effect, error) {
 	}
 	if e.Logged.Position > 0 && e.Record.Truncated {
 		e.assignments = []tree.Assignment{{Path: e.Record.At}} // something at or below it has changed
+		e.vague = true
 	} else {
 		e.assignments = e.Record.Assignments
 	}

@@ -14,6 +14,7 @@ import (
 // missing, until report returns false. Rows that have no data are none of what is wrong: they
 // are hints. Indexes for which skip is true are not looked at.
 func CheckDue(r seek.Reader, x *layout.Indexes, skip func(number uint32) bool, report func(Flaw) bool) error {
+	r.Rows = nil // what is remembered is not what is stored
 	c := indexChecker{reader: r, skip: skip, report: report}
 	err := c.dueRows()
 	if err == nil && x.Expires() {

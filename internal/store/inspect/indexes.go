@@ -19,6 +19,7 @@ import (
 // false. Rows of indexes that are not in x are not looked at, nor are those for which
 // skip is true. Its memory does not grow with the data, and its time as much as the data does, unless there is a flaw.
 func CheckIndexes(r seek.Reader, x *layout.Indexes, skip func(number uint32) bool, report func(Flaw) bool) error {
+	r.Rows = nil // what is remembered is not what is stored
 	c := indexChecker{reader: r, skip: skip, report: report}
 	l := r.Locate(tree.Path{})
 	root, err := r.Chunk(l)

@@ -69,7 +69,12 @@ func lengthJSON(text []byte) int {
 	case text[0] == '"':
 		return stringLength(text)
 	case text[0] != '{':
-		return max(0, bytes.IndexAny(text, ",}"))
+		for i, c := range text { // a few bytes: a set of two would take longer to make
+			if c == ',' || c == '}' {
+				return i
+			}
+		}
+		return 0
 	}
 	depth := 0
 	for i := 0; i < len(text); {

@@ -3,11 +3,13 @@ package seek
 import (
 	"errors"
 	"io"
+	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
 
 	"github.com/livetree/livetree/internal/store/damage"
 	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/rowcache"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -16,13 +18,31 @@ import (
 type Chunk struct {
 	Depth int    // of the chunk's node
 	Row   []byte // valid until Release
-	io.Closer
+
+	closer io.Closer // nil if the row is in own
+	own    []byte    // memory for a row that was remembered
 }
 
-// Release gives the row back. A nil chunk has none.
+// chunks are used again: most rows are small.
+var chunks = sync.Pool{New: func() any { return &Chunk{own: make([]byte, 0, usualRow)} }}
+
+const (
+	released = -1 // the depth of a chunk that was given back: nobody can use it
+	usualRow = 512
+	maxOwn   = 8 << 10 // no row that is remembered is longer
+)
+
+// Release gives the chunk back, once: another reader has it then. A nil chunk is none.
 func (c *Chunk) Release() {
-	if c != nil {
-		_ = c.Close()
+	if c == nil {
+		return
+	}
+	if c.closer != nil {
+		_ = c.closer.Close()
+	}
+	c.Row, c.closer, c.Depth = nil, nil, released
+	if cap(c.own) <= maxOwn {
+		chunks.Put(c)
 	}
 }
 
@@ -90,15 +110,69 @@ func (r Reader) openRows(l layout.Location) (*Stepper, error) {
 
 // chunkAt returns the chunk at the first d keys of l, if there is one.
 func (r Reader) chunkAt(l layout.Location, d int) (*Chunk, error) {
-	row, closer, err := r.Source.Get(l.At(d))
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil, nil
+	c, err := r.row(l.At(d), d)
+	if c != nil {
+		r.Cost.Add(len(c.Row))
 	}
-	if err != nil {
+	return c, err
+}
+
+// row returns the row at a data key, nil if there is none, as the chunk of a node of a depth.
+func (r Reader) row(key []byte, depth int) (*Chunk, error) {
+	c := chunks.Get().(*Chunk)
+	c.Depth = depth
+	var found rowcache.Found
+	if c.own, found = r.Rows.Row(c.own[:0], key, r.View); found != rowcache.Unknown {
+		if found == rowcache.Absent {
+			c.Release()
+			return nil, nil
+		}
+		c.Row = c.own
+		return c, nil
+	}
+	view := r.keepView()
+	row, closer, err := r.Source.Get(key)
+	switch {
+	case err == nil:
+		r.Rows.Keep(key, row, view)
+		c.Row, c.closer = row, closer
+		return c, nil
+	case errors.Is(err, pebble.ErrNotFound):
+		r.Rows.KeepAbsent(key, view)
+		err = nil
+	}
+	c.Release()
+	return nil, damage.Mark(err)
+}
+
+// keepView returns the view in which a row that is read next may be remembered. What is live may not be in any view yet;
+// if no commit has touched the row since the newest view, it is what that shows.
+func (r Reader) keepView() uint64 {
+	if r.View == Live && r.Rows != nil {
+		return r.Shared.Newest()
+	}
+	return r.View
+}
+
+// RowBy returns the row at a data key, nil if there is none. It is found by a stepper over the rows of a node, unless it is
+// remembered: then it is put into own. The reader must be that of a view. The row is good until the stepper moves, or own is used again.
+func (r Reader) RowBy(rows *Stepper, key []byte, own *[]byte) (row []byte, err error) {
+	row, found := r.Rows.Row((*own)[:0], key, r.View)
+	switch found {
+	case rowcache.Absent:
+		return nil, nil
+	case rowcache.Present:
+		*own = row
+		return row, nil
+	}
+	if !rows.SeekPrefixGE(key) {
+		return nil, damage.Mark(rows.Error())
+	}
+	if row, err = rows.ValueAndErr(); err != nil {
 		return nil, damage.Mark(err)
 	}
-	r.Cost.Add(len(row))
-	return &Chunk{d, row, closer}, nil
+	r.Rows.Keep(key, row, r.View)
+	return row, nil
 }
 
 // Decode returns the node of a chunk, all of it: a chunk is small.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/livetree/livetree/internal/store/damage"
 	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/rowcache"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -20,6 +21,8 @@ type Reader struct {
 	View   uint64 // the number of the view, Live if it is none
 	Cost   *Cost  // counted if not nil
 	Waiter Waiter
+	// Rows remember what was looked up; nil if the source is read alone.
+	Rows *rowcache.Cache
 }
 
 // Live stands for the live state, which is newer than every view.
@@ -31,15 +34,12 @@ func (r Reader) Locate(p tree.Path) layout.Location { return layout.Locate(r.ID,
 // SplitPriority returns the priority of the split node with a key.
 func (r Reader) SplitPriority(key []byte) (tree.Leaf, error) {
 	key = append(key[:len(key):len(key)], layout.PriorityMark)
-	row, closer, err := r.Source.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return tree.Leaf{}, nil
+	c, err := r.row(key, 0)
+	if c == nil || err != nil {
+		return tree.Leaf{}, err
 	}
-	if err != nil {
-		return tree.Leaf{}, damage.Mark(err)
-	}
-	defer func() { _ = closer.Close() }()
-	return DecodePriority(key, row)
+	defer c.Release()
+	return DecodePriority(key, c.Row)
 }
 
 // DecodePriority returns the priority that is in the row with a key.
