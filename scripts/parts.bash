@@ -5,8 +5,8 @@
 #
 #   PART  those whose names begin with this; all by default
 #   DONE  a file with a line for each part that has passed: those are left out, and others are added when they have
-#         passed. So a run can be stopped at any time, and the next one goes on with the part that was stopped. A line is
-#         for one count of a part, on whatever commit: begin with a new file when the code has changed
+#         passed. So a run can be stopped at any time, and the next one goes on with the part that was stopped. A part
+#         that has passed on an earlier commit is left out as well: begin with a new file when the code has changed
 #   LIST  yes prints the names, and runs nothing
 failed_parts=()
 found_parts=0

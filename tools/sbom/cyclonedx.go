@@ -17,6 +17,7 @@ type bom struct {
 }
 
 type metadata struct {
+	Timestamp string    `json:"timestamp"`
 	Component component `json:"component"`
 }
 
@@ -33,12 +34,12 @@ type dependency struct {
 	DependsOn []string `json:"dependsOn,omitempty"`
 }
 
-// cyclonedx returns the document of a binary. It holds no time and no serial number: it must be
-// the same for the same binary.
-func cyclonedx(info *buildinfo.BuildInfo, version string) bom {
+// cyclonedx returns the document of a binary. It holds no serial number: it must be the same for the
+// same binary.
+func cyclonedx(info *buildinfo.BuildInfo, version, created string) bom {
 	program := module("application", info.Main.Path, version)
 	program.Name = path.Base(info.Path)
-	b := bom{Format: "CycloneDX", SpecVersion: "1.5", Version: 1, Metadata: metadata{program}}
+	b := bom{Format: "CycloneDX", SpecVersion: "1.5", Version: 1, Metadata: metadata{created, program}}
 	all := dependency{Ref: program.Ref}
 	for _, m := range modules(info) {
 		c := module("library", m.Path, m.Version)

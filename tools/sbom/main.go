@@ -1,6 +1,6 @@
 // Command sbom prints which modules a Go binary was built from, as an SPDX 2.3 or a CycloneDX 1.5
 // document: sbom BINARY VERSION spdx|cyclonedx. It reads what the linker put into the binary, so
-// it lists what is in it and nothing else.
+// it lists what is in it and nothing else. The time of the document is SOURCE_DATE_EPOCH: it must be the same for the same commit.
 package main
 
 import (
@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"strconv"
+	"time"
 )
 
 type document struct {
@@ -63,17 +65,21 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
+	seconds, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64)
+	if err != nil {
+		return fmt.Errorf("SOURCE_DATE_EPOCH: want the seconds of the commit: %w", err)
+	}
+	created := time.Unix(seconds, 0).UTC().Format(time.RFC3339)
 	out := json.NewEncoder(os.Stdout)
 	out.SetIndent("", "  ")
 	if args[2] == "cyclonedx" {
-		return out.Encode(cyclonedx(info, args[1]))
+		return out.Encode(cyclonedx(info, args[1], created))
 	}
-	// A fixed time: the document must be the same for the same binary.
 	d := document{
 		SPDXVersion: "SPDX-2.3", DataLicense: "CC0-1.0", SPDXID: "SPDXRef-DOCUMENT",
 		Name:              path.Base(info.Path) + " " + args[1],
 		DocumentNamespace: "https://" + info.Path + "/sbom/" + args[1],
-		CreationInfo:      creation{Created: "1970-01-01T00:00:00Z", Creators: []string{"Tool: livetree-sbom"}},
+		CreationInfo:      creation{Created: created, Creators: []string{"Tool: livetree-sbom"}},
 	}
 	d.add(info.Main.Path, args[1], "DESCRIBES")
 	for _, m := range modules(info) {
