@@ -18,13 +18,9 @@
 // Memory. All that a cache takes is within the bytes that it was made for: rows, keys, tables, stamps. It
 // is allocated as rows come, and whoever shares a budget with the cache is told. Rows lie in segments that hold no pointers, so the garbage collector does not look at
 // them. What makes room is decided as by S3-FIFO (Yang and others, SOSP 2023): rows that are new go through a
-<<<<<<< HEAD
-// small queue, and only those that were asked for again get into the main one. So a read of very many rows takes
-// a quarter of the cache at most, and leaves what is wanted more often in its place.
-=======
 // small queue, and only those that were asked for again get into the main one. The rows of a query, which are many, are not
-// even remembered before they come a second time. So what goes through very many rows leaves what is wanted more often in its place.
->>>>>>> h/reads
+// even remembered before they come a second time. So what goes through very many rows takes a quarter of the cache at most, and
+// leaves what is wanted more often in its place.
 //
 // What a call costs does not grow with the cache: a look-up looks at eight places; making
 // room goes through one segment.

@@ -60,7 +60,6 @@ func TestScan(t *testing.T) {
 	}
 }
 
-<<<<<<< HEAD
 // TestTimesChange: rows that were asked for often, small ones and many, make place for others that are asked for now.
 func TestTimesChange(t *testing.T) {
 	for _, bytes := range []int{-1, 0, 40, 100, 280, 1000} {
@@ -117,7 +116,9 @@ func TestUsualChunks(t *testing.T) {
 		if !ask(c, userKey(1), row) {
 			t.Errorf("a cache of %d bytes does not remember a chunk of %d", size, len(row))
 		}
-=======
+	}
+}
+
 // TestRowsOfQueries: a row of a query is remembered when it comes a second time, so queries over very many rows take no memory.
 func TestRowsOfQueries(t *testing.T) {
 	c := New(1<<20, nil)
@@ -135,7 +136,6 @@ func TestRowsOfQueries(t *testing.T) {
 	}
 	if got, found := c.Row(nil, userKey(1), 1); found != Present || string(got) != string(row) {
 		t.Errorf("a row that came twice is %q (%d)", got, found)
->>>>>>> h/reads
 	}
 }
 
