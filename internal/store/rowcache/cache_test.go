@@ -128,7 +128,7 @@ func TestRowsOfQueries(t *testing.T) {
 	for i := range 100_000 {
 		c.KeepAgain(userKey(1000+i), row, 1)
 	}
-	if after := c.Stats().Bytes; after > before+(64<<10) {
+	if after := c.Stats().Bytes; after > before+(160<<10) {
 		t.Errorf("rows that came once take %d bytes", after-before)
 	}
 	for range 2 {
