@@ -33,7 +33,6 @@ type Stepper struct {
 	careful bool
 	seeks   int // how many steps are still to be made by seeking; it is careful then
 	taken   int // internal steps so far
-	unseen  int // steps since it was last looked at what they cost
 
 	key, child []byte // scratch
 }
@@ -42,9 +41,6 @@ const (
 	dearStep      = 256 // versions passed in one step
 	seeksPerDear  = 64
 	nextsPerChild = 16 // steps inside a child before skip seeks
-	// stepsPerLook is after how many steps a stepper that is not careful looks at what they cost, which takes a sixth of the time of
-	// one.
-	stepsPerLook = 8
 )
 
 // Open makes s one over the rows of a reader between two keys.
@@ -220,7 +216,7 @@ func (s *Stepper) Step() bool {
 		return s.SeekGE(s.key)
 	}
 	ok := s.next()
-	if !s.looks() || s.passed() <= dearStep {
+	if s.passed() <= dearStep {
 		return ok
 	}
 	s.shared.noteDear()
@@ -230,16 +226,6 @@ func (s *Stepper) Step() bool {
 	}
 	s.careful = true
 	return ok
-}
-
-// looks reports whether it is time to look at what steps cost.
-func (s *Stepper) looks() bool {
-	s.unseen++
-	if !s.careful && s.unseen < stepsPerLook {
-		return false
-	}
-	s.unseen = 0
-	return true
 }
 
 // next moves to the next row, over a gap if there is one.
@@ -265,7 +251,7 @@ func (s *Stepper) StepBack() bool {
 		return s.SeekLT(s.key)
 	}
 	ok := s.previous()
-	if !s.looks() || s.passed() <= dearStep {
+	if s.passed() <= dearStep {
 		return ok
 	}
 	s.shared.noteDear()
