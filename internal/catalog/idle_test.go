@@ -16,6 +16,7 @@ import (
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -52,7 +53,8 @@ func TestIdleDatabasesCostLittle(t *testing.T) {
 	}
 	closeAll()
 
-	c, closeAll = open(t, fs)
+	// The cache of rows is one for all databases, and has a bound of its own.
+	c, closeAll = openWith(t, store.Options{FS: fs, RowBytes: -1})
 	defer closeAll()
 	s := &idleStand{t: t, fs: fs, catalog: c}
 	opened, most := int64(maxOpened), int64(maxWritten)
