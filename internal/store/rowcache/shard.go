@@ -122,9 +122,9 @@ func (s *shard) put(h uint64, key, row []byte, since, deletes uint64, main bool)
 	s.enter(h, at)
 }
 
-// enter gives an entry a slot. If its bucket is full, the entry goes that is wanted least. One of the main queue that was asked for
-// loses a use instead, and the new one goes: so entries that nobody wants any more cannot keep others out, and few that come once
-// push out nothing.
+// enter gives an entry a slot. If its bucket is full, the entry goes that is wanted least. If that is of the main queue and was
+// asked for, all of the bucket lose a use instead, and the new one goes: so entries that nobody wants any more cannot keep others
+// out, and few that come once push out nothing.
 func (s *shard) enter(h uint64, at int) {
 	slot := h>>32<<32 | uint64(uint32(at+1))
 	bucket := s.bucket(h)
@@ -138,8 +138,11 @@ func (s *shard) enter(h uint64, at int) {
 			least = &bucket[i]
 		}
 	}
-	if e := s.entry(*least); s.worth(*least) > s.worth(slot) && e.uses() > 0 {
-		e.setUses(e.uses() - 1)
+	if s.worth(*least) > s.worth(slot) && s.entry(*least).uses() > 0 {
+		for _, other := range bucket {
+			e := s.entry(other)
+			e.setUses(max(0, e.uses()-1))
+		}
 		s.noteDropped(h)
 		return
 	}
