@@ -52,7 +52,7 @@ func TestCorruptLogJoinsAgain(t *testing.T) {
 		victim.mu.Lock()
 		defer victim.mu.Unlock()
 		if !errors.Is(victim.ran, membership.ErrLogCorrupt) {
-			return fmt.Errorf("it ended with %v, want ErrLogCorrupt", victim.ran)
+			return fmt.Errorf("it ended with %w, want ErrLogCorrupt", victim.ran)
 		}
 		return nil
 	})
