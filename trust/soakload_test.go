@@ -229,7 +229,13 @@ func (s *soak) operate(number int, p *process, isSteady bool) {
 		return
 	}
 	dir := filepath.Join(s.dir, "backup-"+filepath.Base(p.dir))
-	defer func() { _ = os.RemoveAll(dir) }()
+	defer func() {
+		// A server that was killed amid a backup leaves a part of one.
+		left, _ := filepath.Glob(dir + "*")
+		for _, name := range left {
+			_ = os.RemoveAll(name)
+		}
+	}()
 	for _, args := range [][]string{{"backup", dir, "--data", p.dir}, {"backup", "verify", dir}} {
 		file, err := command.File()
 		if err != nil {
