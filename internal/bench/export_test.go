@@ -7,8 +7,6 @@ import (
 	"net"
 	"testing"
 	"time"
-
-	"github.com/livetree/livetree/internal/bench/process"
 )
 
 var (
@@ -16,7 +14,6 @@ var (
 	Median     = median
 	SpreadOf   = spread
 	Ratios     = ratios
-	MemStats   = process.MemStats
 	Pick       = pick
 )
 

@@ -63,13 +63,6 @@ func TestRatios(t *testing.T) {
 	}
 }
 
-func TestMemStats(t *testing.T) {
-	got := bench.MemStats([]byte("heap profile: 1: 2 [3: 4] @ heap/1\n# runtime.MemStats\n# TotalAlloc = 123\n# Mallocs = 45\n# Stack = 6 / 7\n# PauseNs = [0 0]\n"))
-	if len(got) != 3 || got["TotalAlloc"] != 123 || got["Mallocs"] != 45 || got["Stack"] != 6 {
-		t.Errorf("memStats = %v", got)
-	}
-}
-
 // TestPick: requests are spread over all there is.
 func TestPick(t *testing.T) {
 	const n = 16

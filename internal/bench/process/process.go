@@ -162,17 +162,17 @@ func (p *Process) Memory(ctx context.Context, collect bool) (Memory, error) {
 	if err != nil {
 		return Memory{}, err
 	}
-	stats := MemStats(text)
+	stats := memStats(text)
 	return Memory{
 		Mallocs: stats["Mallocs"], AllocBytes: stats["TotalAlloc"],
 		InUse: int64(stats["HeapInuse"] + stats["Stack"]),
 	}, nil
 }
 
-// MemStats reads the lines of a heap profile that hold runtime.MemStats: they are
+// memStats reads the lines of a heap profile that hold runtime.MemStats: they are
 // like "# Mallocs = 12" and, for what is in use and what there is of the system,
 // "# Stack = 12 / 34".
-func MemStats(text []byte) map[string]uint64 {
+func memStats(text []byte) map[string]uint64 {
 	stats := make(map[string]uint64)
 	for line := range bytes.Lines(text) {
 		name, rest, ok := strings.Cut(strings.TrimPrefix(string(line), "# "), " = ")
