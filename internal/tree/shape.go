@@ -155,7 +155,7 @@ func (d *decoder) plainLeaf(buf []byte, at int) (leaf cell, end int) {
 			end++
 		}
 		n, start := end-at-1, len(d.slab.text)
-		if end == len(buf) || buf[end] != '"' || n > min(cap(d.slab.text)-start, MaxStringBytes) || start+n > math.MaxUint32 {
+		if end == len(buf) || buf[end] != '"' || n > min(cap(d.slab.text)-start, MaxStringBytes) || uint64(start+n) > math.MaxUint32 {
 			return cell{}, 0
 		}
 		return cell{kind: String, bits: pair(start, n)}, end + 1
