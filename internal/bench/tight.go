@@ -16,8 +16,8 @@ var tightFactors = []float64{0.5, 2, 10}
 
 // Bounds of the memory that a server can be held to.
 const (
-	minTightBytes = 128 << 20
-	maxTightBytes = 8 << 30
+	minTightBytes int64 = 128 << 20
+	maxTightBytes int64 = 8 << 30
 )
 
 // Tighten measures a server that may use only so much memory, page cache included, with less data than that and with more.
