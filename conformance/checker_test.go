@@ -146,6 +146,9 @@ func (c *trial) run(t *testing.T) trialResult {
 	return result
 }
 
+// indexReady is in the explanation of a query whose index is built.
+const indexReady = `"state":"ready"`
+
 // awaitIndex waits until the index is built: its end counts as other rules, and
 // streams that come back are told everything anew then.
 func (c *trial) awaitIndex(t *testing.T, client *http.Client) {
@@ -157,7 +160,7 @@ func (c *trial) awaitIndex(t *testing.T, client *http.Client) {
 		}
 		defer answer.Body.Close()
 		text, err := io.ReadAll(answer.Body)
-		return err == nil && strings.Contains(string(text), `"state":"ready"`)
+		return err == nil && strings.Contains(string(text), indexReady)
 	}) {
 		t.Fatal("the index is not built")
 	}

@@ -104,6 +104,19 @@ func (s *stage) leave() {
 	}
 }
 
+// awaitIndex waits until the index of a query is built: a listen before that is told that it has none.
+func (s *stage) awaitIndex(target string) string {
+	var answer string
+	if !poll(patience, func() (isReady bool) {
+		var err error
+		answer, err = s.mustSend(step{method: "GET", target: target + "&explain=true&auth=<secret>"}, "explain a query")
+		return err == nil && strings.Contains(answer, indexReady)
+	}) {
+		return "the index is not built: " + answer
+	}
+	return ""
+}
+
 // settle sees that nothing more comes on any connection, by a read: its answer comes after
 // those of all requests before it, and after what they have changed.
 func (s *stage) settle(c scene) string {
@@ -139,6 +152,8 @@ func (s *stage) speak(l spoken) string {
 			return err.Error()
 		}
 		return ""
+	case "@indexed":
+		return s.awaitIndex(l.text)
 	case "@restart":
 		s.leave()
 		clear(s.peers)

@@ -36,7 +36,7 @@ const anyOrder = "<?"
 
 // verbs are what a line may begin with; all but those in bare need a text.
 var (
-	verbs = []string{"@header", "@open", "@poll", "@take", "@refused", "@use", "@rest", "@restart", "@frame", "@cut", "@end", "@break", ">", "<", anyOrder}
+	verbs = []string{"@header", "@open", "@poll", "@take", "@refused", "@use", "@rest", "@indexed", "@restart", "@frame", "@cut", "@end", "@break", ">", "<", anyOrder}
 	bare  = []string{"@restart", "@end", "@break"}
 )
 

@@ -24,15 +24,6 @@ func TestRecoverRefusesARemovedNode(t *testing.T) {
 		t.Skip("it runs etcd")
 	}
 	data, first, second := t.TempDir(), freeAddress(t), freeAddress(t)
-	run := func(dir, addr string, founds bool, list ...string) etcdlog.Member {
-		m, err := etcdlog.Start(etcdlog.Options{
-			Dir: dir, Peer: addr, Listen: addr, Cluster: "c1", Members: list, Founds: founds, Election: 100 * time.Millisecond, Fatal: func(text string) { t.Error(text) },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
-	}
 	until := func(what string, try func(context.Context) error) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -41,6 +32,16 @@ func TestRecoverRefusesARemovedNode(t *testing.T) {
 				t.Fatalf("%s: %v", what, err)
 			}
 		}
+	}
+	// A founder that has not agreed on its version yet takes nobody in.
+	run := func(dir, addr string, founds bool, list ...string) (m etcdlog.Member) {
+		until("etcd starts", func(context.Context) (err error) {
+			m, err = etcdlog.Start(etcdlog.Options{
+				Dir: dir, Peer: addr, Listen: addr, Cluster: "c1", Members: list, Founds: founds, Election: 100 * time.Millisecond, Fatal: func(text string) { t.Error(text) },
+			})
+			return err
+		})
+		return m
 	}
 	founder := run(t.TempDir(), first, true, first)
 	defer founder.Stop()
