@@ -33,6 +33,7 @@ race() {
 
 if [[ $parts_of == nightly ]]; then
 	part race "$go" test -race -shuffle=on -timeout 30m ./...
+	part 32bit env CGO_ENABLED=0 GOARCH=arm "$go" vet ./...
 	part growth make growth
 	part cluster tests . ./internal/cluster -seeds 100000
 	part databases tests 'Histories$' ./internal/cluster/databases -seeds 200
