@@ -91,13 +91,6 @@ type draft struct {
 	begun *memo
 }
 
-// noteKey notes the component of a key that is printed. The last one counts.
-func (d *draft) noteKey(component []byte) {
-	if d != nil {
-		d.last = append(d.last[:0], component...)
-	}
-}
-
 // keep remembers the text, all of it. A nil draft forgets it.
 func (d *draft) keep(text []byte) {
 	if d == nil || d.key.selected && beginsWithDigit(text) {

@@ -320,7 +320,9 @@ func (p *Printer) keys(prefix int) error {
 		if err != nil {
 			return err
 		}
-		p.draft.noteKey(p.rows.Key()[prefix:end])
+		if p.draft != nil {
+			p.draft.last = append(p.draft.last[:0], p.rows.Key()[prefix:end]...)
+		}
 		if p.buf, err = layout.AppendKeyJSON(p.buf, p.rows.Key()[prefix:end]); err != nil {
 			return err
 		}
@@ -335,7 +337,7 @@ func (p *Printer) keys(prefix int) error {
 // resume prints the keys of a node that are known, and goes on after them.
 func (p *Printer) resume(node string, known *memo) error {
 	p.buf = append(p.buf, known.text[:len(known.text)-1]...)
-	p.draft.noteKey(known.last)
+	p.draft.last = append(p.draft.last, known.last...)
 	p.rows.SeekGE(layout.SubtreeEnd(nil, append([]byte(node), known.last...)))
 	return p.separate()
 }
