@@ -51,6 +51,7 @@ var livetree = layout{
 		"internal/store/inspect",
 		"internal/store/transfer",
 		"internal/store/batch",
+		"internal/store/stamp",
 		"internal/store/logkeep",
 		"internal/store/journal",
 		"internal/store",

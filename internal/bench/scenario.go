@@ -145,11 +145,14 @@ func QuickScenarios() []string {
 // pick returns a number below n for a request.
 func pick(i, n int) int { return people.Pick(i, n) }
 
+// maxScore is above all scores of users.
+const maxScore = 100_000_000
+
 // appendUser appends a child of ten leaves, about 280 bytes.
 func appendUser(b []byte, seed int) []byte {
 	return fmt.Appendf(b, `{"name":"User Number %06d","email":"user%06d@example.org","age":%d,"city":"Springfield","country":"Neverland",`+
 		`"score":%d,"active":%t,"joined":%d,"bio":"Likes trees, databases and long walks.","avatar":"https://example.org/a/%08x.png"}`,
-		seed%1_000_000, pick(seed, 1_000_000), pick(seed, 90), pick(seed+1, 100_000_000), seed%2 == 0, 1_600_000_000_000+int64(seed), uint32(people.Scatter(seed)))
+		seed%1_000_000, pick(seed, 1_000_000), pick(seed, 90), pick(seed+1, maxScore), seed%2 == 0, 1_600_000_000_000+int64(seed), uint32(people.Scatter(seed)))
 }
 
 // The requests of the scenarios.

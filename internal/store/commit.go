@@ -127,8 +127,9 @@ func (s *Store) Commit(b *batch.Batch, t Ticket) error {
 // held, so no view shows the batch yet.
 func foretell(s *Store, b *batch.Batch, group uint64) {
 	for _, a := range b.Assignments() {
-		s.memos.stamps.touch(b.ID, a.Path, group)
+		s.memos.stamps.Touch(b.ID, a.Path, group)
 	}
+	b.Relistings(func(r batch.Relisting) { s.memos.keys.Relist(b.ID, r, group) })
 	s.shared.CutGaps(b.ID, b.Rows)
 	s.rows.Cut(b.Rows, group, b.Replaces())
 }

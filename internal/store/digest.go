@@ -66,7 +66,7 @@ func (t Tree) Digest(d Digest, p tree.Path, work func() (string, error)) (string
 	t.store.counters.digests.Add(1)
 	digest, err := work()
 	if err == nil {
-		t.store.memos.keep(memoKey{id: t.reader.ID, path: p, digest: d}, t.origin.number, []byte(digest))
+		t.store.memos.keep(memoKey{id: t.reader.ID, path: p, digest: d}, t.origin.number, []byte(digest), nil)
 	}
 	return digest, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/stamp"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -26,7 +27,8 @@ const (
 // take a part of CacheBytes at most, which the block cache leaves to them; those
 // go first that were not asked for for the longest time.
 type memos struct {
-	stamps stamps
+	stamps stamp.Stamps
+	keys   stamp.Keys // for shallow reads
 	seed   maphash.Seed
 	asked  [1024]atomic.Uint64 // hashes of reads that were not remembered
 	// at counts the memos by their location, so that a read that has none
@@ -56,19 +58,20 @@ type memo struct {
 	key   memoKey
 	view  uint64 // whose text it is
 	text  []byte
-	bytes int64 // that all of it takes
+	last  []byte // of a shallow read: the component of the last key
+	bytes int64  // that all of it takes
 }
 
 // memoBytes is about what a memo takes beside texts.
 const memoBytes = 1 << 10
 
 // newMemo copies all that it keeps: the key is a part of the request.
-func newMemo(k memoKey, view uint64, text []byte) *memo {
+func newMemo(k memoKey, view uint64, text, last []byte) *memo {
 	keyBytes := 0
 	k.path = k.path.Clone()
 	k.query, keyBytes = k.query.Clone()
-	size := memoBytes + len(text) + len(k.path.String()) + keyBytes
-	return &memo{k, view, bytes.Clone(text), int64(size)}
+	size := memoBytes + len(text) + len(last) + len(k.path.String()) + keyBytes
+	return &memo{k, view, bytes.Clone(text), bytes.Clone(last), int64(size)}
 }
 
 func (m *memos) init(cacheBytes int64) {
@@ -82,7 +85,10 @@ type draft struct {
 	memos *memos
 	key   memoKey
 	view  uint64
-	least int64 // of a shape: how many children it must have taken to be kept
+	least int64  // of a shape: how many children it must have taken to be kept
+	last  []byte // see memo
+	// begun is what is known of a shallow read, nil if nothing is: there may be more keys after its last, and no others.
+	begun *memo
 }
 
 // keep remembers the text, all of it. A nil draft forgets it.
@@ -90,7 +96,7 @@ func (d *draft) keep(text []byte) {
 	if d == nil || d.key.selected && beginsWithDigit(text) {
 		return
 	}
-	d.memos.keep(d.key, d.view, text)
+	d.memos.keep(d.key, d.view, text, d.last)
 }
 
 // beginsWithDigit reports whether the first key of an object may be an index: then
@@ -120,10 +126,14 @@ func (t Tree) newDraft(k *memoKey) *draft {
 		return nil
 	}
 	t.store.counters.memoMisses.Add(1)
-	if !t.store.memos.wants(k) {
+	var begun *memo
+	if k.shallow {
+		begun = t.store.memos.find(k, t.origin.number)
+	}
+	if begun == nil && !t.store.memos.wants(k) {
 		return nil
 	}
-	return &draft{memos: &t.store.memos, key: *k, view: t.origin.number}
+	return &draft{memos: &t.store.memos, key: *k, view: t.origin.number, begun: begun}
 }
 
 // newShape returns what the shape of a node is remembered by, nil if it is not. It is
@@ -133,12 +143,21 @@ func newShape(t Tree, p tree.Path) *draft {
 		return nil
 	}
 	key := memoKey{id: t.reader.ID, path: p, shape: true}
-	return &draft{&t.store.memos, key, t.origin.number, int64(t.store.opts.ChunkBytes / 2)}
+	return &draft{memos: &t.store.memos, key: key, view: t.origin.number, least: int64(t.store.opts.ChunkBytes / 2)}
 }
 
 // text returns what a read shows in a view, nil if that is not known. Nobody may
 // change it.
 func (m *memos) text(k *memoKey, view uint64) []byte {
+	found := m.find(k, view)
+	if found == nil || k.shallow && m.keys.Grown(k.id, k.path) > found.view {
+		return nil
+	}
+	return found.text
+}
+
+// find returns the memo of a read that is right in a view; that of a shallow read may lack the last keys. Nobody may change it.
+func (m *memos) find(k *memoKey, view uint64) *memo {
 	if m.countAt(k).Load() == 0 {
 		return nil
 	}
@@ -148,24 +167,23 @@ func (m *memos) text(k *memoKey, view uint64) []byte {
 	if e == nil {
 		return nil
 	}
-	found := e.Value.(*memo)
+	found, newest := e.Value.(*memo), m.stamps.Of(k.id, k.path)
+	if k.shallow {
+		newest = m.keys.Of(k.id, k.path)
+	}
 	switch {
-	case m.stamps.of(k.id, k.path) > found.view:
+	case newest > found.view:
 		m.remove(e)
 		return nil
 	case found.view > view: // the view is an old one
 		return nil
 	}
 	m.order.MoveToFront(e)
-	return found.text
+	return found
 }
 
 func (m *memos) countAt(k *memoKey) *atomic.Int32 {
-	h := hashDatabase(k.id)
-	for key := range k.path.Keys() {
-		h = hashKey(h, key)
-	}
-	return &m.at[h%uint32(len(m.at))]
+	return &m.at[stamp.Hash(k.id, k.path)%uint32(len(m.at))]
 }
 
 // wants reports whether a read is worth to be remembered: it came before, and not
@@ -178,12 +196,12 @@ func (m *memos) wants(k *memoKey) bool {
 	return m.asked[hash>>1%uint64(len(m.asked))].Swap(hash) == hash
 }
 
-// keep remembers what a read shows in a view. It copies the text.
-func (m *memos) keep(k memoKey, view uint64, text []byte) {
+// keep remembers what a read shows in a view. It copies the text, and the component of the last key of a shallow read.
+func (m *memos) keep(k memoKey, view uint64, text, last []byte) {
 	if len(text) > maxMemo {
 		return
 	}
-	kept := newMemo(k, view, text)
+	kept := newMemo(k, view, text, last)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if e := m.all[k]; e != nil {
@@ -218,53 +236,6 @@ func (m *memos) remove(e *list.Element) {
 	m.bytes -= dropped.bytes
 }
 
-// stamps tell in which view a location changed for the last time. A location
-// shares its stamp with others, by chance: it may be too new, never too old.
-//
-// A write at a path changes what is at it, what is above it, and what is below
-// it. So it leaves its stamp in below for the path and all above it, and in at
-// for the path; a reader looks in below for his location, and in at for all
-// above it.
-//
-// The stamp of a commit is the number of the first view that shows it, and it is
-// set before that view is published: who has the view sees the stamp. Commits
-// stamp under the gate, so that all that do it at a time stamp the same number,
-// and later ones a greater one.
-type stamps struct {
-	below, at [1 << 12]atomic.Uint64
-}
-
-// touch stamps a write at p.
-func (s *stamps) touch(id layout.ID, p tree.Path, view uint64) {
-	h := hashDatabase(id)
-	s.below[h%uint32(len(s.below))].Store(view)
-	for key := range p.Keys() {
-		h = hashKey(h, key)
-		s.below[h%uint32(len(s.below))].Store(view)
-	}
-	s.at[h%uint32(len(s.at))].Store(view)
-}
-
-// of returns the stamp of what is at p.
-func (s *stamps) of(id layout.ID, p tree.Path) uint64 {
-	h, newest := hashDatabase(id), uint64(0)
-	for key := range p.Keys() {
-		newest = max(newest, s.at[h%uint32(len(s.at))].Load())
-		h = hashKey(h, key)
-	}
-	return max(newest, s.below[h%uint32(len(s.below))].Load())
-}
-
 // Stamp returns the number of a view that shows the newest write to what is at p, or of a
 // later one: what a view with that number, or a greater one, shows there is still so.
-func (t Tree) Stamp(p tree.Path) uint64 { return t.store.memos.stamps.of(t.reader.ID, p) }
-
-// A path is hashed by FNV-1a: its database, and key by key.
-func hashDatabase(id layout.ID) uint32 { return uint32(id) * 0x9E3779B1 }
-
-func hashKey(h uint32, key string) uint32 {
-	for i := range len(key) {
-		h = (h ^ uint32(key[i])) * 16777619
-	}
-	return (h ^ '/') * 16777619
-}
+func (t Tree) Stamp(p tree.Path) uint64 { return t.store.memos.stamps.Of(t.reader.ID, p) }

@@ -310,11 +310,18 @@ func (p *Printer) keys(prefix int) error {
 	if _, err := p.priority(prefix); err != nil {
 		return err
 	}
-	p.buf = append(p.buf, '{')
+	if p.draft == nil || p.draft.begun == nil {
+		p.buf = append(p.buf, '{')
+	} else if err := p.resume(node, p.draft.begun); err != nil {
+		return err
+	}
 	for p.rows.In(node) {
 		end, err := layout.ChildEnd(p.rows.Key(), prefix)
 		if err != nil {
 			return err
+		}
+		if p.draft != nil {
+			p.draft.last = append(p.draft.last[:0], p.rows.Key()[prefix:end]...)
 		}
 		if p.buf, err = layout.AppendKeyJSON(p.buf, p.rows.Key()[prefix:end]); err != nil {
 			return err
@@ -325,6 +332,14 @@ func (p *Printer) keys(prefix int) error {
 	}
 	p.buf[len(p.buf)-1] = '}'
 	return nil
+}
+
+// resume prints the keys of a node that are known, and goes on after them.
+func (p *Printer) resume(node string, known *memo) error {
+	p.buf = append(p.buf, known.text[:len(known.text)-1]...)
+	p.draft.last = append(p.draft.last, known.last...)
+	p.rows.SeekGE(layout.SubtreeEnd(nil, append([]byte(node), known.last...)))
+	return p.separate()
 }
 
 // mention prints true for the child whose key is the first end bytes of the current

@@ -29,6 +29,11 @@ type Batch struct {
 	vague       bool // the assignments are not what has changed, but where it has
 	begins      bool
 	due         due
+
+	// relisted are the places where children come or go, if listed. Most batches have one at most.
+	relisted []Relisting
+	listed   bool
+	relist   [1]Relisting
 }
 
 // Begins reports whether the change leaves an index by priority to be built.
@@ -107,7 +112,9 @@ func (m Maker) Build(live seek.Reader, c tree.Change, indexes *layout.Indexes, p
 	if err != nil {
 		return nil, errors.Join(err, b.writer.rows.Close())
 	}
-	return &Batch{ID: live.ID, Rows: b.writer.rows, Logged: logged, assignments: c.Assignments, begins: b.indexer.begins, due: b.due}, nil
+	made := &Batch{ID: live.ID, Rows: b.writer.rows, Logged: logged, assignments: c.Assignments, begins: b.indexer.begins, due: b.due}
+	made.relisted, made.listed = b.plan.relistings(made.relist[:0]), true
+	return made, nil
 }
 
 // A builder turns one write into rows: it plans, writes the data rows and writes the

@@ -18,7 +18,9 @@ type home struct {
 	path  tree.Path
 	chunk []byte // the row that is there now, if the home is a chunk
 	split bool   // or a split node
-	edits []tree.Assignment
+	// isLast says that nothing was at the home, and that it comes after all that its parent has.
+	isLast bool
+	edits  []tree.Assignment
 	// node is what the write leaves there, unless spliced is: then that is its row.
 	node    tree.Node
 	spliced []byte

@@ -76,7 +76,7 @@ func (pl *plan) assign(a tree.Assignment) error {
 	}
 	if pl.frontier.isOutside(l) {
 		if !pl.isVoid(a) {
-			pl.assignNew(l, l.Depth(), a)
+			pl.assignNew(l, l.Depth(), a).isLast = true
 		}
 		return nil
 	}
@@ -118,7 +118,7 @@ func (pl *plan) assignRows(l layout.Location, a tree.Assignment) error {
 	if depth == l.Depth() {
 		pl.frontier.add(l, outermost)
 	}
-	pl.assignNew(l, depth, a)
+	pl.assignNew(l, depth, a).isLast = outermost && depth == l.Depth()
 	return nil
 }
 

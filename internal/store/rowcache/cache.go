@@ -61,6 +61,11 @@ func New(bytes int64, takes func(bytes int)) *Cache {
 	for shards < maxShards && bytes/int64(2*shards) >= shardBytes {
 		shards *= 2
 	}
+	return newCache(bytes, shards, takes)
+}
+
+// newCache is New with a number of shards, a power of two.
+func newCache(bytes int64, shards int, takes func(bytes int)) *Cache {
 	c := &Cache{seed: maphash.MakeSeed(), shards: make([]shard, shards), shift: uint(64 - bits.TrailingZeros(uint(shards)))}
 	bytes -= c.ranges.init(bytes)
 	for i := range c.shards {
@@ -96,11 +101,15 @@ func (c *Cache) Row(dst, key []byte, view uint64) ([]byte, Found) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := s.find(h, key)
-	if at == nil || s.entry(*at).since() > view {
+	if at == nil {
 		s.misses++
 		return dst, Unknown
 	}
 	e := s.entry(*at)
+	if e.since() > view {
+		s.misses++
+		return dst, Unknown
+	}
 	if e.deletes() != deletes && c.ranges.deleted(c.seed, key, e.deletes()) {
 		*at = 0
 		s.misses++
@@ -160,7 +169,7 @@ func (c *Cache) keep(key, row []byte, view uint64, again bool) {
 		*at = 0
 	}
 	wanted := s.wasDropped(h)
-	if again && !wanted && len(s.dropped) > 0 {
+	if again && !wanted {
 		s.noteDropped(h)
 		return
 	}

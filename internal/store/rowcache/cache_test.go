@@ -123,7 +123,6 @@ func TestUsualChunks(t *testing.T) {
 func TestRowsOfQueries(t *testing.T) {
 	c := New(1<<20, nil)
 	row := []byte(strings.Repeat("x", 200))
-	c.Keep(userKey(0), row, 1) // so that there is something to note others in
 	before := c.Stats().Bytes
 	for i := range 100_000 {
 		c.KeepAgain(userKey(1000+i), row, 1)
@@ -136,6 +135,36 @@ func TestRowsOfQueries(t *testing.T) {
 	}
 	if got, found := c.Row(nil, userKey(1), 1); found != Present || string(got) != string(row) {
 		t.Errorf("a row that came twice is %q (%d)", got, found)
+	}
+}
+
+// TestRowsOfQueriesThatFit: most rows of queries are remembered after they came a few times, however many they are, if the cache has room
+// for them.
+func TestRowsOfQueriesThatFit(t *testing.T) {
+	row := []byte(strings.Repeat("x", 280))
+	for _, size := range []int64{1 << 20, 8 << 20} {
+		c := newCache(size, 1, nil) // as large caches are, whose shards have many rows each
+		rows := int(size / 2 / int64(entryBytes(userKey(0), row)))
+		rng := rand.New(rand.NewPCG(5, 6))
+		read := func() (hits int) {
+			for range rows {
+				key := userKey(rng.IntN(rows))
+				if _, found := c.Row(nil, key, 1); found == Present {
+					hits++
+					continue
+				}
+				c.KeepAgain(key, row, 1)
+			}
+			return hits
+		}
+		for range 3 {
+			read()
+		}
+		hits := read()
+		t.Logf("%.1f %% of %d rows are found", 100*float64(hits)/float64(rows), rows)
+		if hits < rows*7/10 {
+			t.Errorf("of %d rows, which take half of a cache of %d bytes, %d are found, want seven tenths", rows, size, hits)
+		}
 	}
 }
 

@@ -97,7 +97,7 @@ func (c *Cache) change(key, row []byte, group uint64) {
 		e.set(row, group, deletes)
 		return
 	}
-	main := s.segments[int(uint32(*at)-1)/s.segmentSize].main
+	main := s.segments[int(uint32(*at)-1)>>s.shift].main
 	*at = 0
 	if entryBytes(key, row) <= s.maxEntry {
 		s.put(h, key, row, group, deletes, main)

@@ -130,7 +130,7 @@ func (s *shard) move(e entry, uses int) int {
 		s.begin(true)
 		at = s.roomInLast(len(e), true)
 	}
-	to := entry(s.segments[at/s.segmentSize].data[at%s.segmentSize:])
+	to := entry(s.segments[at>>s.shift].data[at&(s.segmentSize-1):])
 	copy(to, e)
 	to.setUses(uses)
 	return at

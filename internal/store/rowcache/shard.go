@@ -12,8 +12,9 @@ const (
 	bucketSlots = 8
 	// slotShare is how many bytes of a shard there are for each slot.
 	slotShare = 128
-	// slotBytes is what a slot takes: itself, and what is remembered of a row that was dropped.
-	slotBytes = 8 + 4
+	// slotBytes is what a slot takes, and noteBytes what is noted of a row that was dropped. There are as many notes as there may be
+	// slots.
+	slotBytes, noteBytes = 8, 4
 	// minSegment and maxSegment bound the size of a segment; a shard has about segments of them.
 	minSegment, maxSegment, segments = 1 << 10, 32 << 10, 16
 	// smallShare is the part of the segments that rows which are new may take.
@@ -31,7 +32,8 @@ const (
 // it moves on into the main queue, the rest is dropped. An entry without a slot in the table is dropped already.
 type shard struct {
 	seed        maphash.Seed
-	segmentSize int
+	segmentSize int  // a power of two
+	shift       uint // of a position, to the number of its segment
 	maxSegments int
 	maxSlots    int
 	maxEntry    int
@@ -42,7 +44,8 @@ type shard struct {
 	// and one, and 0 is an empty slot.
 	table []uint64
 	// dropped are hashes of rows that left the small queue unwanted, or were not let in, and so would go straight into the main
-	// one if they came again.
+	// one if they came again. There are as many from the first on as the shard may ever need: if their number followed that of the
+	// entries, few rows of many would be noted long enough to come again, and the entries would stay few.
 	dropped  []uint32
 	segments []segment
 	free     []int // segments that hold nothing; there is always one to move entries to
@@ -62,11 +65,12 @@ type segment struct {
 // init sets the bounds of a shard of so many bytes.
 func (s *shard) init(size int, seed maphash.Seed) {
 	s.seed = seed
-	s.segmentSize = min(max(size/segments&^(entryAlign-1), minSegment), maxSegment)
+	s.shift = uint(bits.Len(uint(min(max(size/segments, minSegment), maxSegment) * 2 / 3))) // to the nearest power
+	s.segmentSize = 1 << s.shift
 	s.maxEntry = min(s.segmentSize/4, maxSegment/8) // so that little is left over in one
 	s.maxSlots = max(bucketSlots, floorPower(size/slotShare+size/slotShare/8))
 	s.stamps = make([]uint64, min(max(floorPower(size/slotShare), 8), 1024))
-	s.maxSegments = max(0, size-s.maxSlots*slotBytes-8*len(s.stamps)) / s.segmentSize
+	s.maxSegments = max(0, size-s.maxSlots*(slotBytes+noteBytes)-8*len(s.stamps)) / s.segmentSize
 }
 
 // floorPower returns the greatest power of two that is not above n, 0 for 0.
@@ -79,7 +83,7 @@ func floorPower(n int) int {
 
 // bytes returns what the shard takes.
 func (s *shard) bytes() int {
-	return len(s.segments)*s.segmentSize + len(s.table)*slotBytes + 8*len(s.stamps)
+	return len(s.segments)*s.segmentSize + len(s.table)*slotBytes + len(s.dropped)*noteBytes + 8*len(s.stamps)
 }
 
 func (s *shard) stamp(h uint64) *uint64 { return &s.stamps[h>>20&uint64(len(s.stamps)-1)] }
@@ -92,8 +96,7 @@ func (s *shard) bucket(h uint64) []uint64 {
 
 func (s *shard) entry(slot uint64) entry {
 	at := int(uint32(slot)) - 1
-	g := &s.segments[at/s.segmentSize]
-	e := entry(g.data[at%s.segmentSize:])
+	e := entry(s.segments[at>>s.shift].data[at&(s.segmentSize-1):])
 	return e[:e.size()]
 }
 
@@ -117,8 +120,8 @@ func (s *shard) put(h uint64, key, row []byte, since, deletes uint64, main bool)
 	if at < 0 {
 		return
 	}
-	g := &s.segments[at/s.segmentSize]
-	entry(g.data[at%s.segmentSize:g.used]).make(key, row, since, deletes)
+	g := &s.segments[at>>s.shift]
+	entry(g.data[at&(s.segmentSize-1):g.used]).make(key, row, since, deletes)
 	s.enter(h, at)
 }
 
@@ -153,7 +156,7 @@ func (s *shard) enter(h uint64, at int) {
 // less.
 func (s *shard) worth(slot uint64) int {
 	worth := s.entry(slot).uses()
-	if s.segments[(int(uint32(slot))-1)/s.segmentSize].main {
+	if s.segments[(int(uint32(slot))-1)>>s.shift].main {
 		worth += maxUses + 1
 	}
 	return worth
@@ -167,7 +170,7 @@ func (s *shard) grow() {
 	}
 	s.takes((wanted - len(s.table)) * slotBytes)
 	old := s.table
-	s.table, s.dropped = make([]uint64, wanted), make([]uint32, wanted)
+	s.table = make([]uint64, wanted)
 	for _, slot := range old {
 		if slot != 0 {
 			s.enter(maphash.Bytes(s.seed, s.entry(slot).key()), int(uint32(slot))-1)
@@ -180,4 +183,10 @@ func (s *shard) wasDropped(h uint64) bool {
 	return len(s.dropped) > 0 && s.dropped[int(h)&(len(s.dropped)-1)] == uint32(h>>32)|1
 }
 
-func (s *shard) noteDropped(h uint64) { s.dropped[int(h)&(len(s.dropped)-1)] = uint32(h>>32) | 1 }
+func (s *shard) noteDropped(h uint64) {
+	if len(s.dropped) == 0 {
+		s.takes(s.maxSlots * noteBytes)
+		s.dropped = make([]uint32, s.maxSlots)
+	}
+	s.dropped[int(h)&(len(s.dropped)-1)] = uint32(h>>32) | 1
+}

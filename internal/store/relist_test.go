@@ -1,0 +1,120 @@
+package store
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// randomRelisting writes something that may change the keys of a list, or not: it edits, adds, inserts, deletes, replaces.
+func randomRelisting(s *stand, rng *rand.Rand, at string, next *int) {
+	key := func() string { return fmt.Sprintf("k%04d", rng.IntN(*next+3)) }
+	switch rng.IntN(16) {
+	case 0:
+		s.put(at+"/"+key(), `null`)
+	case 1:
+		s.put(at+"/"+key()+"/text", `null`)
+	case 2:
+		s.put(at, children(1+rng.IntN(5)))
+	case 3:
+		s.put(at[:1], []string{`null`, `{"l":{"k0001":{"text":"a"},"k0002":5}}`, `7`}[rng.IntN(3)])
+	case 4:
+		s.patch(at, fmt.Sprintf(`{%q:{"text":"new"},%q:null}`, key(), "z"+key()))
+	case 5:
+		s.put(at+"/"+key(), fmt.Sprintf(`{"text":"inserted","n":%d,".priority":1}`, *next))
+	case 6:
+		s.put(at+"/"+key()+"/deep/deeper", `{"x":"long enough to be split","y":"and longer"}`)
+	case 7, 8, 9, 10:
+		*next++
+		s.put(fmt.Sprintf("%s/k%04d", at, *next), fmt.Sprintf(`{"text":"pushed","n":%d}`, *next))
+	default:
+		s.put(at+"/"+key()+"/text", fmt.Sprintf(`"edited %d"`, *next))
+	}
+}
+
+// TestRelisting: what is remembered of the keys of a node is what the rows show, in every view, whatever is written.
+func TestRelisting(t *testing.T) {
+	atEveryLimit(t, func(s *stand) {
+		rng := rand.New(rand.NewPCG(7, uint64(s.opts.ChunkBytes)))
+		held := []*View{s.View()}
+		next, recalled, resumed := 0, 0, 0
+		places := []string{"a/l", "b/l", "a", "b", "a/l/k0001", "/", "a/l/k0002/deep"}
+		for range 600 {
+			randomRelisting(s, rng, places[rng.IntN(2)], &next)
+			if held = append(held, s.View()); len(held) > 4 {
+				held[0].Release()
+				held = held[1:]
+			}
+			for range 4 {
+				r := reading{at: parsePath(s, places[rng.IntN(len(places))]), keys: true}
+				view := held[max(rng.IntN(len(held)), rng.IntN(len(held)))]
+				begun := s.memos.find(&memoKey{id: s.id, path: r.at, shallow: true}, view.number)
+				memo, err := r.check(view, s.id)
+				if err != nil {
+					s.Fatal(err)
+				}
+				switch {
+				case memo:
+					recalled++
+				case begun != nil:
+					resumed++
+				}
+			}
+		}
+		for _, v := range held {
+			v.Release()
+		}
+		s.Logf("%d lists were recalled, %d gone on with", recalled, resumed)
+		if (recalled == 0 || resumed == 0) && s.opts.ChunkBytes < 64 {
+			s.Errorf("%d lists were recalled and %d gone on with, want some of each", recalled, resumed)
+		}
+	})
+}
+
+// TestEditsKeepKeys: of a list whose children are edited the keys stay known, and one that grows at its end is gone on with.
+func TestEditsKeepKeys(t *testing.T) {
+	s := newStand(t, Options{})
+	s.put("rooms/a", children(500))
+	keys := func() (string, bool) {
+		view := s.View()
+		defer view.Release()
+		text, recalled, err := reading{at: parsePath(t, "rooms/a"), keys: true}.text(view, s.id, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text, recalled
+	}
+	keys()
+	before, _ := keys()
+	edited := firstKey(before)
+	for i := range 3 {
+		s.put("rooms/a/"+edited, fmt.Sprintf(`"edited %d"`, i))
+		if text, recalled := keys(); !recalled || text != before {
+			t.Errorf("after an edit the keys are recalled: %t; they are %.40s, want %.40s", recalled, text, before)
+		}
+	}
+	k := memoKey{id: s.id, path: parsePath(t, "rooms/a"), shallow: true}
+	for i := range 3 {
+		s.put(fmt.Sprintf("rooms/a/zz%d", i), `"pushed"`)
+		view := s.View()
+		begun := s.memos.find(&k, view.number)
+		view.Release()
+		text, _ := keys()
+		if i > 0 && begun == nil { // with the first, the end of the list is not known yet
+			t.Error("a child after all others makes the list be forgotten")
+		}
+		if want := fmt.Sprintf(`,"zz%d":true}`, i); !strings.HasSuffix(text, want) {
+			t.Errorf("the keys end with %s, want %s", text[len(text)-20:], want)
+		}
+		if i == 0 {
+			keys() // remembered again
+		}
+	}
+	if text, recalled := keys(); !recalled || strings.Count(text, ":true") != 503 {
+		t.Errorf("after all that the keys are recalled: %t, and there are %d", recalled, strings.Count(text, ":true"))
+	}
+}
+
+// firstKey returns the first key of an object.
+func firstKey(text string) string { return strings.Split(text, `"`)[1] }
