@@ -195,7 +195,7 @@ func lastHundred(r *request, _ int) {
 	r.set("GET", "/users.json?orderBy=%%22score%%22&limitToLast=100")
 }
 
-// shallowPut asks for what has just changed, so that no answer can be used again.
+// shallowPut asks for the keys of what has just been edited.
 func shallowPut(r *request, i int) {
 	if i%2 == 1 {
 		r.set("PUT", "/users/user%07d/age.json", pick(i, 1000))

@@ -66,7 +66,7 @@ func (s *side) lookAtAll(ctx context.Context, records int) error {
 	paths := []string{"/users.json"}
 	steps := max(1, records/1000)
 	for i := range 2 * steps {
-		from := func(step int) int { return step * (maxScore / steps) }
+		from := func(step int) int64 { return int64(step) * maxScore / int64(steps) }
 		paths = append(paths, fmt.Sprintf("/users.json?orderBy=%%22score%%22&startAt=%d&endAt=%d", from(i%steps), from(i%steps+1)))
 	}
 	return s.look(ctx, paths)

@@ -127,14 +127,15 @@ func manyScenarios(as string, n int) []Scenario {
 	}
 	bounds := ", by an index, from a bound that no other request has"
 	return []Scenario{
-		{Name: "shallow-" + as, About: fmt.Sprintf("shallow GET of the %d messages of a room that has just changed", h.messages),
+		{Name: "shallow-" + as, About: fmt.Sprintf("shallow GET of the %d messages of a room among which one has just come", h.messages),
 			Goal: Goal{CPU: [2]float64{2, 1.5}}, cost: 20,
-			users: &crew{most: h.rooms, fresh: func(ctx context.Context, s *side) error { return s.stir(ctx, h) }},
-			ask:   func(r *request, i int) { r.set("GET", "/rooms/room%04d/messages.json?shallow=true", i%h.rooms) }},
+			users: &crew{most: h.rooms, fresh: func(ctx context.Context, s *side) error { return s.stir(ctx, h, insert) }}, ask: listRoom(h)},
+		{Name: "shallow-edited-" + as, About: "the same, and one was only edited: its keys are those of before", cost: 20,
+			users: &crew{most: h.rooms, fresh: func(ctx context.Context, s *side) error { return s.stir(ctx, h, edit) }}, ask: listRoom(h)},
 		{Name: "range-few-" + as, About: fmt.Sprintf("100 of %d children", fewRecords) + bounds, Goal: Goal{CPU: [2]float64{3, 2}}, cost: 20,
 			users: &crew{}, ask: rangeOf("few")},
 		{Name: "range-" + as, About: fmt.Sprintf("100 of %d children", n) + bounds, cost: 20, users: &crew{}, ask: rangeOf("users")},
-		{Name: "range-fits-" + as, About: "the same, and the cache holds all", Goal: Goal{CPU: [2]float64{4.5, 3}}, cost: 20,
+		{Name: "range-fits-" + as, About: "the same, and the cache holds all: each was read twice before", Goal: Goal{CPU: [2]float64{4.5, 3}}, cost: 20,
 			users: &crew{fits: true}, ask: rangeOf("users")},
 		{Name: "query-" + as, About: fmt.Sprintf("last 100 of %d children by an index, again and again", n), Goal: Goal{CPU: [2]float64{3, 2}}, cost: 20,
 			users: &crew{}, ask: lastHundred},
@@ -143,16 +144,31 @@ func manyScenarios(as string, n int) []Scenario {
 	}
 }
 
-// stir changes a message of each room, so that no answer can be used again.
-func (s *side) stir(ctx context.Context, h hall) error {
+// listRoom asks for the keys of one room after the other.
+func listRoom(h hall) func(r *request, i int) {
+	return func(r *request, i int) { r.set("GET", "/rooms/room%04d/messages.json?shallow=true", i%h.rooms) }
+}
+
+// stir does something to a message of each room, so that no answer is that of before.
+func (s *side) stir(ctx context.Context, h hall, do func(body []byte, message string) []byte) error {
 	body := []byte{'{'}
 	for room := range h.rooms {
 		if room > 0 {
 			body = append(body, ',')
 		}
-		body = fmt.Appendf(body, `"room%04d/messages/m%06d/text":"%x"`, room, pick(room, h.messages), now().UnixNano())
+		body = do(body, fmt.Sprintf("room%04d/messages/m%06d", room, pick(room, h.messages)))
 	}
 	return s.administrator().send(ctx, "PATCH", "/rooms.json?print=silent", append(body, '}'))
+}
+
+// insert appends a message that comes right after another one, edit another text of that one.
+func insert(body []byte, message string) []byte {
+	moment := now().UnixNano()
+	return appendMessage(fmt.Appendf(body, `"%s-%x":`, message, moment), 0, int(moment%1000), fmt.Sprint(moment/1e6))
+}
+
+func edit(body []byte, message string) []byte {
+	return fmt.Appendf(body, `"%s/text":"%x"`, message, now().UnixNano())
 }
 
 // roomMix reads the newest messages of rooms, few of which most are in, and writes to them.
