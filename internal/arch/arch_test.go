@@ -80,6 +80,7 @@ var livetree = layout{
 		"internal/cluster/invite",
 		"internal/cluster/membership",
 		"internal/cluster/fulldisk",
+		"internal/cluster/burst",
 		"internal/cluster/assembly",
 		"internal/archive/place",
 		"internal/archive",
