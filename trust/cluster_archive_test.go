@@ -23,7 +23,8 @@ func TestClusterArchiveSmoke(t *testing.T) {
 		t.Skip("it takes some seconds")
 	}
 	t.Parallel()
-	d := newArchiveDrill(t, 1)
+	archive, flags := archiveFlags(t)
+	d := newArchiveDrill(t, 1, archive, flags)
 	d.round(t, "kill")
 	d.noteMiddle(t)
 	d.round(t, "stop")
@@ -35,7 +36,8 @@ func TestClusterArchiveSmoke(t *testing.T) {
 // archive alone is what the nodes had when it had caught up, and at a moment in the middle what they had then.
 func TestClusterArchive(t *testing.T) {
 	count := drill(t, 2)
-	d := newArchiveDrill(t, 3)
+	archive, flags := archiveFlags(t)
+	d := newArchiveDrill(t, 3, archive, flags)
 	for i := range count {
 		for _, what := range []string{"kill", "move", "stop", "kill all"} {
 			d.round(t, what)
@@ -59,10 +61,9 @@ type archiveDrill struct {
 	lags   []time.Duration   // until the archive had caught up
 }
 
-func newArchiveDrill(t *testing.T, each int) *archiveDrill {
+func newArchiveDrill(t *testing.T, each int, archive string, flags []string) *archiveDrill {
 	t.Helper()
-	d := &archiveDrill{}
-	d.archive, d.flags = archiveFlags(t)
+	d := &archiveDrill{archive: archive, flags: flags}
 	d.clusterLoop = newClusterLoop(t, startCluster(t, append([]string{"--archive", d.archive}, d.flags...)...), seed(t), each)
 	return d
 }

@@ -133,6 +133,7 @@ var livetree = layout{
 	},
 	fixtures: map[string]string{
 		"internal/archive/placetest":     "internal/archive/place",
+		"internal/archive/s3test":        "internal/archive/place/s3",
 		"internal/cluster/databasestest": "internal/cluster/databases",
 		"internal/cluster/shardtest":     "internal/cluster/shard",
 		"internal/enginetest":            "internal/engine",
