@@ -95,7 +95,7 @@ func (d *bucketDrill) late(t *testing.T) {
 		case <-time.After(patience):
 			return noNode, fmt.Errorf("no segment was sent")
 		}
-		if err := d.run("cluster", "move", "--data", d.cluster.nodes[home].dir); err != nil {
+		if err := runCommand("cluster", "move", "--data", d.cluster.nodes[home].dir); err != nil {
 			return noNode, err
 		}
 		if err := await(func() bool { return slices.Contains(d.bucket.Keys(), key) }); err != nil {
