@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-//go:embed *.md *.json *.txt images/*.png
+//go:embed *.md *.json *.txt images/*.png images/*.svg
 var files embed.FS
 
 //go:embed README.md

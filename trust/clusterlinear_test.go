@@ -17,7 +17,7 @@ func TestClusterLinear(t *testing.T) {
 	rng := newRand(n, 0)
 	made := 0
 	l := &linear{
-		seed: n,
+		seed: n, isLate: true,
 		dial: func() (clients []*client) {
 			for i := range 6 {
 				clients = append(clients, c.client(t, i%3, 1+i/3))

@@ -50,8 +50,8 @@ var hashSeed = maphash.MakeSeed()
 // request comes before one that was answered when it was sent.
 //
 // A write without an answer happens or not, and either is decided when the server
-// is back. To let it come at any later time would allow more than is promised,
-// and takes longer to judge.
+// is back. To let it come at any later time would allow more than a single server promises,
+// and takes longer to judge: that is for clusters, see open.
 var linearModel = (&porcupine.NondeterministicModel{
 	Init: func() []any { return []any{sight{model.New(), model.New().Export(nil)}} },
 	Step: func(state, input, output any) []any {
@@ -127,6 +127,21 @@ func (a act) look(tree *model.Tree) string {
 
 // A history is what all clients of one database did.
 type history []porcupine.Operation
+
+// open has every write without an answer end after all that is known: in a cluster, the node that judges may
+// still have it when the node that it was sent to is back.
+func (h history) open() history {
+	opened, last := slices.Clone(h), int64(0)
+	for _, o := range h {
+		last = max(last, o.Return)
+	}
+	for i, o := range opened {
+		if o.Output.(outcome).isUnknown {
+			opened[i].Return = last + 1
+		}
+	}
+	return opened
+}
 
 // settlePosts gives every POST without an answer the key that somebody has seen
 // its value at. If there is none it has one of those that somebody has seen, in a

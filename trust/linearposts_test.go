@@ -35,3 +35,33 @@ func TestPostsWithoutAnAnswer(t *testing.T) {
 		}
 	}
 }
+
+// TestWritesThatComeLate may be seen after their client has gone on, in a cluster alone; and once, in no other order.
+func TestWritesThatComeLate(t *testing.T) {
+	put := func(leaf string, call, back int64, isUnknown bool) porcupine.Operation {
+		a := act{write: write{method: "PUT", path: []string{"p"}, body: leaf}}
+		return porcupine.Operation{Input: a, Output: outcome{isUnknown: isUnknown, status: 200, body: leaf}, Call: call, Return: back}
+	}
+	get := func(body string, call int64) porcupine.Operation {
+		a := act{write: write{method: "GET", path: []string{"p"}}, view: "plain"}
+		return porcupine.Operation{ClientId: 1, Input: a, Output: outcome{status: 200, body: body}, Call: call, Return: call + 1}
+	}
+	for name, test := range map[string]struct {
+		history              history
+		isLegal, isLegalLate bool
+	}{
+		"seen at once":        {history{put("1", 1, 2, true), get("1", 3), get("1", 5)}, true, true},
+		"seen later":          {history{put("1", 1, 2, true), get("null", 3), get("1", 5)}, false, true},
+		"seen and gone":       {history{put("1", 1, 2, true), get("1", 3), get("null", 5)}, false, false},
+		"twice":               {history{put("1", 1, 2, true), get("1", 3), put("2", 5, 6, false), get("1", 7)}, false, false},
+		"over another":        {history{put("1", 1, 2, true), put("2", 3, 4, false), get("1", 5)}, false, true},
+		"answered, and later": {history{put("1", 1, 2, false), get("null", 3), get("1", 5)}, false, false},
+	} {
+		if got := porcupine.CheckOperations(linearModel, test.history); got != test.isLegal {
+			t.Errorf("%s: on a single server it has an order: %v, want %v", name, got, test.isLegal)
+		}
+		if got := porcupine.CheckOperations(linearModel, test.history.open()); got != test.isLegalLate {
+			t.Errorf("%s: in a cluster it has an order: %v, want %v", name, got, test.isLegalLate)
+		}
+	}
+}

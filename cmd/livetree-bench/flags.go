@@ -40,7 +40,7 @@ func (s *settings) declare(f *pflag.FlagSet) {
 	f.Var((*cli.Count)(&s.Records), "records", "with scenarios of users: so many are in the database, five times as much as its cache holds")
 	f.BoolVar(&s.quick, "quick", false, "only see that all works, in some seconds: the figures say little")
 	f.StringVar(&s.jsonFile, "json", "", "write the results as JSON to a `file`")
-	f.StringVar(&s.chart, "chart", "", "draw the results in an HTML `file`")
+	f.StringVar(&s.chart, "chart", "", "draw the results in an HTML `file`; with --growth also as a picture, if it ends in .svg")
 	f.StringVar(&s.Options.Dir, "dir", "", "a `directory` on the disk to be measured; default that for temporary files")
 	f.StringVar(&s.Target.URL, "url", "", "the `URL` of a server that is running, to be put under load")
 	f.StringVar(&s.Target.Database, "db", "", "the `name` of its database")

@@ -171,7 +171,15 @@ func show(ctx context.Context, s streams, o *settings) error {
 	if errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted: there are only the results so far")
 	}
-	return errors.Join(err, write(o.jsonFile, found.WriteJSON), write(o.chart, found.WriteChart))
+	return errors.Join(err, write(o.jsonFile, found.WriteJSON), write(o.chart, drawing(found, o.chart)))
+}
+
+// drawing returns what draws a report: a page, or a picture if that is what the file's name says.
+func drawing(r bench.Report, file string) func(io.Writer) error {
+	if strings.HasSuffix(file, ".svg") {
+		return r.WritePicture
+	}
+	return r.WriteChart
 }
 
 // write writes a file, if there is to be one.

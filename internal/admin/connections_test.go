@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -106,8 +107,9 @@ func TestIdleConnectionsGo(t *testing.T) {
 	kept.want("/livez")
 	first := dial(t, l)
 	for range 3 * MaxConnections {
-		dial(t, l)
-		kept.want("/livez") // it is never the one that was idle for longest
+		next := dial(t, l).LocalAddr().String()
+		waitFor(t, func() bool { return l.knows(next) }) // many at once would all be younger than it
+		kept.want("/livez")                              // it is never the one that was idle for longest
 	}
 	first.wantCut("the first of too many connections")
 	dial(t, l).want("/livez")
@@ -199,6 +201,14 @@ func (l *Listener) idle() (n int) {
 		}
 	}
 	return n
+}
+
+// knows reports whether a connection from an address is accepted, and still open.
+func (l *Listener) knows(addr string) bool {
+	c := l.connections()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.open, func(n *connection) bool { return n.RemoteAddr().String() == addr })
 }
 
 // waitFor waits until something is so.

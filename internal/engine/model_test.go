@@ -127,6 +127,9 @@ func (h *history) open() {
 	limit := limits[h.rng.IntN(len(limits))]
 	opts := store.Options{FS: h.fs, ChunkBytes: limit, CacheBytes: 1 << 20, MemTableBytes: 256 << 10, GapSteps: 1}
 	opts.RowBytes = []int64{-1, 5 << 10, 8 << 10, 0}[h.rng.IntN(4)] // none, a few, and as many as usual
+	if h.rng.IntN(2) == 0 { // always ahead, by few
+		opts.Ahead = store.AheadBounds{Probe: 1, Each: 1 + h.rng.IntN(3), Total: 1 + h.rng.IntN(4)}
+	}
 	tiny := h.rng.IntN(2) == 0
 	if tiny {
 		opts.PriorityRows, opts.StepChildren = 2, 1

@@ -165,10 +165,14 @@ func TestDrainAnswersThoseThatOpen(t *testing.T) {
 			s := startServing(t, servingOptions{limits: quick})
 			idle := s.dialTLS(t)
 			write(t, idle, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-			conn := connect(t, s.addr)
-			for s.port.opens.Load() == 0 {
-				runtime.Gosched()
+			await := func(opening int64) {
+				for s.port.opens.Load() != opening {
+					runtime.Gosched()
+				}
 			}
+			await(0) // or the next one may not be accepted yet
+			conn := connect(t, s.addr)
+			await(1)
 			drained := make(chan error, 1)
 			go func() { drained <- s.drain(t.Context()) }()
 			_, _ = io.Copy(io.Discard, idle) // the lanes are shutting down

@@ -11,6 +11,8 @@ import (
 
 // Types of the packages below that callers need.
 type (
+	// AheadBounds say when rows are read ahead of who looks them up.
+	AheadBounds = seek.AheadBounds
 	// An ID numbers a database within a store.
 	ID = layout.ID
 	// An Index is an order of children that rows are kept for.

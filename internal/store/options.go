@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/store/inspect"
 	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/seek"
 )
 
 // Defaults and limits of Options.
@@ -87,6 +89,8 @@ type Options struct {
 	// GapSteps is how many steps over deleted rows a seek may take before the gap
 	// that it passed is remembered.
 	GapSteps int
+	// Ahead is when rows of a query are read ahead of their reader; never if Each is negative.
+	Ahead AheadBounds
 	// SlowSync, if set, is called before every sync.
 	SlowSync func()
 }
@@ -121,6 +125,7 @@ func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.PriorityRows, defaultPriorityRows)
 	setDefault(&o.StepChildren, defaultStepChildren)
 	setDefault(&o.GapSteps, defaultGapSteps)
+	setDefault(&o.Ahead, seek.UsualAhead())
 	setDefault(&o.LogKeep.Age, time.Hour)
 	setDefault(&o.LogKeep.DatabaseBytes, 64<<20)
 	setDefault(&o.LogKeep.StoreBytes, 1<<30)
@@ -138,11 +143,7 @@ func (o Options) usualMemTable() uint64 {
 }
 
 // setDefault gives a number that is zero its default.
-func setDefault[T int | int64 | uint64 | time.Duration](v *T, value T) {
-	if *v == 0 {
-		*v = value
-	}
-}
+func setDefault[T comparable](v *T, value T) { *v = cmp.Or(*v, value) }
 
 // formatMajorVersion is fixed: Pebble's default is its oldest format, in which a
 // flipped bit in the log silently loses all that is behind it.

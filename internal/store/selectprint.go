@@ -8,6 +8,7 @@ import (
 
 	"github.com/livetree/livetree/internal/store/damage"
 	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/seek"
 )
 
 // PrintTo writes the result as an object; it can be called once.
@@ -53,7 +54,7 @@ func (r *result) sorted(yield func(component []byte) error) error {
 		return err
 	}
 	layout.SortComponents(r.found)
-	for _, component := range r.found {
+	for component := range r.ahead.Each(r.tree.reader, r.rows, r.parent, r.found) {
 		if err := yield(component); err != nil {
 			return err
 		}
@@ -73,6 +74,7 @@ type result struct {
 	// found are components to be printed when all are known; they point into noted.
 	found [][]byte
 	noted []byte
+	ahead seek.Ahead
 }
 
 // results are used again: most of them never grow.

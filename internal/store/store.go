@@ -85,7 +85,7 @@ func openOn(path string, opts Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{opts: opts, bounds: usualBounds(), stop: make(chan struct{})}
-	s.shared.GapSteps, s.shared.Flush = opts.GapSteps, s.askFlush
+	s.shared.GapSteps, s.shared.Ahead, s.shared.Flush = opts.GapSteps, opts.Ahead, s.askFlush
 	s.shared.Complete, s.shared.Newest = s.pipeline.complete, func() uint64 { return s.view.Load().number }
 	s.health.opts, s.health.opened = opts, opts.Now()
 	s.memos.init(opts.CacheBytes)

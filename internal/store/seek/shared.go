@@ -20,6 +20,11 @@ type Shared struct {
 	Flush            func()
 	Complete, Newest func() uint64
 
+	// Ahead are the bounds of reading ahead; none is done with the zero value.
+	Ahead      AheadBounds
+	AheadReads atomic.Uint64 // rows that were read ahead
+	ahead      atomic.Int64  // how many read ahead at this moment
+
 	hints   hints
 	gaps    gaps
 	Steps   atomic.Uint64 // over rows and what is left of deleted ones
