@@ -4,10 +4,8 @@ package trust_test
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,7 +21,8 @@ func TestClusterArchiveSmoke(t *testing.T) {
 		t.Skip("it takes some seconds")
 	}
 	t.Parallel()
-	d := newArchiveDrill(t, 1)
+	archive, flags := archiveFlags(t)
+	d := newArchiveDrill(t, 1, archive, flags)
 	d.round(t, "kill")
 	d.noteMiddle(t)
 	d.round(t, "stop")
@@ -35,7 +34,8 @@ func TestClusterArchiveSmoke(t *testing.T) {
 // archive alone is what the nodes had when it had caught up, and at a moment in the middle what they had then.
 func TestClusterArchive(t *testing.T) {
 	count := drill(t, 2)
-	d := newArchiveDrill(t, 3)
+	archive, flags := archiveFlags(t)
+	d := newArchiveDrill(t, 3, archive, flags)
 	for i := range count {
 		for _, what := range []string{"kill", "move", "stop", "kill all"} {
 			d.round(t, what)
@@ -59,10 +59,9 @@ type archiveDrill struct {
 	lags   []time.Duration   // until the archive had caught up
 }
 
-func newArchiveDrill(t *testing.T, each int) *archiveDrill {
+func newArchiveDrill(t *testing.T, each int, archive string, flags []string) *archiveDrill {
 	t.Helper()
-	d := &archiveDrill{}
-	d.archive, d.flags = archiveFlags(t)
+	d := &archiveDrill{archive: archive, flags: flags}
 	d.clusterLoop = newClusterLoop(t, startCluster(t, append([]string{"--archive", d.archive}, d.flags...)...), seed(t), each)
 	return d
 }
@@ -79,7 +78,7 @@ func (d *archiveDrill) round(t *testing.T, what string) {
 	case "kill all":
 		happen = d.killAll
 	case "move":
-		happen = func() (int, error) { return noNode, d.run("cluster", "move", "--data", d.cluster.nodes[home].dir) }
+		happen = func() (int, error) { return noNode, runCommand("cluster", "move", "--data", d.cluster.nodes[home].dir) }
 	case "stop":
 		happen = func() (int, error) {
 			if err := d.cluster.nodes[home].terminate(); err != nil {
@@ -91,18 +90,6 @@ func (d *archiveDrill) round(t *testing.T, what string) {
 	if err := d.clusterLoop.round(happen); err != nil {
 		t.Fatalf("%s of node %d: %v", what, home+1, err)
 	}
-}
-
-// run runs a command of Livetree.
-func (d *archiveDrill) run(args ...string) error {
-	file, err := command.File()
-	if err != nil {
-		return err
-	}
-	if out, err := exec.Command(file, args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, out)
-	}
-	return nil
 }
 
 // caughtUp waits until every node says that all it has is in the archive, and returns what they have.
@@ -155,7 +142,7 @@ func (d *archiveDrill) judge(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := d.run(append([]string{"archive", "verify", d.archive}, d.flags...)...); err != nil {
+	if err := runCommand(append([]string{"archive", "verify", d.archive}, d.flags...)...); err != nil {
 		t.Error(err)
 	}
 	d.compare(t, "the newest state", last)
@@ -168,7 +155,7 @@ func (d *archiveDrill) compare(t *testing.T, what string, want map[string]string
 	t.Helper()
 	restored := filepath.Join(t.TempDir(), "restored")
 	args := append(append([]string{"restore", d.archive, restored}, at...), d.flags...)
-	if err := d.run(args...); err != nil {
+	if err := runCommand(args...); err != nil {
 		t.Fatal(err)
 	}
 	got := exports(t, newClient(t, startProcessOn(t, restored, "--dev"), 1), d.tallies)

@@ -81,6 +81,7 @@ var livetree = layout{
 		"internal/cluster/invite",
 		"internal/cluster/membership",
 		"internal/cluster/fulldisk",
+		"internal/cluster/burst",
 		"internal/cluster/assembly",
 		"internal/archive/place",
 		"internal/archive",
@@ -133,6 +134,7 @@ var livetree = layout{
 	},
 	fixtures: map[string]string{
 		"internal/archive/placetest":     "internal/archive/place",
+		"internal/archive/s3test":        "internal/archive/place/s3",
 		"internal/cluster/databasestest": "internal/cluster/databases",
 		"internal/cluster/shardtest":     "internal/cluster/shard",
 		"internal/enginetest":            "internal/engine",

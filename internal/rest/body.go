@@ -86,6 +86,9 @@ func (b *body) open(depth int) (tree.DecodeOptions, error) {
 	if b.r.ContentLength > b.most {
 		return opts, b.tooLarge()
 	}
+	if b.r.ContentLength > smallBody {
+		opts.Bytes = b.announces()
+	}
 	if b.usage.isMultiplexed() {
 		return opts, b.charge(b.usage.waitingBytes())
 	}
@@ -150,8 +153,11 @@ func (b *body) announce() error {
 	if b.read == 0 || b.r.ContentLength <= smallBody {
 		return nil
 	}
-	return b.reserve(min(b.r.ContentLength, b.usage.bodies.Limit()/announced))
+	return b.reserve(b.announces())
 }
+
+// announces is what a body that announces its length may reserve because of that.
+func (b *body) announces() int64 { return min(b.r.ContentLength, b.usage.bodies.Limit()/announced) }
 
 // Read implements io.Reader, after open.
 func (b *body) Read(p []byte) (int, error) {

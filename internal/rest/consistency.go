@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/livetree/livetree/internal/engine"
@@ -45,17 +46,31 @@ func await(c *call, values values) error {
 	if !c.verb.reads() {
 		return nil // the node that judges a write has everything
 	}
+	least := ""
+	if fresh == Local {
+		if least = one(c.r.Header, minimumHeader); least == "" {
+			return nil // most local reads name none: they are to cost what they do on a single server
+		}
+	}
 	ctx, cancel := context.WithTimeout(c.r.Context(), agreeTime)
 	defer cancel()
 	if fresh == Local {
-		return awaitPosition(ctx, c)
+		return awaitPosition(ctx, c, least)
 	}
 	return engine.Await(ctx, c.database)
 }
 
+// one returns the first value of a header whose name is in canonical form.
+func one(h http.Header, name string) string {
+	if values := h[name]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
 // wanted returns how new what is read has to be.
 func wanted(c *call, values values) (Consistency, error) {
-	given := c.r.Header.Get(consistencyHeader)
+	given := one(c.r.Header, consistencyHeader)
 	if list := values[consistencyParam]; len(list) == 1 {
 		delete(values, consistencyParam)
 		if given == "" {
@@ -74,12 +89,8 @@ func wanted(c *call, values values) (Consistency, error) {
 // positionPause is how often a position is looked for.
 const positionPause = 5 * time.Millisecond
 
-// awaitPosition returns when this node has the position that the request names, if it names one.
-func awaitPosition(ctx context.Context, c *call) error {
-	text := c.r.Header.Get(minimumHeader)
-	if text == "" {
-		return nil
-	}
+// awaitPosition returns when this node has the position that the request names.
+func awaitPosition(ctx context.Context, c *call, text string) error {
 	epoch, position, ok := parseID(text)
 	if !ok || epoch != c.database.Epoch() {
 		return fault.New(fault.Invalid, "%s is %.60q: it must be what %s said for this database", minimumHeader, text, positionHeader)

@@ -18,6 +18,9 @@ type DecodeOptions struct {
 	// Charge, if set, is told how many more bytes of memory the decoded form
 	// takes, before it grows much further. Its error ends the decoding.
 	Charge func(bytes int64) error
+	// Bytes is how long the text will be, as far as memory may be taken for it before it was read; 0 if that is not known. The text may
+	// be shorter or longer.
+	Bytes int64
 }
 
 // Decode reads one JSON text strictly and returns its node, in which the
@@ -33,6 +36,7 @@ func Decode(r io.Reader, opts DecodeOptions) (Node, error) {
 // DecodeBytes is Decode for a text that is in memory. It keeps nothing of text.
 func DecodeBytes(text []byte, opts DecodeOptions) (Node, error) {
 	d := newDecoder(nil, text, opts)
+	d.length = int64(len(text))
 	defer d.free()
 	return d.document()
 }
@@ -353,7 +357,7 @@ func (d *decoder) push(o *openObject, e entry) error {
 			o.ordered++
 		}
 	}
-	d.stack = append(grow(d.stack, 1), e)
+	d.stack = append(growAhead(&d.scanner, d.stack, 1), e)
 	return d.charge()
 }
 
@@ -390,7 +394,7 @@ func (d *decoder) finish(o *openObject) (cell, error) {
 // order in which they are, or in that of their places if there are some.
 func (d *decoder) closeObject(base int, order []uint8, priority cell) cell {
 	children := d.stack[base:]
-	cells := grow(d.slab.cells, len(children)+1)
+	cells := growAhead(&d.scanner, d.slab.cells, len(children)+1)
 	first := len(cells)
 	if priority.kind != Null {
 		cells = append(cells, priority)

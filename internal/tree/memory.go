@@ -24,7 +24,7 @@ func newDecoder(r io.Reader, buf []byte, opts DecodeOptions) *decoder {
 	if r != nil {
 		buf = d.own[:0]
 	}
-	d.scanner = scanner{r: r, buf: buf, line: 1, number: d.number[:0]}
+	d.scanner = scanner{r: r, buf: buf, line: 1, length: opts.Bytes, number: d.number[:0]}
 	first := &struct { // one allocation for a body that is a leaf
 		slab
 		cells [firstCells]cell
@@ -99,4 +99,28 @@ func grow[E any](s []E, n int) []E {
 		n = max(n, cap(s))
 	}
 	return slices.Grow(s, n)
+}
+
+// growAhead is grow for what grows as a text is read. Of a text of known length it takes at once what the rest will need, if the rest is like
+// what was read: to grow a hundred megabytes by a quarter again and again leaves four hundred of garbage.
+func growAhead[E any](sc *scanner, s []E, n int) []E {
+	if cap(s)-len(s) >= n {
+		return s
+	}
+	if uintptr(cap(s))*unsafe.Sizeof(*new(E)) >= doubledBytes {
+		n = max(n, sc.ahead(len(s)))
+	}
+	return grow(s, n)
+}
+
+// ahead returns how many elements more the rest of the text will have, of which there were so many up to here: a few more than that, so that
+// a rest that is a little richer does not need more memory once again. There is at most one for each byte.
+func (s *scanner) ahead(count int) int {
+	read := s.offset()
+	rest := s.length - read
+	if rest <= 0 || read <= 0 {
+		return 0
+	}
+	likely := float64(count) * float64(rest) / float64(read) * (1 + 1.0/32)
+	return int(min(likely, float64(rest)))
 }

@@ -42,6 +42,8 @@ type scanner struct {
 	lineStart int64 // offset in the text at which that line starts
 	base      int64 // offset in the text of buf[0]
 
+	length int64 // of the text, 0 if that is not known
+
 	number []byte // scratch for a number that crosses the buffer's end
 
 	escaped bool // some string had an escape
@@ -211,7 +213,7 @@ func (s *scanner) appendString(dst []byte, limit int, what string) ([]byte, erro
 			seen |= stringBytes[s.buf[i]]
 			i++
 		}
-		dst = append(grow(dst, i-s.pos), s.buf[s.pos:i]...)
+		dst = append(growAhead(s, dst, i-s.pos), s.buf[s.pos:i]...)
 		s.pos = i
 		if len(dst)-start > limit {
 			return dst, s.failAt(at, ErrTooLarge, "%s longer than %d bytes", what, limit)

@@ -209,6 +209,7 @@ func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog
 	a.loops.Go(func() { tend(running, a) })
 	a.loops.Go(func() { watchAlarms(running, a) })
 	a.loops.Go(func() { keepRoom(running, a) })
+	a.loops.Go(func() { watchBursts(running, a) })
 	a.membership.Serve(source{s, a.o.Extra})
 	return a.becomeReady(ctx)
 }

@@ -68,6 +68,7 @@ func (d *Databases) Forward(ctx context.Context, id store.ID, req engine.Request
 	}
 	ctx, cancel := d.untilEnd(ctx, len(body))
 	defer cancel()
+	out := &outgoing{req: req, bytes: body}
 	for ctx.Err() == nil {
 		if _, home := d.node.Home(store.ShardOf(id)); home {
 			db, err := d.known(ctx, id)
@@ -76,7 +77,7 @@ func (d *Databases) Forward(ctx context.Context, id store.ID, req engine.Request
 			}
 			return db.Write(ctx, req)
 		}
-		commit, made, err := d.forward(ctx, id, req, body)
+		commit, made, err := d.forward(ctx, id, out)
 		if made || err != nil {
 			return commit, err
 		}
@@ -96,7 +97,7 @@ func (d *Databases) untilEnd(ctx context.Context, bytes int) (context.Context, c
 }
 
 // forward sends a request to the home once, and returns what became of it. If nothing did, it is not made.
-func (d *Databases) forward(ctx context.Context, id store.ID, req engine.Request, body []byte) (commit engine.Commit, made bool, err error) {
+func (d *Databases) forward(ctx context.Context, id store.ID, out *outgoing) (commit engine.Commit, made bool, err error) {
 	s := store.ShardOf(id)
 	head, home, changed := d.node.Watch(s)
 	if home == 0 || home == d.node.ID() {
@@ -114,15 +115,14 @@ func (d *Databases) forward(ctx context.Context, id store.ID, req engine.Request
 	}
 	began := time.Now() //nolint:forbidigo // for how long it takes
 	defer func() { d.sent.count(time.Since(began), made, err) }()
-	putHead(body, f.tenure, origin, id)
 	for tries := 1; ; tries++ {
-		said, err := d.o.Peers.Call(calling, home, Forward, body)
+		said, err := d.o.Peers.Call(calling, home, Forward, out.take(f.tenure, origin, id))
 		switch {
 		case err == nil && len(said) > 8 && said[0] == saysDone:
 			if err := d.node.Reach(ctx, s, binary.BigEndian.Uint64(said[1:])); err != nil {
 				return commit, true, fault.Wrap(fault.Unknown, err, "the write is not confirmed")
 			}
-			commit, err := engine.DecodeAnswer(req, said[9:])
+			commit, err := engine.DecodeAnswer(out.req, said[9:])
 			return commit, true, err
 		case tries == 1 && (err == nil && len(said) > 0 && said[0] == saysAway || errors.Is(err, ErrNotSent)):
 			wait(ctx, changed)
@@ -131,7 +131,7 @@ func (d *Databases) forward(ctx context.Context, id store.ID, req engine.Request
 		// It may be under way. The log tells, or the home does when it is asked again.
 		select {
 		case news := <-f.done:
-			return d.learned(ctx, f, req, news)
+			return d.learned(ctx, f, out.req, news)
 		case <-time.After(again):
 		case <-ctx.Done():
 			return commit, true, fault.Wrap(fault.Unknown, context.Cause(ctx), "the write is not confirmed")
@@ -236,7 +236,25 @@ func (f *forwarded) end(n forwardedNews) {
 	}
 }
 
-// putHead writes what stands before a request, which has room for it. A call that is over does not use its body any more.
+// An outgoing request is one that is sent to its home. It may be as large as a body, and the home takes seconds for such a one, in which nobody needs
+// its bytes: so they are given up as they are sent, and made again should they be sent again.
+type outgoing struct {
+	req   engine.Request
+	bytes []byte // nil once they were taken
+}
+
+// take returns the bytes of the request, with what stands before it.
+func (o *outgoing) take(tenure uint64, origin record.Origin, id store.ID) []byte {
+	b := o.bytes
+	o.bytes = nil
+	if b == nil {
+		b, _ = engine.EncodeRequest(o.req, forwardHead) // it did not fail before, and the request is the same
+	}
+	putHead(b, tenure, origin, id)
+	return b
+}
+
+// putHead writes what stands before a request, which has room for it.
 func putHead(b []byte, tenure uint64, o record.Origin, id store.ID) {
 	binary.BigEndian.PutUint64(b, tenure)
 	binary.BigEndian.PutUint64(b[8:], uint64(o.Node))

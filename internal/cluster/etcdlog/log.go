@@ -31,7 +31,7 @@ func (m *member) append(ctx context.Context, s int, base, next shard.Head, encod
 	defer done()
 	key := headKey(s)
 	compares := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", base.Revision)}
-	puts := []clientv3.Op{clientv3.OpPut(logKey(s, next.Number), string(encoded)), clientv3.OpPut(key, string(next.Append(nil)))}
+	puts := []clientv3.Op{opPut(logKey(s, next.Number), encoded), opPut(key, next.Append(nil))}
 	if t != nil {
 		compares = append(compares, isOpen(*t)...)
 		puts = append(puts, clientv3.OpPut(transferKey(t.ID), assembledBy(s, next.Number)))
@@ -52,6 +52,13 @@ func (m *member) append(ctx context.Context, s int, base, next shard.Head, encod
 		return 0, shard.ErrGone
 	}
 	return 0, shard.ErrStale
+}
+
+// opPut puts bytes, which must not change any more, without a copy: that of a string would be made twice.
+func opPut(key string, value []byte) clientv3.Op {
+	op := clientv3.OpPut(key, "")
+	op.WithValueBytes(value)
+	return op
 }
 
 // outcome says what a proposal has come to that has failed. etcd says that there is no space, too, for the first that is

@@ -54,7 +54,7 @@ func (m *member) PutPart(ctx context.Context, t shard.Transfer, number uint32, p
 	if err := m.room(); err != nil {
 		return err
 	}
-	_, err := m.change(ctx, isOpen(t), clientv3.OpPut(partKey(t.ID, number), string(part)), clientv3.OpPut(transferKey(t.ID), openTransfer))
+	_, err := m.change(ctx, isOpen(t), opPut(partKey(t.ID, number), part), clientv3.OpPut(transferKey(t.ID), openTransfer))
 	return err
 }
 

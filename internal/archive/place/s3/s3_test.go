@@ -17,13 +17,14 @@ import (
 	"github.com/livetree/livetree/internal/archive/place"
 	"github.com/livetree/livetree/internal/archive/place/s3"
 	"github.com/livetree/livetree/internal/archive/placetest"
+	"github.com/livetree/livetree/internal/archive/s3test"
 )
 
 func environment(name string) string {
 	return map[string]string{"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "very-secret"}[name]
 }
 
-func open(t *testing.T, f *fake, url string) place.Place {
+func open(t *testing.T, f *s3test.Fake, url string) place.Place {
 	t.Helper()
 	p, err := s3.Open(t.Context(), url, s3.Options{Endpoint: f.URL, Getenv: environment})
 	if err != nil {
@@ -35,7 +36,7 @@ func open(t *testing.T, f *fake, url string) place.Place {
 func TestBucket(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"s3://bucket", "s3://bucket/some/prefix"} {
-		placetest.Run(t, open(t, newFake(t), url))
+		placetest.Run(t, open(t, s3test.New(t), url))
 	}
 }
 
@@ -43,8 +44,8 @@ func TestBucket(t *testing.T) {
 // is found out, and looked at first.
 func TestBucketThatIgnoresNew(t *testing.T) {
 	t.Parallel()
-	f := newFake(t)
-	f.ignoreNew = true
+	f := s3test.New(t)
+	f.IgnoreNew = true
 	p := open(t, f, "s3://bucket")
 	for _, name := range []string{"a", "b"} {
 		if err := p.Put(t.Context(), name, []byte("1"), true); err != nil {
@@ -62,12 +63,12 @@ func TestBucketThatIgnoresNew(t *testing.T) {
 // TestBucketPages lists more objects than one page has, and leaves out foreign ones.
 func TestBucketPages(t *testing.T) {
 	t.Parallel()
-	f := newFake(t)
+	f := s3test.New(t)
 	for i := range 2500 {
-		f.objects[fmt.Sprintf("p/%05d", i)] = nil
-		f.objects[fmt.Sprintf("p/%05d Foreign", i)] = nil
+		f.Store(fmt.Sprintf("p/%05d", i), nil)
+		f.Store(fmt.Sprintf("p/%05d Foreign", i), nil)
 	}
-	f.objects["q"] = nil
+	f.Store("q", nil)
 	p := open(t, f, "s3://bucket/p")
 	n := 0
 	for o, err := range p.List(t.Context(), "", "") {
@@ -85,7 +86,7 @@ func TestBucketPages(t *testing.T) {
 // credential, and none looks like an object that is not there.
 func TestBucketFaults(t *testing.T) {
 	t.Parallel()
-	f := newFake(t)
+	f := s3test.New(t)
 	p := open(t, f, "s3://bucket")
 	if err := p.Put(t.Context(), "a", []byte("1"), true); err != nil {
 		t.Fatal(err)
@@ -105,7 +106,7 @@ func TestBucketFaults(t *testing.T) {
 		for _, status := range []int{500, 503, 403, -1} {
 			for _, forever := range []bool{false, true} {
 				failed := false
-				f.set(func(*http.Request) int {
+				f.SetFail(func(*http.Request) int {
 					if failed && !forever {
 						return 0
 					}
@@ -124,23 +125,17 @@ func TestBucketFaults(t *testing.T) {
 			}
 		}
 	}
-	f.set(nil)
+	f.SetFail(nil)
 	missing := open(t, f, "s3://no-bucket")
 	if _, err := missing.Get(t.Context(), "a"); err == nil || errors.Is(err, place.ErrNotFound) {
 		t.Errorf("Get from a bucket that is not there: %v", err)
 	}
 }
 
-func (f *fake) set(fail func(*http.Request) int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.fail = fail
-}
-
 // TestArchiveInBucket writes a small archive and reads it.
 func TestArchiveInBucket(t *testing.T) {
 	t.Parallel()
-	writeAndRead(t, open(t, newFake(t), "s3://bucket/livetree"))
+	writeAndRead(t, open(t, s3test.New(t), "s3://bucket/livetree"))
 }
 
 func writeAndRead(t *testing.T, p place.Place) {

@@ -1,6 +1,5 @@
-//go:build !no_s3
-
-package s3_test
+// Package s3test is as much of S3 as an archive needs, for tests: one bucket in memory, which can fail, and hold requests up.
+package s3test
 
 import (
 	"bufio"
@@ -17,34 +16,77 @@ import (
 	"testing"
 )
 
-// A fake is as much of S3 as an archive needs, for one bucket.
-type fake struct {
+// A Fake serves a bucket of the name "bucket". Its key has the id "id"; the secret is not looked at.
+type Fake struct {
 	*httptest.Server
-	ignoreNew bool // as older services do
+	// IgnoreNew has it put over objects although it was asked not to, as older services do. It is set before the first request.
+	IgnoreNew bool
 
 	mu      sync.Mutex
 	objects map[string][]byte
-	fail    func(r *http.Request) int // a status, or 0; -1 cuts the connection after the work
-	asked   map[string]int            // by method
+	fail    func(r *http.Request) int
+	hold    func(r *http.Request)
+	refused []string
 }
 
-func newFake(t *testing.T) *fake {
+// New starts one, which ends with the test.
+func New(t testing.TB) *Fake {
 	t.Helper()
-	f := &fake{objects: map[string][]byte{}, asked: map[string]int{}}
+	f := &Fake{objects: map[string][]byte{}}
 	f.Server = httptest.NewServer(http.HandlerFunc(f.serve))
 	t.Cleanup(f.Close)
 	return f
 }
 
-func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
+// SetFail has requests fail with the status that a function returns, if that is not 0; -1 cuts the connection after the work is done.
+func (f *Fake) SetFail(fail func(r *http.Request) int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fail = fail
+}
+
+// SetHold has a function be called with each request before it is done. While it does not return, only that request waits.
+func (f *Fake) SetHold(hold func(r *http.Request)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hold = hold
+}
+
+// Store puts an object, whatever was there.
+func (f *Fake) Store(key string, content []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.objects[key] = content
+}
+
+// Keys returns the names of all objects.
+func (f *Fake) Keys() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Sorted(maps.Keys(f.objects))
+}
+
+// Refused returns the names of objects that were not put because they were there, in the order of the requests.
+func (f *Fake) Refused() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.refused)
+}
+
+func (f *Fake) serve(w http.ResponseWriter, r *http.Request) {
 	content, err := body(r)
 	if err != nil {
 		refuse(w, http.StatusBadRequest, "IncompleteBody")
 		return
 	}
 	f.mu.Lock()
+	hold := f.hold
+	f.mu.Unlock()
+	if hold != nil {
+		hold(r)
+	}
+	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.asked[r.Method]++
 	status := 0
 	if f.fail != nil {
 		status = f.fail(r)
@@ -67,10 +109,11 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (f *fake) object(w http.ResponseWriter, r *http.Request, key string, content []byte) {
+func (f *Fake) object(w http.ResponseWriter, r *http.Request, key string, content []byte) {
 	there, ok := f.objects[key]
 	switch {
-	case r.Method == http.MethodPut && ok && r.Header.Get("If-None-Match") == "*" && !f.ignoreNew:
+	case r.Method == http.MethodPut && ok && r.Header.Get("If-None-Match") == "*" && !f.IgnoreNew:
+		f.refused = append(f.refused, key)
 		refuse(w, http.StatusPreconditionFailed, "PreconditionFailed")
 	case r.Method == http.MethodPut:
 		f.objects[key] = content
@@ -114,7 +157,7 @@ func body(r *http.Request) ([]byte, error) {
 	}
 }
 
-func (f *fake) list(w http.ResponseWriter, r *http.Request) {
+func (f *Fake) list(w http.ResponseWriter, r *http.Request) {
 	type contents struct {
 		Key  string
 		Size int

@@ -1,0 +1,133 @@
+package burst_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/livetree/livetree/internal/cluster/burst"
+)
+
+// A heap notes what is done to it.
+type heap struct {
+	live    int64
+	percent int
+	done    []string
+}
+
+func (h *heap) Live() int64  { return h.live }
+func (h *heap) Percent() int { return h.percent }
+func (h *heap) SetPercent(percent int) {
+	h.percent = percent
+	h.done = append(h.done, fmt.Sprint(percent))
+}
+func (h *heap) Free() { h.done = append(h.done, "free") }
+
+// A log grows at will.
+type log struct {
+	*burst.Burst
+	*heap
+	size int64
+	now  time.Time
+}
+
+func newLog(percent int, liveMiB int64) *log {
+	l := &log{heap: &heap{live: liveMiB << 20, percent: percent}, size: 1 << 30, now: time.Unix(1, 0)}
+	l.Burst = burst.New(l.heap, func() int64 { return l.size })
+	return l
+}
+
+// grow has some MiB come at each of some looks.
+func (l *log) grow(looks int, mib int64) {
+	for range looks {
+		l.size += mib << 20
+		l.now = l.now.Add(burst.Every)
+		l.Look(l.now)
+	}
+}
+
+func (l *log) said() string {
+	said := strings.Join(l.done, " ")
+	l.done = nil
+	return said
+}
+
+func TestBurst(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name    string
+		percent int
+		liveMiB int64
+		do      func(*log)
+		want    string
+	}{
+		{"slow growth is none", 100, 1000, func(l *log) { l.grow(100, 1) }, ""},
+		{"a large write, and calm", 100, 512, func(l *log) { l.grow(10, 10); l.grow(20, 0) }, "25 100 free"},
+		{"a small one leaves little", 100, 512, func(l *log) { l.grow(2, 10); l.grow(20, 0) }, "25 100"},
+		{"the heap is small", 100, 100, func(l *log) { l.grow(10, 10); l.grow(20, 0) }, "free"},
+		{"the heap grows meanwhile", 100, 200, func(l *log) { l.grow(10, 10); l.live = 400 << 20; l.grow(10, 10); l.grow(20, 0) }, "64 32 100 free"},
+		{"it still is one after a second", 100, 512, func(l *log) { l.grow(10, 10); l.grow(5, 0); l.grow(5, 10); l.grow(20, 0) }, "25 100 free"},
+		{"the operator wants less than that", 10, 512, func(l *log) { l.grow(10, 10); l.grow(20, 0) }, "free"},
+		{"the operator wants no collection", -1, 512, func(l *log) { l.grow(10, 10); l.grow(20, 0) }, ""},
+		{"a trim is no growth", 100, 512, func(l *log) { l.grow(10, -50); l.grow(5, 1) }, ""},
+	} {
+		l := newLog(test.percent, test.liveMiB)
+		test.do(l)
+		if got := l.said(); got != test.want {
+			t.Errorf("%s: %q was done, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+// TestBurstsAlwaysEnd lets logs grow and shrink at random. The collector is never told to work less than the operator wants, nor much more, and after some calm it
+// works as the operator wants it.
+func TestBurstsAlwaysEnd(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		usual := 1 + rng.IntN(200)
+		l := newLog(usual, 1)
+		for range 100 {
+			l.live = rng.Int64N(4 << 30)
+			l.grow(rng.IntN(10), rng.Int64N(60)-20)
+			l.now = l.now.Add(time.Duration(rng.IntN(3000)) * time.Millisecond)
+			if l.percent > usual || l.percent < min(usual, 25) {
+				t.Fatalf("seed %d: the heap may grow by %d percent, and usually by %d", seed, l.percent, usual)
+			}
+		}
+		l.grow(20, 0)
+		if l.percent != usual {
+			t.Errorf("seed %d: the heap may grow by %d percent when all is calm, want %d", seed, l.percent, usual)
+		}
+		l.said()
+		l.grow(20, 0)
+		if got := l.said(); got != "" {
+			t.Errorf("seed %d: %q was done when all was calm", seed, got)
+		}
+	}
+}
+
+// TestRuntime is not parallel: it changes what the whole process has.
+func TestRuntime(t *testing.T) {
+	before := debug.SetGCPercent(80)
+	defer debug.SetGCPercent(before)
+	var r burst.Runtime
+	if got := r.Percent(); got != 80 {
+		t.Errorf("the heap may grow by %d percent, want 80", got)
+	}
+	r.SetPercent(33)
+	if got := debug.SetGCPercent(-1); got != 33 {
+		t.Errorf("the heap may grow by %d percent, want 33", got)
+	}
+	if got := r.Percent(); got >= 0 {
+		t.Errorf("without collections the heap may grow by %d percent, want below 0", got)
+	}
+	runtime.GC()
+	if got := r.Live(); got <= 0 {
+		t.Errorf("%d bytes are live", got)
+	}
+}
