@@ -17,8 +17,8 @@ import (
 // time, so the rest is read beside, into the cache of blocks. That costs the processor no less, and where blocks
 // are in memory, or come within microseconds, it is not done.
 type AheadBounds struct {
-	// Probe is how many rows are looked up before it is known what the disk takes, and Slow what it must take for one
-	// of them, on average.
+	// Probe is how many rows that are not in memory are looked up before it is known what the disk takes, and Slow what it must take for
+	// every one of them: on a busy machine some seem to take long because the processor was not free.
 	Probe int
 	Slow  time.Duration
 	// Each is how many read ahead of one reader, none if it is negative, and Total of all readers of a store.
@@ -27,7 +27,7 @@ type AheadBounds struct {
 
 // UsualAhead are the bounds of a server.
 func UsualAhead() AheadBounds {
-	return AheadBounds{Probe: 4, Slow: 50 * time.Microsecond, Each: 8, Total: 64}
+	return AheadBounds{Probe: 4, Slow: 200 * time.Microsecond, Each: 8, Total: 64}
 }
 
 // An Ahead reads rows that one reader is about to look up. It can be used again and again.
@@ -50,10 +50,11 @@ func (a *Ahead) Each(r Reader, rows *Stepper, parent []byte, wanted [][]byte) it
 		a.reached.Store(0)
 		a.reader, a.parent, a.wanted = r, parent, wanted
 		defer a.end()
+		p := probe{bounds: &r.Shared.Ahead, spent: readTime(rows)}
 		for i, component := range wanted {
 			a.reached.Store(int64(i))
-			if b := &r.Shared.Ahead; i == b.Probe && i > 0 {
-				a.judge(i, rows)
+			if i > 0 && !p.isDone && p.isSlow(readTime(rows)) {
+				a.begin(i + 1) // the next one is looked up at once
 			}
 			if !yield(component) {
 				return
@@ -62,14 +63,38 @@ func (a *Ahead) Each(r Reader, rows *Stepper, parent []byte, wanted [][]byte) it
 	}
 }
 
-// judge begins to read ahead after n rows were looked up, if that pays.
-func (a *Ahead) judge(n int, rows *Stepper) {
-	b, stats := &a.reader.Shared.Ahead, rows.Stats()
-	if stats.InternalStats.BlockReadDuration < time.Duration(n)*b.Slow {
-		return
+// A probe looks at what the first rows take.
+type probe struct {
+	bounds *AheadBounds
+	spent  time.Duration // on reading blocks, so far
+	slow   int           // rows that took long
+	isDone bool
+}
+
+// isSlow says, after a row, whether the disk is known to take long. A row whose block was in memory says nothing.
+func (p *probe) isSlow(spent time.Duration) bool {
+	took := spent - p.spent
+	p.spent = spent
+	switch {
+	case took < p.bounds.Slow && took > 0:
+		p.isDone = true
+	case took >= p.bounds.Slow:
+		p.slow++
 	}
-	a.from = n + 1 // the next one is looked up at once
-	for range min(b.Each, len(a.wanted)-a.from) {
+	if p.slow < p.bounds.Probe {
+		return false
+	}
+	p.isDone = true
+	return true
+}
+
+func readTime(rows *Stepper) time.Duration { return rows.Stats().InternalStats.BlockReadDuration }
+
+// begin begins to read ahead, from one of the rows on.
+func (a *Ahead) begin(from int) {
+	b := &a.reader.Shared.Ahead
+	a.from = from
+	for range min(b.Each, len(a.wanted)-from) {
 		if a.reader.Shared.ahead.Add(1) > int64(b.Total) {
 			a.reader.Shared.ahead.Add(-1)
 			return
