@@ -190,5 +190,5 @@ func (f *Fake) list(w http.ResponseWriter, r *http.Request) {
 
 func refuse(w http.ResponseWriter, status int, code string) {
 	w.WriteHeader(status)
-	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>a message</Message></Error>", code)
+	_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code><Message>a message</Message></Error>", code)
 }
