@@ -26,6 +26,9 @@ func largeText(bytes, fill int) string {
 
 // TestLargeTextsLeaveLittleGarbage is not parallel: it counts what the process allocates.
 func TestLargeTextsLeaveLittleGarbage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it counts bytes, which the race detector changes, and takes long with it")
+	}
 	for fill, times := range map[int]uint64{1000: 2, 10: 5} {
 		text := largeText(48<<20, fill)
 		bytes := []byte(text)
