@@ -104,14 +104,14 @@ func newAheadStand(t testing.TB, n int, ahead AheadBounds) (*stand, *laggard, tr
 	s := newStand(t, Options{FS: disk, Ahead: ahead, CacheBytes: 64 << 10, RowBytes: -1})
 	s.memos.limit = 0
 	s.indexes = &layout.Indexes{Children: map[string]*layout.Indexes{"l": {Here: []layout.Index{valueIndexed}}}}
-	rng, all := rand.New(rand.NewPCG(1, 2)), "" // the texts hardly pack
+	rng := rand.New(rand.NewPCG(1, 2))
 	var body strings.Builder
 	for i, at := range rng.Perm(n) {
-		all = ""
-		for len(all) < 400 {
-			all += fmt.Sprintf("%016x", rng.Uint64())
+		text := "" // that hardly packs
+		for len(text) < 400 {
+			text += fmt.Sprintf("%016x", rng.Uint64())
 		}
-		fmt.Fprintf(&body, `,"k%06d":"%06d%s"`, i, at, all)
+		fmt.Fprintf(&body, `,"k%06d":"%06d%s"`, i, at, text)
 	}
 	text := "{" + body.String()[1:] + "}"
 	s.put("/l", text)
@@ -130,7 +130,7 @@ func among(from, limit int) query.Query {
 	return query.Query{Order: query.ByValue(), Limit: limit, Lower: query.Bound{Set: true, Value: tree.StringLeaf(fmt.Sprintf("%06d", from))}}
 }
 
-// print writes what a query by value selects from /l.
+// printSelected writes what a query by value selects from /l.
 func (s *stand) printSelected(w io.Writer, q query.Query) error {
 	view := s.View()
 	defer view.Release()

@@ -53,7 +53,7 @@ func (a *Ahead) Each(r Reader, rows *Stepper, parent []byte, wanted [][]byte) it
 		p := probe{bounds: &r.Shared.Ahead, spent: readTime(rows)}
 		for i, component := range wanted {
 			a.reached.Store(int64(i))
-			if i > 0 && !p.isDone && p.isSlow(readTime(rows)) {
+			if i > 0 && !p.isDone && i <= looks*p.bounds.Probe && p.isSlow(readTime(rows)) {
 				a.begin(i + 1) // the next one is looked up at once
 			}
 			if !yield(component) {
@@ -62,6 +62,9 @@ func (a *Ahead) Each(r Reader, rows *Stepper, parent []byte, wanted [][]byte) it
 		}
 	}
 }
+
+// looks is up to how many times Probe rows a probe looks at: where all is in memory, it must not cost anything for long.
+const looks = 4
 
 // A probe looks at what the first rows take.
 type probe struct {
