@@ -151,8 +151,7 @@ func (s *Store) runKeeper() {
 	defer s.done.Done()
 	ticker := time.NewTicker(keeperInterval)
 	defer ticker.Stop()
-	trimmed := s.opts.Now()
-	var survey logkeep.Survey
+	rounds := logkeep.Rounds{Trimmed: s.opts.Now()}
 	for {
 		select {
 		case <-s.stop:
@@ -165,11 +164,8 @@ func (s *Store) runKeeper() {
 		if err := noteDurable(s); err != nil {
 			s.health.fail("note the durable group", err)
 		}
-		s.log.Look(&survey, logkeep.SurveyPortion)
 		shed := s.health.disk.Load() != diskOK && s.holds.Shed()
-		if now := s.opts.Now(); shed || now.Sub(trimmed) >= logkeep.TrimInterval {
-			trimmed = now
-			s.log.Trim()
+		if s.log.Tend(&rounds, shed, s.holds.Awaits) {
 			s.holds.Sweep()
 		}
 	}

@@ -109,6 +109,58 @@ func TestGrowthLogSurvey(t *testing.T) {
 	}
 }
 
+// TestTrimSoonAfterOpening: a store that is opened again trims as soon as it knows all logs, and not a minute later; but
+// not before a hold that was there is taken up. After a minute nobody is waited for.
+func TestTrimSoonAfterOpening(t *testing.T) {
+	t.Parallel()
+	mem, now := vfs.NewMem(), newClock()
+	opts := Options{FS: mem, Now: now.now, LogKeep: LogKeep{Age: time.Second}}
+	s := openStand(t, opts)
+	s.puts(50, 10)
+	s.close()
+	now.advance(time.Hour)
+
+	s = openStand(t, opts)
+	rounds := logkeep.Rounds{Trimmed: now.now()}
+	if !s.log.Tend(&rounds, false, s.holds.Awaits) || s.log.Tend(&rounds, false, s.holds.Awaits) {
+		t.Error("the logs are to be trimmed in the first round, and not in the second")
+	}
+	s.put("a", `1`) // so that a view shows it
+	if _, n := s.logged(); n != 2 {
+		t.Errorf("%d rows are left, want 2", n)
+	}
+	follow(t, s.Store, 1<<40)
+	s.puts(50, 10)
+	s.close()
+	now.advance(time.Hour)
+
+	s = newStand(t, opts)
+	rounds = logkeep.Rounds{Trimmed: now.now()}
+	if s.log.Tend(&rounds, false, s.holds.Awaits) {
+		t.Error("the logs are trimmed before a hold is taken up")
+	}
+	if _, n := s.logged(); n != 52 {
+		t.Errorf("%d rows are left of a log that is awaited, want 52", n)
+	}
+	f := follow(t, s.Store, 1<<40)
+	if !s.log.Tend(&rounds, false, s.holds.Awaits) {
+		t.Error("the logs are not trimmed after the hold was taken up")
+	}
+	s.put("a", `1`)
+	if _, n := s.logged(); n < 51 || n > 52 { // nobody needs all those before the base
+		t.Errorf("%d rows are left of a log that is held, want 51 or 52", n)
+	}
+	f.hold.Close()
+	rounds = logkeep.Rounds{Trimmed: now.now()}
+	if s.log.Tend(&rounds, false, s.holds.Awaits) {
+		t.Error("the logs are trimmed though the hold is awaited again")
+	}
+	now.advance(time.Minute)
+	if !s.log.Tend(&rounds, false, s.holds.Awaits) {
+		t.Error("a hold is awaited for more than a minute")
+	}
+}
+
 // TestLogsAreTrimmedAfterARestart: as if the store had not been closed, whether
 // the databases are written to again or not, and before the survey or after it.
 func TestLogsAreTrimmedAfterARestart(t *testing.T) {

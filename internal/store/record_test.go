@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -32,7 +33,7 @@ func newRecordPair(t *testing.T, seed uint64) *recordPair {
 	options := func() Options {
 		return Options{
 			FS: vfs.NewMem(), ChunkBytes: limit, PriorityRows: 3, GapSteps: 2, BallastBytes: -1, Now: newClock().now,
-			Rand: bytes.NewReader(bytes.Repeat([]byte{7}, 40)),
+			Rand: bytes.NewReader(bytes.Repeat([]byte{7}, 40)), LogKeep: LogKeep{Age: math.MaxInt64}, // each trims when it wants to
 		}
 	}
 	p.home = newStand(t, options())

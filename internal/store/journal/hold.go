@@ -81,11 +81,9 @@ func (s *Set) Hold(name string, o Options) (*Hold, error) {
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	s.mu.Lock()
-	for _, other := range s.holds {
-		if other.name == name {
-			s.mu.Unlock()
-			return nil, fmt.Errorf("there is a hold called %s already", name)
-		}
+	if s.isTaken(name) {
+		s.mu.Unlock()
+		return nil, fmt.Errorf("there is a hold called %s already", name)
 	}
 	s.holds = append(s.holds, h)
 	s.loading++

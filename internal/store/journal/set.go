@@ -127,6 +127,34 @@ func (s *Set) isPending(id layout.ID, but *Hold) bool {
 	return false
 }
 
+// Awaits reports whether a hold that was there when the store was closed is not taken up yet, as far as that can be known: what
+// it has not read must stay.
+func (s *Set) Awaits() bool {
+	from, to := layout.HoldsRange()
+	it, err := s.db.NewIter(&pebble.IterOptions{LowerBound: from, UpperBound: to})
+	if err != nil {
+		return true
+	}
+	defer func() { _ = it.Close() }()
+	for ok := it.First(); ok; {
+		name := layout.HoldName(it.Key())
+		s.mu.Lock()
+		taken := s.isTaken(name)
+		s.mu.Unlock()
+		if !taken {
+			return true
+		}
+		_, next := layout.HoldRange(name)
+		ok = it.SeekGE(next)
+	}
+	return it.Error() != nil
+}
+
+// isTaken reports whether there is a hold with a name. The lock is held.
+func (s *Set) isTaken(name string) bool {
+	return slices.ContainsFunc(s.holds, func(h *Hold) bool { return h.name == name })
+}
+
 // update works out again whether somebody needs whole records. The lock is held.
 func (s *Set) update() {
 	held := false

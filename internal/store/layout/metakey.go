@@ -1,6 +1,9 @@
 package layout
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // The rows of the metadata space. Names of databases come after the others, so
 // that listing them never steps over the group row, which every commit writes.
@@ -40,6 +43,12 @@ func DroppedRange() (from, to []byte) {
 func HoldKey(name string, id ID) []byte {
 	key := append([]byte{SpaceMeta, MetaHolds}, name...)
 	return binary.BigEndian.AppendUint32(append(key, 0), uint32(id))
+}
+
+// HoldName returns the name of the holder from the key of a row of it.
+func HoldName(key []byte) string {
+	name, _, _ := bytes.Cut(key[2:], []byte{0})
+	return string(name)
 }
 
 // HoldRange returns the range of the rows of a holder.

@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	// TrimInterval is how often the logs are trimmed.
-	TrimInterval = time.Minute
+	// trimInterval is how often the logs are trimmed.
+	trimInterval = time.Minute
 	// trimPortion is how many logs are cut at a time, while commits wait, and how
 	// many cuts are deleted in one batch.
 	trimPortion = 1000
@@ -245,6 +245,31 @@ func (k *Keeper) Trim() {
 	for portion := range slices.Chunk(logs, trimPortion) {
 		k.delete(k.cutLarge(portion, oldest, share))
 	}
+}
+
+// Rounds are what is remembered from one round of Tend to the next.
+type Rounds struct {
+	// Trimmed is when the logs were last trimmed; at first, when the store was opened.
+	Trimmed time.Time
+
+	survey Survey
+	began  bool // they were trimmed since the store was opened
+}
+
+// Tend is called every second or so. It goes on with the survey, and trims every minute, or now if that is
+// asked for. It reports whether it has trimmed. The first time is not a minute after the store was opened but
+// as soon as all logs are known, or a server that never lives for a minute would keep everything; unless awaited
+// says that somebody who has to read them is yet to come.
+func (k *Keeper) Tend(r *Rounds, now bool, awaited func() bool) bool {
+	k.Look(&r.survey, SurveyPortion)
+	t := k.now()
+	first := !r.began && r.survey.done && !awaited()
+	if !now && !first && t.Sub(r.Trimmed) < trimInterval {
+		return false
+	}
+	r.Trimmed, r.began = t, r.began || r.survey.done
+	k.Trim()
+	return true
 }
 
 // delete deletes what was cut off. It is one batch: after each range
