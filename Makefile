@@ -255,10 +255,11 @@ OLD ?= $(VERSION)
 DEB = dist/livetree_$(subst -,~,$(patsubst v%,%,$(1)))_amd64.deb
 
 .PHONY: try-release
-try-release: ## run what make release VERSION=v0.1.0 has made, as root: QEMU, podman, a Debian with systemd; INSTALL=yes installs what is missing
+try-release: ## run what make release VERSION=v0.1.0 has made, as root: QEMU, podman, a Debian without systemd and with it; INSTALL=yes installs what is missing
 	$(call say,binaries for other processors)
 	@INSTALL='$(INSTALL)' scripts/try-foreign.sh $(wildcard dist/livetree-$(VERSION)-linux-*)
 	$(call say,image)
 	@INSTALL='$(INSTALL)' scripts/try-image.sh dist/livetree-$(VERSION)-image-amd64.tar
-	$(call say,systemd)
-	@INSTALL='$(INSTALL)' scripts/try-systemd.sh $(call DEB,$(OLD)) $(call DEB,$(VERSION))
+	$(call say,package)
+	@root=$$(mktemp -d); trap 'rm -rf "$$root"' EXIT; \
+	for script in try-deb try-systemd; do INSTALL='$(INSTALL)' "scripts/$$script.sh" $(call DEB,$(OLD)) $(call DEB,$(VERSION)) "$$root"; done
