@@ -261,5 +261,5 @@ try-release: ## run what make release VERSION=v0.1.0 has made, as root: QEMU, po
 	$(call say,image)
 	@INSTALL='$(INSTALL)' scripts/try-image.sh dist/livetree-$(VERSION)-image-amd64.tar
 	$(call say,package)
-	@root=$$(mktemp -d); trap 'rm -rf "$$root"' EXIT; \
-	for script in try-deb try-systemd; do INSTALL='$(INSTALL)' "scripts/$$script.sh" $(call DEB,$(OLD)) $(call DEB,$(VERSION)) "$$root"; done
+	@work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; \
+	for script in try-deb try-systemd; do INSTALL='$(INSTALL)' "scripts/$$script.sh" $(call DEB,$(OLD)) $(call DEB,$(VERSION)) "$$work/root"; done

@@ -9,8 +9,9 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/debian.bash"
 old=${1:?usage: scripts/try-deb.sh OLD NEW [ROOT]} new=${2:?} root=${3:-}
 if [[ -z $root ]]; then
-	root=$(mktemp -d)
-	trap 'rm -rf "$root"' EXIT
+	work=$(mktemp -d)
+	trap 'rm -rf "$work"' EXIT
+	root=$work/root # which others than root can enter
 fi
 make_debian "$root"
 data=/var/lib/livetree
