@@ -80,7 +80,7 @@ SOAK ?= 4h
 SOAK_DIR ?=
 
 .PHONY: soak
-soak: ## mixed load for SOAK=4h, one server steady and one killed all the time; SOAK_DIR= to go on in parts; figures go to FIGURES
+soak: ## mixed load for SOAK=4h, one server steady and one killed all the time; ^C ends it in order, SOAK_DIR= to go on in parts; figures go to FIGURES
 	$(call say,soak)
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
 	CGO_ENABLED=0 $(GO) build -trimpath -o "$$dir/livetree" ./cmd/livetree; \
