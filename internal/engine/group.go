@@ -198,7 +198,7 @@ func (g *grouping) judge(ops []*task) (rest []*task, ok bool) {
 	}
 	g.group = &Group{ID: g.w.db.source.ID, Base: g.w.position, Tenure: g.tenure, of: g, fate: make(chan Fate, 1)}
 	for i, t := range ops {
-		drop := t.request.drop
+		drop := t.drop
 		if g.bytes > g.w.limits.GroupBytes || drop && len(g.tasks) > 0 {
 			return ops[i:], true
 		}
@@ -294,6 +294,14 @@ func (g *grouping) isHome() bool {
 	}
 	_, home := g.log.Home(g.w.db.source.ID)
 	return home
+}
+
+// enter returns when a task may be made here. Without a Log that is at once.
+func (g *grouping) enter(ctx context.Context, t *task) (leave func(), err error) {
+	if g == nil {
+		return func() {}, nil
+	}
+	return g.log.Enter(ctx, t.deadline.C, g.w.db.source.ID, &t.request)
 }
 
 // forward has the home make a request.

@@ -3,7 +3,9 @@ package engine
 import (
 	"context"
 	"fmt"
+	"time"
 
+	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/store"
 )
@@ -24,6 +26,9 @@ type Log interface {
 	// Barrier returns nil when the store has all commits of a database that were made, by
 	// whatever node, before the call.
 	Barrier(ctx context.Context, id store.ID) error
+	// Enter returns when this node may make a write as the home: one that is large waits while others are under way. What it
+	// returns is called when the write is not under way any more. It fails when ctx ends, or when late tells the time.
+	Enter(ctx context.Context, late <-chan time.Time, id store.ID, req *Request) (leave func(), err error)
 	// Forward has the home of a database make a write.
 	Forward(ctx context.Context, id store.ID, req Request) (Commit, error)
 }
@@ -78,6 +83,21 @@ func OriginOf(p store.RecordPart) Origin {
 		return t.request.Origin
 	}
 	return Origin{}
+}
+
+// AskerOf returns who has asked for a request that EncodeRequest has written, without reading its nodes; nobody if that cannot be read.
+func AskerOf(b []byte) auth.Identity {
+	var head struct {
+		Who forwardWho `json:"who"`
+	}
+	if _, err := cutHead(b, &head); err != nil {
+		return auth.Identity{}
+	}
+	who, err := head.Who.identity()
+	if err != nil {
+		return auth.Identity{}
+	}
+	return who
 }
 
 // Await returns nil when views of the database show all that was committed before the call, at whatever

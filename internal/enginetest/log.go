@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
@@ -239,6 +240,11 @@ func (l *Log) Barrier(context.Context, store.ID) error {
 		l.find()
 	}
 	return nil
+}
+
+// Enter implements engine.Log.
+func (l *Log) Enter(context.Context, <-chan time.Time, store.ID, *engine.Request) (leave func(), err error) {
+	return func() {}, nil
 }
 
 // Forward implements engine.Log. There is no other node.
