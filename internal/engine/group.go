@@ -170,7 +170,7 @@ func (g *grouping) settle(tenure uint64) error {
 func (g *grouping) await() error {
 	ctx, cancel := context.WithTimeout(context.Background(), g.w.db.deadline)
 	defer cancel()
-	if err := g.log.Barrier(ctx, g.w.db.source.ID); err != nil {
+	if err := g.log.Barrier(ctx, g.w.db.source.ID, 0); err != nil {
 		return fault.Wrap(fault.Unavailable, err, "nothing was written: the nodes do not agree at present")
 	}
 	return nil
@@ -322,7 +322,7 @@ func (g *grouping) standing() func(ctx context.Context) bool {
 	was, home := g.log.Home(id)
 	followed := g.newest()
 	return func(ctx context.Context) bool {
-		if !home || g.log.Barrier(ctx, id) != nil {
+		if !home || g.log.Barrier(ctx, id, 0) != nil {
 			return false
 		}
 		is, home := g.log.Home(id)

@@ -233,7 +233,7 @@ func (l *Log) find() {
 }
 
 // Barrier implements engine.Log.
-func (l *Log) Barrier(context.Context, store.ID) error {
+func (l *Log) Barrier(context.Context, store.ID, time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.rng.IntN(2) == 0 {

@@ -155,8 +155,8 @@ func (d *Databases) Forwarded() *Forwards { return &d.sent }
 func (d *Databases) Home(id store.ID) (tenure uint64, ok bool) { return d.node.Home(store.ShardOf(id)) }
 
 // Barrier implements [engine.Log].
-func (d *Databases) Barrier(ctx context.Context, id store.ID) error {
-	return d.node.Barrier(ctx, store.ShardOf(id))
+func (d *Databases) Barrier(ctx context.Context, id store.ID, atMost time.Duration) error {
+	return cluster.BarrierWithin(ctx, d.node, store.ShardOf(id), atMost)
 }
 
 // origin returns one that no other request has.
