@@ -46,6 +46,8 @@ func (c *collector) collectCluster(p page) {
 	p.gauge("cluster_level", "Level of the records that the cluster writes; it rises after an upgrade of all nodes.", float64(s.Level))
 	p.gauge("cluster_log_file_bytes", "Size of the file of the cluster's log; it does not shrink by itself.", float64(s.LogFileBytes))
 	p.gauge("cluster_log_bytes", "How much of that file is in use.", float64(s.LogBytes))
+	p.gauge("cluster_large_write_bytes", "How many bytes of large writes are under way at this node, to the log or to their home.", float64(s.LargeBytes))
+	p.gauge("cluster_large_writes_waiting", "How many large writes wait until there is room for them.", float64(s.LargeWaiting))
 	const alarms = "Alarms of the cluster's log, of all nodes: nothing can be written while there is one."
 	p.gauge("cluster_log_alarms", alarms, float64(s.AlarmsSpace), "kind", "space")
 	p.gauge("cluster_log_alarms", alarms, float64(s.AlarmsCorrupt), "kind", "corrupt")

@@ -71,6 +71,7 @@ var livetree = layout{
 		"internal/cluster/record",
 		"internal/cluster/shard",
 		"internal/cluster",
+		"internal/cluster/large",
 		"internal/cluster/databases",
 		"internal/acmecert",
 		"internal/cluster/rowcheck",

@@ -16,20 +16,31 @@ const barrierPause = 20 * time.Millisecond
 
 // Barrier waits until this node has applied everything of a shard that was acknowledged, at any node, before the
 // call. It returns ErrBroken if it never will.
-func (n *Node) Barrier(ctx context.Context, s int) error {
+func (n *Node) Barrier(ctx context.Context, s int) error { return BarrierWithin(ctx, n, s, 0) }
+
+// BarrierWithin is Barrier of a node, for some time at most; 0 is no bound. The log ends a question by itself, so a timer is only started once the first question has failed, or has found that
+// this node is behind. Most reads need none: a timer and its context would be a twentieth of what they cost.
+func BarrierWithin(ctx context.Context, n *Node, s int, atMost time.Duration) error {
 	r := n.shards[s]
 	before, began := r.state().applied, n.o.Now()
 	defer func() { n.o.Metrics.Barriers.Observe(n.o.Now().Sub(began)) }()
 	for {
 		heads, err := n.asker.ask(ctx, n.o.Log)
 		if err == nil {
-			if err := compare(n, r, before, heads[s]); err != nil {
+			if err := compare(n, r, before, heads[s]); err != nil || r.state().applied.Number >= heads[s].Number {
 				return err
 			}
-			return r.reach(ctx, heads[s].Number)
-		}
-		if errors.Is(err, errEnded) {
+		} else if errors.Is(err, errEnded) {
 			return err
+		}
+		if atMost > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, atMost-n.o.Now().Sub(began))
+			defer cancel() //nolint:gocritic // once
+			atMost = 0
+		}
+		if err == nil {
+			return r.reach(ctx, heads[s].Number)
 		}
 		if ended := pause.For(ctx, barrierPause); ended != nil {
 			return fmt.Errorf("%w: %w", ended, err)

@@ -170,7 +170,7 @@ func (g *grouping) settle(tenure uint64) error {
 func (g *grouping) await() error {
 	ctx, cancel := context.WithTimeout(context.Background(), g.w.db.deadline)
 	defer cancel()
-	if err := g.log.Barrier(ctx, g.w.db.source.ID); err != nil {
+	if err := g.log.Barrier(ctx, g.w.db.source.ID, 0); err != nil {
 		return fault.Wrap(fault.Unavailable, err, "nothing was written: the nodes do not agree at present")
 	}
 	return nil
@@ -198,7 +198,7 @@ func (g *grouping) judge(ops []*task) (rest []*task, ok bool) {
 	}
 	g.group = &Group{ID: g.w.db.source.ID, Base: g.w.position, Tenure: g.tenure, of: g, fate: make(chan Fate, 1)}
 	for i, t := range ops {
-		drop := t.request.drop
+		drop := t.drop
 		if g.bytes > g.w.limits.GroupBytes || drop && len(g.tasks) > 0 {
 			return ops[i:], true
 		}
@@ -296,6 +296,14 @@ func (g *grouping) isHome() bool {
 	return home
 }
 
+// enter returns when a task may be made here. Without a Log that is at once.
+func (g *grouping) enter(ctx context.Context, t *task) (leave func(), err error) {
+	if g == nil {
+		return func() {}, nil
+	}
+	return g.log.Enter(ctx, t.deadline.C, g.w.db.source.ID, &t.request)
+}
+
 // forward has the home make a request.
 func (g *grouping) forward(ctx context.Context, req Request) (Commit, error) {
 	if req.Here {
@@ -314,7 +322,7 @@ func (g *grouping) standing() func(ctx context.Context) bool {
 	was, home := g.log.Home(id)
 	followed := g.newest()
 	return func(ctx context.Context) bool {
-		if !home || g.log.Barrier(ctx, id) != nil {
+		if !home || g.log.Barrier(ctx, id, 0) != nil {
 			return false
 		}
 		is, home := g.log.Home(id)

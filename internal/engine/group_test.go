@@ -300,7 +300,7 @@ func (l *moodyLog) Home(id store.ID) (uint64, bool) {
 	return tenure, !l.away
 }
 
-func (l *moodyLog) Barrier(context.Context, store.ID) error { return l.barrier }
+func (l *moodyLog) Barrier(context.Context, store.ID, time.Duration) error { return l.barrier }
 
 func (l *moodyLog) Forward(_ context.Context, _ store.ID, req engine.Request) (engine.Commit, error) {
 	l.forwarded = append(l.forwarded, req)

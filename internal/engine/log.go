@@ -3,7 +3,9 @@ package engine
 import (
 	"context"
 	"fmt"
+	"time"
 
+	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/store"
 )
@@ -22,8 +24,11 @@ type Log interface {
 	// under way at a time.
 	Append(g *Group)
 	// Barrier returns nil when the store has all commits of a database that were made, by
-	// whatever node, before the call.
-	Barrier(ctx context.Context, id store.ID) error
+	// whatever node, before the call. It takes some time at most; 0 is no bound but that of ctx.
+	Barrier(ctx context.Context, id store.ID, atMost time.Duration) error
+	// Enter returns when this node may make a write as the home: one that is large waits while others are under way. What it
+	// returns is called when the write is not under way any more. It fails when ctx ends, or when late tells the time.
+	Enter(ctx context.Context, late <-chan time.Time, id store.ID, req *Request) (leave func(), err error)
 	// Forward has the home of a database make a write.
 	Forward(ctx context.Context, id store.ID, req Request) (Commit, error)
 }
@@ -80,14 +85,32 @@ func OriginOf(p store.RecordPart) Origin {
 	return Origin{}
 }
 
+// AskerOf returns who has asked for a request that EncodeRequest has written, without reading its nodes; nobody if that cannot be read.
+func AskerOf(b []byte) auth.Identity {
+	var head struct {
+		Who forwardWho `json:"who"`
+	}
+	if _, err := cutHead(b, &head); err != nil {
+		return auth.Identity{}
+	}
+	who, err := head.Who.identity()
+	if err != nil {
+		return auth.Identity{}
+	}
+	return who
+}
+
 // Await returns nil when views of the database show all that was committed before the call, at whatever
 // node. Without a Log that is so at once.
-func Await(ctx context.Context, d *Database) error {
+func Await(ctx context.Context, d *Database) error { return AwaitWithin(ctx, d, 0) }
+
+// AwaitWithin is Await for some time at most. Where that is all that bounds it, it costs less than a context with a deadline: most reads need no timer.
+func AwaitWithin(ctx context.Context, d *Database, atMost time.Duration) error {
 	g := d.writer.group
 	if g == nil {
 		return nil
 	}
-	if err := g.log.Barrier(ctx, d.source.ID); err != nil {
+	if err := g.log.Barrier(ctx, d.source.ID, atMost); err != nil {
 		return fault.Wrap(fault.Unavailable, err, "the nodes do not agree at present, try again")
 	}
 	return nil

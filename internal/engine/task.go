@@ -23,6 +23,7 @@ type task struct {
 	database *Database
 	request  Request
 	state    atomic.Int32
+	drop     bool // that of the request, which is given up when the task is cancelled
 	heavy    bool
 	late     bool // it was prepared in vain too often
 	prepared *prepared
@@ -68,7 +69,7 @@ func (w *writer) newTask(req Request) *task {
 	} else {
 		t = &task{done: make(chan struct{}, 1), deadline: time.NewTimer(wait)}
 	}
-	t.database, t.request = w.db, req
+	t.database, t.request, t.drop = w.db, req, req.drop
 	return t
 }
 
@@ -102,6 +103,22 @@ func (t *task) free() {
 	if d.writer.running && len(d.writer.kept) < maxKept {
 		d.writer.kept = append(d.writer.kept, t)
 	}
+}
+
+// leaves calls leave when the task is not under way any more. Its client may be gone before that, and what it holds
+// is in memory until then.
+func (t *task) leaves(leave func()) {
+	if !t.shared || t.state.Load() == taskCancelled {
+		leave()
+		return
+	}
+	go func() {
+		select {
+		case <-t.done:
+		case <-t.database.ended:
+		}
+		leave()
+	}()
 }
 
 // Durable implements store.Ticket.

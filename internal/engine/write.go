@@ -106,6 +106,20 @@ func (w *writer) write(ctx context.Context, req Request) (Commit, error) {
 	}
 	task := w.newTask(req)
 	defer task.free()
+	commit, err := writeHere(ctx, w, task)
+	if errors.Is(err, errAway) {
+		return w.group.forward(ctx, req)
+	}
+	return commit, err
+}
+
+// writeHere makes a write at this node. It fails with errAway if another one is the home.
+func writeHere(ctx context.Context, w *writer, task *task) (Commit, error) {
+	leave, err := w.group.enter(ctx, task)
+	if err != nil {
+		return Commit{}, err
+	}
+	defer task.leaves(leave)
 	task.gone, task.heavy = ctx.Done(), w.marks.Load().has(&task.request)
 	for rounds := 0; rounds <= w.limits.MaxRounds; rounds++ {
 		if ctx.Err() != nil { // what was not begun need not be
@@ -125,7 +139,7 @@ func (w *writer) write(ctx context.Context, req Request) (Commit, error) {
 			return Commit{}, err
 		}
 		if errors.Is(task.err, errAway) {
-			return w.group.forward(ctx, req)
+			return Commit{}, errAway
 		}
 		if !task.unsettled() {
 			return task.commit, state.Classify(task.err)
@@ -161,7 +175,7 @@ func (w *writer) writeLate(ctx context.Context, task *task) (Commit, error) {
 			return Commit{}, err
 		}
 		if errors.Is(task.err, errAway) {
-			return w.group.forward(ctx, task.request)
+			return Commit{}, errAway
 		}
 		if !task.unsettled() {
 			return task.commit, state.Classify(task.err)
@@ -209,7 +223,8 @@ func (w *writer) perform(ctx context.Context, task *task) error {
 		cause = errDeadline
 	}
 	if task.state.CompareAndSwap(taskQueued, taskCancelled) {
-		task.prepared.close() // nobody will use it
+		task.prepared.close() // nobody will use it, and the queue may have the task for long
+		task.request, task.prepared = Request{}, nil
 		return fault.Wrap(fault.Unavailable, cause, "nothing was written: the write had to wait too long")
 	}
 	select {

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
@@ -232,13 +233,18 @@ func (l *Log) find() {
 }
 
 // Barrier implements engine.Log.
-func (l *Log) Barrier(context.Context, store.ID) error {
+func (l *Log) Barrier(context.Context, store.ID, time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.rng.IntN(2) == 0 {
 		l.find()
 	}
 	return nil
+}
+
+// Enter implements engine.Log.
+func (l *Log) Enter(context.Context, <-chan time.Time, store.ID, *engine.Request) (leave func(), err error) {
+	return func() {}, nil
 }
 
 // Forward implements engine.Log. There is no other node.

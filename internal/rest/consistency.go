@@ -46,18 +46,16 @@ func await(c *call, values values) error {
 	if !c.verb.reads() {
 		return nil // the node that judges a write has everything
 	}
-	least := ""
-	if fresh == Local {
-		if least = one(c.r.Header, minimumHeader); least == "" {
-			return nil // most local reads name none: they are to cost what they do on a single server
-		}
+	if fresh == Linearizable {
+		return engine.AwaitWithin(c.r.Context(), c.database, agreeTime)
+	}
+	least := one(c.r.Header, minimumHeader)
+	if least == "" {
+		return nil // most local reads name none: they are to cost what they do on a single server
 	}
 	ctx, cancel := context.WithTimeout(c.r.Context(), agreeTime)
 	defer cancel()
-	if fresh == Local {
-		return awaitPosition(ctx, c, least)
-	}
-	return engine.Await(ctx, c.database)
+	return awaitPosition(ctx, c, least)
 }
 
 // one returns the first value of a header whose name is in canonical form.

@@ -30,6 +30,7 @@ func (a *Assembly) Stats() status.Stats {
 			s.Behind += max(head.Number, s.Applied[i]) - s.Applied[i]
 		}
 	}
+	s.LargeBytes, s.LargeWaiting = databases.Large(a.data)
 	s.LogFileBytes, s.LogBytes = a.membership.Log().Size()
 	for _, alarm := range a.membership.Log().Raised() {
 		if alarm.Space {

@@ -1,12 +1,16 @@
 package burst_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/livetree/livetree/internal/cluster/burst"
@@ -73,6 +77,7 @@ func TestBurst(t *testing.T) {
 		{"it still is one after a second", 100, 512, func(l *log) { l.grow(10, 10); l.grow(5, 0); l.grow(5, 10); l.grow(20, 0) }, "25 100 free"},
 		{"the operator wants less than that", 10, 512, func(l *log) { l.grow(10, 10); l.grow(20, 0) }, "free"},
 		{"the operator wants no collection", -1, 512, func(l *log) { l.grow(10, 10); l.grow(20, 0) }, ""},
+		{"a trim hides no growth", 100, 512, func(l *log) { l.grow(1, -500); l.grow(2, 10); l.grow(20, 0) }, "25 100"},
 		{"a trim is no growth", 100, 512, func(l *log) { l.grow(10, -50); l.grow(5, 1) }, ""},
 	} {
 		l := newLog(test.percent, test.liveMiB)
@@ -109,6 +114,32 @@ func TestBurstsAlwaysEnd(t *testing.T) {
 			t.Errorf("seed %d: %q was done when all was calm", seed, got)
 		}
 	}
+}
+
+// TestRunLeavesTheHeapAsItWas: a node that ends in the middle of a burst leaves the collector of its process as the operator wants it: the process may be a node
+// once more.
+func TestRunLeavesTheHeapAsItWas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &heap{live: 512 << 20, percent: 100}
+		var size atomic.Int64
+		b := burst.New(h, size.Load)
+		ctx, cancel := context.WithCancel(t.Context())
+		var run sync.WaitGroup
+		run.Go(func() { b.Run(ctx) })
+		for range 10 {
+			size.Add(10 << 20)
+			time.Sleep(burst.Every) //nolint:forbidigo // fake time
+		}
+		synctest.Wait()
+		if h.percent != 25 {
+			t.Errorf("the heap may grow by %d percent in a burst, want 25", h.percent)
+		}
+		cancel()
+		run.Wait()
+		if h.percent != 100 {
+			t.Errorf("the heap may grow by %d percent when the node has ended, want 100", h.percent)
+		}
+	})
 }
 
 // TestRuntime is not parallel: it changes what the whole process has.

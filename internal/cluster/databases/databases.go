@@ -13,10 +13,11 @@
 // origins that it knows, so that the same request may be sent twice. See forward.go.
 //
 // What grows: the name of each database is in memory, and each that was written to since the start is open. A forwarded
-// request is in memory while it is under way, and its origin for some time after it.
+// request is in memory while it is under way, and its origin for some time after it. Large requests wait until there is room for them: see entry.go.
 package databases
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ import (
 
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/cluster"
+	"github.com/livetree/livetree/internal/cluster/large"
 	"github.com/livetree/livetree/internal/cluster/record"
 	"github.com/livetree/livetree/internal/cluster/shard"
 	"github.com/livetree/livetree/internal/engine"
@@ -58,6 +60,9 @@ type Options struct {
 	Logger *slog.Logger
 	// Deadline is how long a request that is forwarded may take. 0 is engine.DefaultDeadline.
 	Deadline time.Duration
+	// LargeBytes is how many bytes of large writes may be under way, of those that are sent to their home and of those that are judged here, each by
+	// itself. 0 is DefaultLargeBytes. SmallBytes is how large a write may be that does not count; 0 is what a record holds.
+	LargeBytes, SmallBytes int64
 	// Led is told that this node is the home of a shard from now on, or is it no more. It must not wait. nil for nobody.
 	Led func(shard int, home bool)
 	// Checked is told that a shard is as a check record asks for it: the databases that it has. It must not wait. nil for nobody.
@@ -79,6 +84,8 @@ type Databases struct {
 	void    atomic.Uint64 // groups that did not follow what their database had
 	level   atomic.Uint32 // of the cluster
 	sent    Forwards
+	// outgoing are the large writes that are sent to their home, judging those that are made here: see package large.
+	outgoing, judging *large.Gate
 
 	// control is held, by taking what is in it, by who judges which databases there are. Only the home of the first shard does.
 	control chan struct{}
@@ -102,6 +109,7 @@ func New(o Options) (*Databases, error) {
 	if o.Deadline == 0 {
 		o.Deadline = engine.DefaultDeadline
 	}
+	o.LargeBytes, o.SmallBytes = cmp.Or(o.LargeBytes, DefaultLargeBytes), cmp.Or(o.SmallBytes, record.MaxBytes)
 	if o.Checked == nil {
 		o.Checked = func(int, uint64, []store.ID) {}
 	}
@@ -114,7 +122,8 @@ func New(o Options) (*Databases, error) {
 	d := &Databases{
 		o: o, names: make(map[store.ID]string), open: make(map[store.ID]*engine.Database),
 		pending: make(map[store.ID]*pendingGroup), waiting: waiting{of: make(map[record.Origin]*forwarded)},
-		control: make(chan struct{}, 1),
+		control:  make(chan struct{}, 1),
+		outgoing: large.New(o.LargeBytes, o.SmallBytes), judging: large.New(o.LargeBytes, o.SmallBytes),
 	}
 	d.control <- struct{}{}
 	d.numbers.Store(rand.Uint64()) // no other process of this node has the same
@@ -146,8 +155,8 @@ func (d *Databases) Forwarded() *Forwards { return &d.sent }
 func (d *Databases) Home(id store.ID) (tenure uint64, ok bool) { return d.node.Home(store.ShardOf(id)) }
 
 // Barrier implements [engine.Log].
-func (d *Databases) Barrier(ctx context.Context, id store.ID) error {
-	return d.node.Barrier(ctx, store.ShardOf(id))
+func (d *Databases) Barrier(ctx context.Context, id store.ID, atMost time.Duration) error {
+	return cluster.BarrierWithin(ctx, d.node, store.ShardOf(id), atMost)
 }
 
 // origin returns one that no other request has.

@@ -25,6 +25,8 @@ import (
 const (
 	// again is how long a node waits before it calls a home again.
 	again = 20 * time.Millisecond
+	// mostAgain is how long it waits at most, where it waits longer each time.
+	mostAgain = 640 * time.Millisecond
 	// forwardHead is how long what stands before a request is: tenure, origin, database.
 	forwardHead = 8 + 8 + 8 + 4
 )
@@ -62,19 +64,25 @@ func (d *Databases) Forward(ctx context.Context, id store.ID, req engine.Request
 	if req.Origin != (engine.Origin{}) {
 		return engine.Commit{}, errPassedOn
 	}
+	ctx, cancel := d.untilEnd(ctx, req.Bytes())
+	defer cancel()
+	leave, err := d.outgoing.Enter(ctx, nil, whoOf(id, req.Who), int64(req.Bytes()))
+	if err != nil {
+		return engine.Commit{}, noRoom(err)
+	}
+	defer leave()
 	body, err := engine.EncodeRequest(req, forwardHead)
 	if err != nil {
 		return engine.Commit{}, fault.Wrap(fault.Unavailable, err, "another node writes to the database, try again")
 	}
-	ctx, cancel := d.untilEnd(ctx, len(body))
-	defer cancel()
-	out := &outgoing{req: req, bytes: body}
+	out := &outgoing{req: req, bytes: body, isLarge: int64(len(body)) > d.o.SmallBytes}
 	for ctx.Err() == nil {
 		if _, home := d.node.Home(store.ShardOf(id)); home {
 			db, err := d.known(ctx, id)
 			if err != nil {
 				return engine.Commit{}, err
 			}
+			leave() // it enters as what is judged here, and if need be it is sent once more
 			return db.Write(ctx, req)
 		}
 		commit, made, err := d.forward(ctx, id, out)
@@ -125,13 +133,13 @@ func (d *Databases) forward(ctx context.Context, id store.ID, out *outgoing) (co
 			commit, err := engine.DecodeAnswer(out.req, said[9:])
 			return commit, true, err
 		case tries == 1 && (err == nil && len(said) > 0 && said[0] == saysAway || errors.Is(err, ErrNotSent)):
-			wait(ctx, changed)
+			out.wait(ctx, d, s, f.tenure)
 			return commit, false, nil
 		}
 		// It may be under way. The log tells, or the home does when it is asked again.
 		select {
 		case news := <-f.done:
-			return d.learned(ctx, f, out.req, news)
+			return learned(ctx, d, f, out.req, news)
 		case <-time.After(again):
 		case <-ctx.Done():
 			return commit, true, fault.Wrap(fault.Unknown, context.Cause(ctx), "the write is not confirmed")
@@ -160,7 +168,7 @@ func (f *Forwards) count(took time.Duration, made bool, err error) {
 }
 
 // learned returns what the log tells of a request.
-func (d *Databases) learned(ctx context.Context, f *forwarded, req engine.Request, news forwardedNews) (engine.Commit, bool, error) {
+func learned(ctx context.Context, d *Databases, f *forwarded, req engine.Request, news forwardedNews) (engine.Commit, bool, error) {
 	if news.never {
 		return engine.Commit{}, false, nil
 	}
@@ -236,32 +244,6 @@ func (f *forwarded) end(n forwardedNews) {
 	}
 }
 
-// An outgoing request is one that is sent to its home. It may be as large as a body, and the home takes seconds for such a one, in which nobody needs
-// its bytes: so they are given up as they are sent, and made again should they be sent again.
-type outgoing struct {
-	req   engine.Request
-	bytes []byte // nil once they were taken
-}
-
-// take returns the bytes of the request, with what stands before it.
-func (o *outgoing) take(tenure uint64, origin record.Origin, id store.ID) []byte {
-	b := o.bytes
-	o.bytes = nil
-	if b == nil {
-		b, _ = engine.EncodeRequest(o.req, forwardHead) // it did not fail before, and the request is the same
-	}
-	putHead(b, tenure, origin, id)
-	return b
-}
-
-// putHead writes what stands before a request, which has room for it.
-func putHead(b []byte, tenure uint64, o record.Origin, id store.ID) {
-	binary.BigEndian.PutUint64(b, tenure)
-	binary.BigEndian.PutUint64(b[8:], uint64(o.Node))
-	binary.BigEndian.PutUint64(b[16:], o.Number)
-	binary.BigEndian.PutUint32(b[24:], uint32(id))
-}
-
 // ServeForward answers the call of a node that forwards a request.
 func (d *Databases) ServeForward(ctx context.Context, body []byte) ([]byte, error) {
 	if len(body) < forwardHead {
@@ -293,6 +275,14 @@ func (d *Databases) serve(tenure uint64, origin record.Origin, id store.ID, body
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), engine.WaitFor(d.o.Deadline, len(body)), errLate)
 	defer cancel()
+	leave, err := enterForwarded(ctx, d, id, body)
+	if err != nil {
+		return d.done(s, engine.Request{}, engine.Commit{}, err)
+	}
+	defer leave()
+	if now, home := d.node.Home(s); !home || now != tenure {
+		return []byte{saysAway} // while it waited
+	}
 	req, err := engine.DecodeRequest(body)
 	if err != nil {
 		return d.done(s, req, engine.Commit{}, fault.Wrap(fault.Internal, err, "a request of another node cannot be read"))
@@ -329,52 +319,4 @@ func (d *Databases) done(s int, req engine.Request, commit engine.Commit, err er
 	}
 	applied, _ := d.node.Applied(s)
 	return append(binary.BigEndian.AppendUint64([]byte{saysDone}, applied.Number), answer...)
-}
-
-// What is kept of requests that were answered.
-const (
-	maxKnown      = 1 << 16
-	maxKnownBytes = 16 << 20
-)
-
-// knownOrigins are the requests that were forwarded here, while they are under way and for some time after.
-type knownOrigins struct {
-	mu      sync.Mutex
-	entries map[record.Origin]*knownEntry
-	old     []record.Origin // that are answered, the oldest first
-	bytes   int             // of what was said of them
-}
-
-// A knownEntry is one of them. What was said is there when done is closed.
-type knownEntry struct {
-	done chan struct{}
-	said []byte
-}
-
-// begin returns the entry of a request, and whether it is new.
-func (k *knownOrigins) begin(o record.Origin) (e *knownEntry, first bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if e := k.entries[o]; e != nil {
-		return e, false
-	}
-	if k.entries == nil {
-		k.entries = make(map[record.Origin]*knownEntry)
-	}
-	e = &knownEntry{done: make(chan struct{})}
-	k.entries[o] = e
-	return e, true
-}
-
-// end keeps what was said of a request, until there are too many.
-func (k *knownOrigins) end(o record.Origin, e *knownEntry, said []byte) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	e.said = said
-	close(e.done)
-	k.old = append(k.old, o)
-	for k.bytes += len(said); len(k.old) > maxKnown || k.bytes > maxKnownBytes && len(k.old) > 1; k.old = k.old[1:] {
-		k.bytes -= len(k.entries[k.old[0]].said)
-		delete(k.entries, k.old[0])
-	}
 }

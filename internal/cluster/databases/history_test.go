@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/cluster/databases"
 	"github.com/livetree/livetree/internal/cluster/databasestest"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
@@ -259,6 +260,9 @@ func (w world) equal(ctx context.Context, name string) (first string, err error)
 		if n := p.Data.Void(); n > 0 {
 			return "", fmt.Errorf("node %d has %d groups that are void", i, n)
 		}
+		if bytes, waiting := databases.Large(p.Data); bytes != 0 || waiting != 0 {
+			return "", fmt.Errorf("node %d has %d bytes of large writes under way and %d waiting, when all were answered", i, bytes, waiting)
+		}
 	}
 	return first, nil
 }
@@ -304,7 +308,11 @@ func (h *history) check(name string, n tree.Node) error {
 
 // play runs clients and disturbances with one seed, and returns what is wrong in the end.
 func play(t *testing.T, seed uint64) (told tally, found error) {
-	found = databasestest.Play(t, databasestest.Options{Seed: seed, Loud: *loud}, func(of *databasestest.World) error {
+	options := databasestest.Options{Seed: seed, Loud: *loud}
+	if seed%2 == 0 { // nearly all writes are large ones
+		options.LargeBytes, options.SmallBytes = 100, 8
+	}
+	found = databasestest.Play(t, options, func(of *databasestest.World) error {
 		w, h := world{of}, &history{}
 		var clients sync.WaitGroup
 		for c := range 4 {

@@ -91,6 +91,7 @@ func (p *Process) open() (err error) {
 	}
 	p.Data, err = databases.New(databases.Options{
 		Store: p.Store, Peers: p, Logger: p.Logger, Deadline: 5 * time.Second,
+		LargeBytes: p.world.options.LargeBytes, SmallBytes: p.world.options.SmallBytes,
 		Raised: func(level uint16) error {
 			p.raised.Store(uint32(level))
 			return nil

@@ -36,6 +36,8 @@ const Size = 3
 // Options say what is played.
 type Options struct {
 	Seed uint64
+	// LargeBytes and SmallBytes are those of databases.Options.
+	LargeBytes, SmallBytes int64
 	// Loud prints what nodes log.
 	Loud bool
 	// Beside is nil, or is called for each life of a node before the node has applied anything. What it returns runs beside the node, and

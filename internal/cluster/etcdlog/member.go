@@ -25,8 +25,6 @@ import (
 const (
 	// requestBytes is etcd's bound on one request: a record, its keys and what stands around.
 	requestBytes = 1536 << 10
-	// catchUpEntries is how many entries etcd keeps in memory for members that are behind.
-	catchUpEntries = 2000
 	// maxLearners is how many members without a vote there may be: those of a cluster of three that is founded.
 	maxLearners = 2
 	// nameInCerts is the one name in the certificates of all nodes, so that addresses may change.
@@ -44,6 +42,7 @@ type member struct {
 	// lead ends when another member leads.
 	lead          atomic.Pointer[context.Context]
 	heads         atomic.Pointer[knownHeads] // as they were read last; nil before that
+	behind        *catchUp
 	stop, stopped chan struct{}
 	failed        chan error
 	once          sync.Once
@@ -58,7 +57,8 @@ func Start(o Options) (Member, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	var others differences
-	c, err := configuration(o, &others)
+	behind := &catchUp{}
+	c, err := configuration(o, &others, behind)
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +66,9 @@ func Start(o Options) (Member, error) {
 	if err != nil {
 		return nil, others.judge(fmt.Errorf("start of etcd: %w", err))
 	}
+	behind.etcd.Store(e)
 	m := &member{
-		etcd: e, client: v3client.New(e.Server), election: o.Election,
+		etcd: e, client: v3client.New(e.Server), election: o.Election, behind: behind,
 		stop: make(chan struct{}), stopped: make(chan struct{}), failed: make(chan error, 1),
 	}
 	m.lead.Store(new(context.Background()))
@@ -75,7 +76,7 @@ func Start(o Options) (Member, error) {
 	return m, nil
 }
 
-func configuration(o Options, others *differences) (*embed.Config, error) {
+func configuration(o Options, others *differences, behind *catchUp) (*embed.Config, error) {
 	c := embed.NewConfig()
 	c.Name, c.Dir = memberName(o.Peer), o.Dir
 	c.ListenClientUrls, c.AdvertiseClientUrls = nil, nil
@@ -115,7 +116,7 @@ func configuration(o Options, others *differences) (*embed.Config, error) {
 	if err := gates.SetFromMap(map[string]bool{"InitialCorruptCheck": true, "CompactHashCheck": true}); err != nil {
 		return nil, err
 	}
-	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(&core{log: o.Log.With("component", "etcd"), others: others},
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(&core{log: o.Log.With("component", "etcd"), others: others, behind: behind},
 		zap.WithFatalHook(fatalHook{o.Fatal})))
 	return c, nil
 }

@@ -27,6 +27,7 @@ type core struct {
 	log    *slog.Logger
 	fields []zapcore.Field
 	others *differences // nil for nobody
+	behind *catchUp     // nil for nobody
 }
 
 // levelOf says how much what etcd logs matters here.
@@ -41,11 +42,15 @@ func levelOf(l zapcore.Level) slog.Level {
 }
 
 // Enabled implements [zapcore.Core].
-func (c *core) Enabled(l zapcore.Level) bool { return c.log.Enabled(context.Background(), levelOf(l)) }
+func (c *core) Enabled(l zapcore.Level) bool {
+	return c.behind != nil && l == zapcore.DebugLevel || c.isLogged(l)
+}
+
+func (c *core) isLogged(l zapcore.Level) bool { return c.log.Enabled(context.Background(), levelOf(l)) }
 
 // With implements [zapcore.Core].
 func (c *core) With(fields []zapcore.Field) zapcore.Core {
-	return &core{c.log, append(c.fields[:len(c.fields):len(c.fields)], fields...), c.others}
+	return &core{c.log, append(c.fields[:len(c.fields):len(c.fields)], fields...), c.others, c.behind}
 }
 
 // harmless are what etcd warns of, or calls an error, at each founding, joining or stop of a node.
@@ -65,7 +70,10 @@ func calmed(e zapcore.Entry) zapcore.Level {
 
 // Check implements [zapcore.Core].
 func (c *core) Check(e zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
-	if c.Enabled(calmed(e)) || e.Message == otherHash {
+	if e.Message == compacted && c.behind != nil {
+		c.behind.note()
+	}
+	if c.isLogged(calmed(e)) || e.Message == otherHash {
 		return checked.AddCore(e, c)
 	}
 	return checked

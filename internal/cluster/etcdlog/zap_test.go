@@ -47,7 +47,7 @@ func TestFatalIsToldWhateverIsLogged(t *testing.T) {
 // TestSettings holds what the safety of the log rests on.
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	c, err := configuration(Options{Peer: "a:1", Listen: "127.0.0.1:0", Members: []string{"a:1", "b:2"}, Election: DefaultElection, Quota: 7, Log: slog.New(slog.DiscardHandler)}, nil)
+	c, err := configuration(Options{Peer: "a:1", Listen: "127.0.0.1:0", Members: []string{"a:1", "b:2"}, Election: DefaultElection, Quota: 7, Log: slog.New(slog.DiscardHandler)}, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

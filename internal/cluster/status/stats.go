@@ -25,6 +25,9 @@ type Stats struct {
 	// Appends, Applies and Barriers are how long these took; see cluster.Metrics for them and for what follows.
 	Appends, Applies, Barriers store.DurationCounts
 	Refused, Broken, Repairs   uint64
+	// LargeBytes is how many bytes of large writes are under way, LargeWaiting how many large writes wait.
+	LargeBytes   int64
+	LargeWaiting int
 	// LogFileBytes is the size of the file of the log, LogBytes how much of it is in use.
 	LogFileBytes, LogBytes int64
 	// AlarmsSpace and AlarmsCorrupt are alarms of the log: a file that is full, and one that is not what most others have.

@@ -1,0 +1,66 @@
+//go:build !no_cluster
+
+package etcdlog
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+)
+
+// TestCatchUpIsBoundedByBytes: as many entries are kept as have some bytes, and never fewer than those of a step.
+func TestCatchUpIsBoundedByBytes(t *testing.T) {
+	const mib = 1 << 20
+	var c catchUp
+	size := int64(mib)
+	for _, step := range []struct {
+		about string
+		times int
+		by    int64
+		want  uint64
+	}{
+		{"small records", 30, 50 << 10, catchUpEntries},
+		{"parts of a large write", 2, 50 * mib, catchUpEntries},
+		{"a third step of them", 1, 50 * mib, 2 * stepEntries},
+		{"more of them", 40, 50 * mib, 2 * stepEntries},
+		{"a step that has all the bytes", 1, 500 * mib, stepEntries},
+		{"small records again", 18, 0, 18 * stepEntries},
+		{"as many as are kept at most", 2, 0, catchUpEntries},
+		{"a trim", 1, -800 * mib, catchUpEntries},
+		{"parts after a trim", 3, 50 * mib, 2 * stepEntries},
+	} {
+		var got uint64
+		for range step.times {
+			size += step.by
+			got = c.entries(size)
+		}
+		if got != step.want {
+			t.Errorf("%d entries are kept after %s, want %d", got, step.about, step.want)
+		}
+	}
+	if len(c.grown) > catchUpEntries/stepEntries {
+		t.Errorf("%d steps are remembered", len(c.grown))
+	}
+}
+
+// TestEtcdAsksHowManyEntriesToKeep: etcd says that it has given up entries where it is listened to. A version that says something else keeps as many entries as before.
+func TestEtcdAsksHowManyEntriesToKeep(t *testing.T) {
+	t.Parallel()
+	m, err := Start(Options{Dir: t.TempDir(), Peer: "localhost:1", Listen: "localhost:0", Cluster: "c", Members: []string{"localhost:1"}, Founds: true, Fatal: func(text string) { t.Error(text) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	of := m.(*member)
+	for i := 0; of.behind.kept.Load() == 0; i++ {
+		if _, err := of.client.Put(ctx, fmt.Sprint("key", i), "value"); err != nil && ctx.Err() != nil {
+			t.Fatalf("after %d puts etcd has not said that it has given up entries: %v", i, err)
+		}
+	}
+	if got := of.behind.kept.Load(); got != catchUpEntries {
+		t.Errorf("%d entries are kept after small ones, want %d", got, catchUpEntries)
+	}
+}
