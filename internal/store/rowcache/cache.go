@@ -23,7 +23,8 @@
 // leaves what is wanted more often in its place.
 //
 // What a call costs does not grow with the cache: a look-up looks at eight places; making
-// room goes through one segment.
+// room goes through one segment. But memory that nobody has looked at for long is slow, so who looks many rows up has them
+// touched before.
 package rowcache
 
 import (

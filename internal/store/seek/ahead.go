@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/livetree/livetree/internal/store/rowcache"
 )
 
 // AheadBounds say when rows are read ahead of who looks them up, and how many at a time.
@@ -53,6 +55,9 @@ func (a *Ahead) Each(r Reader, rows *Stepper, parent []byte, wanted [][]byte) it
 		p := probe{bounds: &r.Shared.Ahead, spent: readTime(rows)}
 		for i, component := range wanted {
 			a.reached.Store(int64(i))
+			if i%rowcache.TouchMost == 0 && len(wanted)-i > 1 {
+				r.Rows.Touch(parent, wanted[i:])
+			}
 			if i > 0 && !p.isDone && i <= looks*p.bounds.Probe && p.isSlow(readTime(rows)) {
 				a.begin(i + 1) // the next one is looked up at once
 			}
