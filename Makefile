@@ -80,7 +80,7 @@ SOAK ?= 4h
 SOAK_DIR ?=
 
 .PHONY: soak
-soak: ## mixed load for SOAK=4h, one server steady and one killed all the time; SOAK_DIR= to go on in parts; figures go to FIGURES
+soak: ## mixed load for SOAK=4h, one server steady and one killed all the time; ^C ends it in order, SOAK_DIR= to go on in parts; figures go to FIGURES
 	$(call say,soak)
 	@dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
 	CGO_ENABLED=0 $(GO) build -trimpath -o "$$dir/livetree" ./cmd/livetree; \
@@ -255,10 +255,11 @@ OLD ?= $(VERSION)
 DEB = dist/livetree_$(subst -,~,$(patsubst v%,%,$(1)))_amd64.deb
 
 .PHONY: try-release
-try-release: ## run what make release VERSION=v0.1.0 has made, as root: QEMU, podman, a Debian with systemd; INSTALL=yes installs what is missing
+try-release: ## run what make release VERSION=v0.1.0 has made, as root: QEMU, podman, a Debian without systemd and with it; INSTALL=yes installs what is missing
 	$(call say,binaries for other processors)
 	@INSTALL='$(INSTALL)' scripts/try-foreign.sh $(wildcard dist/livetree-$(VERSION)-linux-*)
 	$(call say,image)
 	@INSTALL='$(INSTALL)' scripts/try-image.sh dist/livetree-$(VERSION)-image-amd64.tar
-	$(call say,systemd)
-	@INSTALL='$(INSTALL)' scripts/try-systemd.sh $(call DEB,$(OLD)) $(call DEB,$(VERSION))
+	$(call say,package)
+	@work=$$(mktemp -d); trap 'rm -rf "$$work"' EXIT; \
+	for script in try-deb try-systemd; do INSTALL='$(INSTALL)' "scripts/$$script.sh" $(call DEB,$(OLD)) $(call DEB,$(VERSION)) "$$work/root"; done

@@ -1,11 +1,19 @@
 #!/usr/bin/env bash
 #
-# try-deb.sh ROOT OLD NEW: install the package OLD for Debian into ROOT, a Debian such as debootstrap makes
-# (with adduser and systemd among its packages), write data, upgrade it to NEW over that data, remove it and purge
-# it. It needs the rights to chroot. No systemd runs there, so the server is started by hand, as its user.
+# try-deb.sh OLD NEW [ROOT]: install the package OLD for Debian into a Debian of its own, write data, upgrade it to NEW over
+# that data, remove it and purge it. The Debian is the directory ROOT, made if there is none; without ROOT it is gone afterwards.
+# It needs the rights to chroot. No systemd runs there, so the server is started by hand, as its user. Where a program is missing nothing
+# is checked, loudly; INSTALL=yes has apt-get install it.
 set -euo pipefail
 
-root=${1:?usage: scripts/try-deb.sh ROOT OLD NEW} old=${2:?} new=${3:?}
+source "$(dirname "${BASH_SOURCE[0]}")/debian.bash"
+old=${1:?usage: scripts/try-deb.sh OLD NEW [ROOT]} new=${2:?} root=${3:-}
+if [[ -z $root ]]; then
+	work=$(mktemp -d)
+	trap 'rm -rf "$work"' EXIT
+	root=$work/root # which others than root can enter
+fi
+make_debian "$root"
 data=/var/lib/livetree
 within=(chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin)
 user=("${within[@]}" setpriv --reuid livetree --regid livetree --clear-groups --)

@@ -2,17 +2,12 @@
 #
 # try-systemd.sh OLD NEW [ROOT]: install the package OLD for Debian into a Debian with a systemd that runs, kill the server, let
 # it hang, restart it and upgrade it to NEW while clients come, and remove it. The Debian is a container of systemd-nspawn
-# without a network, on the directory ROOT; without ROOT debootstrap makes one that is gone afterwards. It needs the rights of
+# without a network, on the directory ROOT, made if there is none; without ROOT it is gone afterwards. It needs the rights of
 # root. Where a program is missing nothing is checked, loudly; INSTALL=yes has apt-get install them.
 set -euo pipefail
 
+source "$(dirname "${BASH_SOURCE[0]}")/debian.bash"
 old=${1:?usage: scripts/try-systemd.sh OLD NEW [ROOT]} new=${2:?} root=${3:-}
-if [[ ${INSTALL:-} == yes ]]; then
-	apt-get install -y --no-install-recommends systemd-container debootstrap >/dev/null || echo 'apt-get install failed' >&2
-fi
-for program in systemd-nspawn debootstrap nsenter; do
-	command -v $program >/dev/null || { echo "*** SKIPPED, systemd was NOT tried: install $program, or run this with INSTALL=yes" >&2; exit 0; }
-done
 
 work=$(mktemp -d)
 container=
@@ -25,11 +20,8 @@ clean() {
 	rm -rf "$work"
 }
 trap clean EXIT
-if [[ -z $root ]]; then
-	root=$work/root
-	echo 'debootstrap, which takes minutes'
-	debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,adduser,curl bookworm "$root" >"$work/debootstrap" || { tail "$work/debootstrap" >&2; exit 1; }
-fi
+root=${root:-$work/root}
+make_debian "$root" systemd-nspawn nsenter
 
 systemd-nspawn -q -D "$root" --boot --register=no --keep-unit --console=pipe --private-network --machine livetree-try </dev/null >"$work/boot" 2>&1 &
 container=$!

@@ -140,7 +140,7 @@ func (l *machineLoss) look(t *testing.T, p *process) {
 	if err := json.Unmarshal([]byte(a.body), &got); err != nil {
 		t.Fatalf("%s: %v", a.body, err)
 	}
-	bound := time.Duration(length(int(busyLag), int(archiveLag), int(archiveLag)))
+	bound := length(busyLag, archiveLag, archiveLag)
 	for i := range counters {
 		n, acks := got[fmt.Sprintf("c%d", i)], l.acks[i]
 		if n > len(acks)+1 { // the last may have been made and not acknowledged

@@ -172,12 +172,12 @@ func fill(mount, name string, pause time.Duration) error {
 		return err
 	}
 	defer file.Close()
-	size, step := int64(0), int64(usage.Bavail)*usage.Bsize
+	size, step := int64(0), int64(usage.Bavail)*int64(usage.Bsize)
 	if pause > 0 {
 		step = fillStep
 	}
 	// The server is writing: what is free now may not be in a moment.
-	for step >= usage.Bsize {
+	for step >= int64(usage.Bsize) {
 		if err := syscall.Fallocate(int(file.Fd()), 0, size, step); err != nil {
 			step /= 2
 			continue

@@ -63,7 +63,7 @@ type expiryRound struct {
 
 func newExpiryRound(t *testing.T, r *rand.Rand) *expiryRound {
 	t.Helper()
-	e := &expiryRound{books: expiryBooks{children: map[string]*expiring{}, bound: time.Duration(length(int(busyLate), int(expiryLate), int(expiryLate)))}}
+	e := &expiryRound{books: expiryBooks{children: map[string]*expiring{}, bound: length(busyLate, expiryLate, expiryLate)}}
 	var err error
 	if e.receiver, err = newReceiver(rand.New(rand.NewPCG(r.Uint64(), 0)), &e.now); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/livetree/livetree/internal/proof"
 )
@@ -20,7 +21,7 @@ var (
 
 // length returns how often a test does a thing. The code is the same for all
 // three lengths, so that what is quick today is what runs all night.
-func length(short, long, torture int) int {
+func length[T int | time.Duration](short, long, torture T) T {
 	count := short
 	switch {
 	case *isTorture:

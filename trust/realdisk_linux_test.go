@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // A realDisk is a file system of its own, ext4 in a file, whose power can be cut and which can stand still below real processes.
@@ -108,7 +110,6 @@ func (d *realDisk) scatter(rng *rand.Rand) error {
 			return err
 		}
 		from := rng.Int64N(info.Size()/page+1) * page
-		const write = 2 // SYNC_FILE_RANGE_WRITE
-		return syscall.SyncFileRange(int(file.Fd()), from, rng.Int64N(64)*page, write)
+		return unix.SyncFileRange(int(file.Fd()), from, rng.Int64N(64)*page, unix.SYNC_FILE_RANGE_WRITE)
 	})
 }

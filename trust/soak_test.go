@@ -3,11 +3,14 @@
 package trust_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,7 +27,7 @@ var (
 // TestSoak has two servers under mixed load for as long as it is told. One is never
 // stopped: what it takes of the machine must stay as it is after a while. The other
 // is killed over and over, also amid backups and while indexes are built. Both keep
-// all that they have acknowledged.
+// all that they have acknowledged. An interrupt ends it after the lap, with all that is checked at the end.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	s := newSoak(t, seed(t))
@@ -33,7 +36,13 @@ func TestSoak(t *testing.T) {
 		lap, laps = time.Minute, max(1, int(*soakTime/time.Minute))
 	}
 	began := time.Now()
-	for i := range laps {
+	interrupted := t.Context()
+	if *soakTime > 0 {
+		var restore context.CancelFunc
+		interrupted, restore = signal.NotifyContext(interrupted, os.Interrupt, syscall.SIGTERM)
+		defer restore()
+	}
+	for i := 0; i < laps && interrupted.Err() == nil; i++ {
 		if err := s.lap(i, lap); err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -92,7 +93,7 @@ func TestWrongOptions(t *testing.T) {
 	}{
 		{func(o *bench.Options) { o.Scenarios = []string{"leaf-gte"} }, `there is no scenario "leaf-gte": choose from leaf-get`},
 		{func(o *bench.Options) { o.Rounds = -1 }, "rounds: -1 is not between"},
-		{func(o *bench.Options) { o.Requests = 1 << 40 }, "requests: "},
+		{func(o *bench.Options) { o.Requests = math.MaxInt }, "requests: "},
 		{func(o *bench.Options) { o.Connections = 1 << 20 }, "connections: "},
 		{func(o *bench.Options) { o.Dir = filepath.Join(o.Dir, "missing") }, "no such file"},
 		{func(o *bench.Options) { o.Executable = filepath.Join(o.Dir, "missing") }, "no such file"},

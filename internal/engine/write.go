@@ -340,11 +340,11 @@ func (w *writer) decideWrite(task *task) (Commit, error) {
 		}
 		return w.renewed(task)
 	}
-	turn := state.Effort{Steps: turnSteps, Bytes: w.limits.HeavyBytes}
+	turn := state.Effort{Steps: turnSteps, Bytes: w.limits.HeavyBytes, Once: true}
 	if task.late {
 		turn.Steps = lateTurnSteps
 	}
-	j, err := w.judge(w.live(), w.settings, task.request, turn)
+	j, err := w.judge(store.BesideFrontier(w.live(), &w.memory.frontier), w.settings, task.request, turn)
 	if err != nil {
 		return Commit{Trace: j.Trace}, err
 	}

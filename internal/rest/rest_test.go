@@ -352,7 +352,7 @@ func TestExplainExpiry(t *testing.T) {
 	s.expect(`PUT /.settings/rules.json?`+a+` {"rules":{".read":true,".write":true,"s":{".expireOn":"meta/until"}}}`, `200 {"status":"ok"}`)
 	many := strings.Repeat("x", 100)
 	for i := range 60 {
-		s.do(fmt.Sprintf(`PUT /s/k%03d.json {"meta":{"until":%d},"text":"%s"}`, i, 9_000_000_000_000+i, many))
+		s.do(fmt.Sprintf(`PUT /s/k%03d.json {"meta":{"until":%d},"text":"%s"}`, i, 9_000_000_000_000+int64(i), many))
 	}
 	got := ""
 	await(t, "the index to be built", func() bool {

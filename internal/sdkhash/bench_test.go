@@ -22,7 +22,7 @@ func messages(priorities bool) []byte {
 		}
 		out = fmt.Appendf(out, `"active":%t,"author":"3kfLmQ2ZtXgYc%d","body":"See you at the harbour, eight sharp. Bring the %d maps!",`+
 			`"created":%d,"likes":%d,"room":"-OHxQ2bKz9fVtR4mW%d","score":%g,"tags":{"maps":true,"travel":true},"title":"Saturday, %d January"}`,
-			i%3 == 0, i, i, 1767225600123+i*1013, i%1000, i, float64(i)/1013+0.25, i)
+			i%3 == 0, i, i, 1767225600123+int64(i)*1013, i%1000, i, float64(i)/1013+0.25, i)
 	}
 	return append(out, '}')
 }

@@ -84,7 +84,7 @@ func fillDisk(t *testing.T, mount, name string) {
 	}
 	defer file.Close()
 	// The server is writing: what is free now may not be in a moment.
-	for size, step := int64(0), int64(usage.Bavail)*usage.Bsize; step >= usage.Bsize; {
+	for size, step := int64(0), int64(usage.Bavail)*int64(usage.Bsize); step >= int64(usage.Bsize); {
 		if err := syscall.Fallocate(int(file.Fd()), 0, size, step); err != nil {
 			step /= 2
 			continue

@@ -16,6 +16,8 @@ type Effort struct {
 	Steps int             // of rules; 0 for as many as a request may take
 	Bytes int             // of old data that are read for a precondition
 	Done  <-chan struct{} // if not nil, closed when the client has gone
+	// Once says that nobody asks later what the decision depended on.
+	Once bool
 	// Observe, if set, is told of every rule that is asked: it is only simulated.
 	Observe func(rules.Asked)
 	// Witness, if not nil, is told of the rules, too, and that a write is denied.
@@ -51,7 +53,7 @@ func (s *Settings) AllowWrite(t store.Tree, who auth.Identity, c tree.Change, dr
 	if who.Admin {
 		return rules.Decision{}, nil
 	}
-	request := rules.Request{Auth: who.Auth, NowMillis: c.Millis, Drawn: drawn, Trace: who.Debug || e.Observe != nil, MaxSteps: e.Steps, Done: e.Done, Observe: e.observer()}
+	request := rules.Request{Auth: who.Auth, NowMillis: c.Millis, Drawn: drawn, Trace: who.Debug || e.Observe != nil, MaxSteps: e.Steps, Done: e.Done, Once: e.Once, Observe: e.observer()}
 	d, err := s.Ruleset().Write(request, meter(t), c.Write)
 	if err = refusal(d, err); errors.Is(err, ErrDenied) {
 		e.Witness.Denied(who.Auth, c.Millis, d.Rule)
@@ -64,7 +66,7 @@ func (s *Settings) AllowRead(t store.Tree, who auth.Identity, p tree.Path, nowMi
 	if who.Admin {
 		return rules.Decision{}, nil
 	}
-	request := rules.Request{Auth: who.Auth, NowMillis: nowMillis, MaxSteps: e.Steps, Done: e.Done}
+	request := rules.Request{Auth: who.Auth, NowMillis: nowMillis, MaxSteps: e.Steps, Done: e.Done, Once: e.Once}
 	d, err := s.Ruleset().Read(request, meter(t), p, rules.Query{})
 	return d, refusal(d, err)
 }

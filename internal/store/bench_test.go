@@ -44,7 +44,7 @@ func (s *stand) fill() {
 	for room := range benchRooms {
 		for i := range benchMessages {
 			fmt.Fprintf(&body, `,"-Nmsg%016d":{"from":%q,"text":"message number %d of this room, and some more text","time":%d,"seen":true}`,
-				i, userKey(rng.IntN(benchUsers)), i, 1_700_000_000_000+i)
+				i, userKey(rng.IntN(benchUsers)), i, 1_700_000_000_000+int64(i))
 		}
 		flush("rooms/room" + strconv.Itoa(room))
 	}

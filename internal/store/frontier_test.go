@@ -14,16 +14,18 @@ import (
 )
 
 // TestFrontierChangesNothing: writes leave the same rows with a frontier as
-// without one.
+// without one, and what it says of where nothing is is so.
 func TestFrontierChangesNothing(t *testing.T) {
 	seeds := uint64(20)
 	if raceEnabled {
 		seeds = 1
 	}
+	outside := 0
 	for _, limit := range []int{-1, 16, 200} {
 		for seed := range seeds {
 			with, without := newStand(t, Options{ChunkBytes: limit}), newStand(t, Options{ChunkBytes: limit})
 			random := rand.New(rand.NewPCG(seed, uint64(limit+1)))
+			with.frontier.Most = []int{0, 1, 2}[seed%3]
 			var history []string
 			for range 120 {
 				w := randomGrowth(t, random)
@@ -31,6 +33,7 @@ func TestFrontierChangesNothing(t *testing.T) {
 				with.commit(w)
 				without.frontier = batch.Frontier{}
 				without.commit(w)
+				outside += with.checkFrontier(random, history)
 				if got, want := with.dump(), without.dump(); !slices.Equal(got, want) {
 					t.Fatalf("limit %d, seed %d: the rows are\n%s\nwithout a frontier\n%s\nafter\n%s", limit, seed,
 						strings.Join(got, "\n"), strings.Join(want, "\n"), strings.Join(history, "\n"))
@@ -44,12 +47,37 @@ func TestFrontierChangesNothing(t *testing.T) {
 			}
 		}
 	}
+	if outside == 0 {
+		t.Error("no frontier ever knew that nothing is at a place")
+	}
 }
+
+// checkFrontier compares what a tree says of places with what it says beside the
+// frontier, and returns at how many of them that had nothing to look at.
+func (s *stand) checkFrontier(random *rand.Rand, history []string) (outside int) {
+	s.Helper()
+	live := s.Live(s.id)
+	for _, parent := range growing {
+		at := parsePath(s.TB, fmt.Sprintf("%s/k%02d", parent, 10+random.IntN(35)))
+		got, err := BesideFrontier(live, &s.frontier).Exists(at)
+		want, plainErr := live.Exists(at)
+		if err != nil || plainErr != nil || got != want {
+			s.Fatalf("beside the frontier something is at %s: %v, want %v (%v, %v) after\n%s", at, got, want, err, plainErr, strings.Join(history, "\n"))
+		}
+		if s.frontier.Lacks(live.reader.Locate(at)) {
+			outside++
+		}
+	}
+	return outside
+}
+
+// growing are the parents that randomGrowth adds children to.
+var growing = []string{"a", "b/c", "b", "", "a/k30"}
 
 // randomGrowth returns a write: mostly of a child behind the others, in one of few
 // parents.
 func randomGrowth(t *testing.T, random *rand.Rand) tree.Write {
-	parent := []string{"a", "b/c", "b", "", "a/k30"}[random.IntN(5)]
+	parent := growing[random.IntN(len(growing))]
 	number := 10 + random.IntN(30)
 	at := fmt.Sprintf("%s/k%02d", parent, number)
 	switch random.IntN(12) {

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	timeBefore = 1_767_225_600_000
-	timeAfter  = 1_777_888_999_123
-	keyBefore  = "-OdjQrZ0abcdefghijkl"
-	keyAfter   = "-OdjQrZ1zzzzzzzzzzzz"
+	timeBefore int64 = 1_767_225_600_000
+	timeAfter  int64 = 1_777_888_999_123
+	keyBefore        = "-OdjQrZ0abcdefghijkl"
+	keyAfter         = "-OdjQrZ1zzzzzzzzzzzz"
 
 	timestamp = `{".sv":"timestamp"}`
 )

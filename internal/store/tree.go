@@ -15,6 +15,15 @@ type Tree struct {
 	store  *Store
 	reader seek.Reader
 	origin *View // nil if live
+	// grows is what the writer of the database knows, if the tree is for it.
+	grows *Frontier
+}
+
+// BesideFrontier returns a live tree for the writer of a database, which need not look
+// where its frontier knows that nothing is.
+func BesideFrontier(t Tree, f *Frontier) Tree {
+	t.grows = f
+	return t
 }
 
 // Reader returns what finds the rows of the tree: for checks of them, and for those who
@@ -38,19 +47,10 @@ func (t Tree) Counting(c *seek.Cost) Tree {
 // Exists reports whether there is data at p.
 func (t Tree) Exists(p tree.Path) (bool, error) {
 	l := t.reader.Locate(p)
-	c, rows, err := t.reader.Open(l)
-	switch {
-	case err != nil || c == nil && rows == nil:
-		return false, err
-	case rows != nil:
-		return true, damage.Mark(rows.Close())
+	if t.grows.Lacks(l) {
+		return false, nil
 	}
-	defer c.Release()
-	exists, err := layout.ExistsIn(c.Row, layout.Below(p, c.Depth))
-	if err != nil {
-		return false, damage.AtRow(l.At(c.Depth), err)
-	}
-	return exists, nil
+	return t.reader.Exists(l, p)
 }
 
 // NextChild returns the first key behind after, in key order, that the node at p

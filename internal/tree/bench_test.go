@@ -108,7 +108,7 @@ func BenchmarkDecodeUsers(b *testing.B) {
 		text = fmt.Appendf(text, `"user%07d":{"name":"User Number %d","email":"user%d@example.org","age":%d,"city":"Springfield",`+
 			`"country":"Neverland","score":%d,"active":%t,"joined":%d,"bio":"Likes trees, databases and long walks.",`+
 			`"avatar":"https://example.org/a/%08x.png"},`,
-			i, i, i*7919, i%90, i*104729, i%2 == 0, 1_600_000_000_000+i, i*65537)
+			i, i, i*7919, i%90, i*104729, i%2 == 0, 1_600_000_000_000+int64(i), i*65537)
 	}
 	text[len(text)-1] = '}'
 	reader := bytes.NewReader(text)

@@ -7,7 +7,7 @@
 //   - The plan finds the homes of the write, the places that are rewritten, and works
 //     out what is left at each of them. It reads only. It also says which nodes lose
 //     their last child (emptied.go), and where a look at the rows can be spared,
-//     because a child is added after all others (Frontier).
+//     because children are added one after the other (Frontier).
 //   - The writer turns what is left at the homes into data rows, and adds the row of
 //     the change log.
 //   - The indexer compares the children above the homes before and after the write, and

@@ -33,15 +33,17 @@ type plan struct {
 	lastEmptied map[string][]byte
 
 	// The rest is memory that is used again: for the chunks of homes and what comes of
-	// them, for a text that is being made, and for the location of an assignment.
+	// them, for a text that is being made, for the key of the row after a new child, and
+	// for the location of an assignment.
 	chunks, text []byte
+	until        []byte
 	location     layout.Location
 }
 
 // emptied returns a plan that knows nothing, with the memory of this one.
 func (pl *plan) emptied() plan {
 	pl.homes.reset()
-	return plan{homes: pl.homes, data: pl.data.emptied(), location: pl.location, chunks: kept(pl.chunks), text: kept(pl.text)}
+	return plan{homes: pl.homes, data: pl.data.emptied(), location: pl.location, chunks: kept(pl.chunks), text: kept(pl.text), until: kept(pl.until)}
 }
 
 // make finds the homes of a write, and works out what it leaves at them.
@@ -74,9 +76,9 @@ func (pl *plan) assign(a tree.Assignment) error {
 		h.edits = append(h.edits, a)
 		return nil
 	}
-	if pl.frontier.isOutside(l) {
+	if lacks, outermost := pl.frontier.look(l); lacks {
 		if !pl.isVoid(a) {
-			pl.assignNew(l, l.Depth(), a).isLast = true
+			pl.assignNew(l, l.Depth(), a).isLast = outermost
 		}
 		return nil
 	}
@@ -93,7 +95,7 @@ func (pl *plan) assign(a tree.Assignment) error {
 
 // assignRows finds the home of an assignment to a place that no chunk holds.
 func (pl *plan) assignRows(l layout.Location, a tree.Assignment) error {
-	exists, outermost, err := pl.occupied(l)
+	exists, looked, err := pl.occupied(l)
 	if err != nil {
 		return err
 	}
@@ -115,10 +117,11 @@ func (pl *plan) assignRows(l layout.Location, a tree.Assignment) error {
 	if err != nil {
 		return err
 	}
-	if depth == l.Depth() {
-		pl.frontier.add(l, outermost)
+	looked = looked && depth == l.Depth()
+	if looked {
+		pl.frontier.add(l, pl.until)
 	}
-	pl.assignNew(l, depth, a).isLast = outermost && depth == l.Depth()
+	pl.assignNew(l, depth, a).isLast = looked && len(pl.until) == 0
 	return nil
 }
 

@@ -20,11 +20,11 @@ type Reach uint8
 const (
 	// Anywhere is at the path, above it and below it.
 	Anywhere Reach = iota
-	// Subtree is at the path and below it: the node is there before and after.
+	// Subtree is at the path and below it: nodes above keep their children.
 	Subtree
-	// NewChild is at the path alone, whose node gets a child.
-	NewChild
-	// LastChild is NewChild where the child comes after all others of the node.
+	// Children is at the path alone, whose node gets or loses a child.
+	Children
+	// LastChild is Children where a child comes after all others of the node.
 	LastChild
 )
 
@@ -50,15 +50,31 @@ func (pl *plan) relistings(list []Relisting) []Relisting {
 	for _, h := range pl.homes.list {
 		switch {
 		case h.empty:
-			list = append(list, Relisting{h.path, Anywhere})
+			list = pl.relistEmptied(list, h)
 		case h.split:
 			list = append(list, Relisting{h.path, Subtree})
 		case h.chunk != nil || h.Depth() == 0: // a database that was empty has no keys to forget
 		case h.isLast:
 			list = append(list, Relisting{layout.Ancestor(h.path, 1), LastChild})
 		default:
-			list = append(list, Relisting{layout.Ancestor(h.path, 1), NewChild})
+			list = append(list, Relisting{layout.Ancestor(h.path, 1), Children})
 		}
 	}
 	return list
+}
+
+// relistEmptied appends where a home changes the keys of children at which the write leaves nothing. The lowest node above it that
+// stays loses a child, and those further above lose none. Whether a node stays was looked at before, or is not looked at here.
+func (pl *plan) relistEmptied(list []Relisting, h *home) []Relisting {
+	for d := h.Depth() - 1; d >= 0; d-- {
+		stays, known := pl.leaves[string(h.At(d))]
+		if !known {
+			break
+		}
+		if stays {
+			gone := layout.FirstKeys(h.path, d+1)
+			return append(list, Relisting{gone, Subtree}, Relisting{gone.Parent(), Children})
+		}
+	}
+	return append(list, Relisting{h.path, Anywhere})
 }

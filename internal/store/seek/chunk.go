@@ -175,6 +175,23 @@ func (r Reader) RowBy(rows *Stepper, key []byte, own *[]byte) (row []byte, err e
 	return row, nil
 }
 
+// Exists reports whether there is data at l, the location of p.
+func (r Reader) Exists(l layout.Location, p tree.Path) (bool, error) {
+	c, rows, err := r.Open(l)
+	switch {
+	case err != nil || c == nil && rows == nil:
+		return false, err
+	case rows != nil:
+		return true, damage.Mark(rows.Close())
+	}
+	defer c.Release()
+	exists, err := layout.ExistsIn(c.Row, layout.Below(p, c.Depth))
+	if err != nil {
+		return false, damage.AtRow(l.At(c.Depth), err)
+	}
+	return exists, nil
+}
+
 // Decode returns the node of a chunk, all of it: a chunk is small.
 func (r Reader) Decode(l layout.Location, c *Chunk) (tree.Node, error) {
 	n, err := layout.DecodeChunk(c.Row)

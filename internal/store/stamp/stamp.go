@@ -69,7 +69,7 @@ func (k *Keys) Relist(id layout.ID, r batch.Relisting, view uint64) {
 	switch r.Reach {
 	case batch.LastChild:
 		k.last.at(h).Store(view)
-	case batch.NewChild:
+	case batch.Children:
 		k.others.below.at(h).Store(view)
 	case batch.Subtree:
 		k.others.below.at(h).Store(view)
