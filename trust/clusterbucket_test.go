@@ -129,8 +129,16 @@ func (d *bucketDrill) end(t *testing.T, name string) {
 	t.Helper()
 	d.bucket.SetFail(nil)
 	d.judge(t)
+	if err := judgeKeys(d.bucket.Keys()); err != nil {
+		t.Error(err)
+	}
+	d.report(t, name)
+}
+
+// judgeKeys says what is wrong with the names of the objects in a bucket: a change of homes must cost neither a base nor another line.
+func judgeKeys(keys []string) error {
 	bases, lines := 0, map[string]bool{}
-	for _, key := range d.bucket.Keys() {
+	for _, key := range keys {
 		if rest, ok := strings.CutPrefix(key, "livetree/lines/"); ok {
 			line, _, _ := strings.Cut(rest, "/")
 			lines[line] = true
@@ -140,7 +148,7 @@ func (d *bucketDrill) end(t *testing.T, name string) {
 		}
 	}
 	if bases != 1 || len(lines) != 1 {
-		t.Errorf("the bucket has %d bases in %d lines, want one: %v", bases, len(lines), lines)
+		return fmt.Errorf("the bucket has %d bases in %d lines, want one: %v", bases, len(lines), lines)
 	}
-	d.report(t, name)
+	return nil
 }

@@ -3,6 +3,7 @@
 package trust_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"net/http"
@@ -16,9 +17,13 @@ import (
 	"github.com/livetree/livetree/internal/proof"
 )
 
-var largeMiB = flag.Int("large", 100, "how many MiB the large write of a cluster has")
+var (
+	largeMiB    = flag.Int("large", 100, "how many MiB the large write of a cluster has")
+	largeAtOnce = flag.Int("atonce", 1, "how many clients make a large write of a cluster at the same time")
+)
 
-// TestClusterLarge has a client write 100 MiB at once, or as much as is asked for, through any node, while others write.
+// TestClusterLarge has a client write 100 MiB at once, or as much as is asked for, through any node, while others write. With -atonce several clients do so at the same
+// time, through the same node.
 func TestClusterLarge(t *testing.T) {
 	count := drill(t, 1)
 	c := startCluster(t, "--max-bodies", "4GiB")
@@ -32,13 +37,16 @@ func TestClusterLarge(t *testing.T) {
 		var took time.Duration
 		err := l.round(func() (int, error) {
 			began := time.Now()
-			r := request{method: "PUT", target: target("large", []string{"all"}, false, "print=silent"), body: body}
-			a, _, err := l.clients[node].send(r)
-			took = time.Since(began)
-			if err != nil || a.status != http.StatusNoContent {
-				return noNode, fmt.Errorf("PUT of %d bytes through node %d = %d %.300s, %w", len(body), node+1, a.status, a.body, err)
+			told := make(chan error, *largeAtOnce)
+			for n := range *largeAtOnce {
+				go func() { told <- putLarge(l.clients[node], n, body) }()
 			}
-			return noNode, nil
+			var err error
+			for range *largeAtOnce {
+				err = errors.Join(err, <-told)
+			}
+			took = time.Since(began)
+			return noNode, err
 		})
 		if err != nil {
 			t.Fatalf("round %d: %v", i, err)
@@ -54,6 +62,16 @@ func TestClusterLarge(t *testing.T) {
 	}
 	l.report(t, "clusterlarge")
 	figures.Report(t, "clusterlargememory", proof.Count("most_mib", most))
+}
+
+// putLarge writes a large body.
+func putLarge(c *client, n int, body string) error {
+	r := request{method: "PUT", target: target("large", []string{"all" + strconv.Itoa(n)}, false, "print=silent"), body: body}
+	a, _, err := c.send(r)
+	if err != nil || a.status != http.StatusNoContent {
+		return fmt.Errorf("PUT of %d bytes = %d %.300s, %w", len(body), a.status, a.body, err)
+	}
+	return nil
 }
 
 // largeBody returns an object with so many bytes.

@@ -28,7 +28,7 @@ func (fakeCluster) Stats() status.Stats {
 	return status.Stats{
 		Applied: []uint64{7, 3}, Tenures: []uint64{2, 1}, Leads: []bool{true, false},
 		Peers:     []status.Peer{{Node: "10.0.0.2:9100", Up: true, RTT: time.Millisecond, Clock: -time.Second}},
-		Forwarded: map[string]uint64{"answered": 5}, LogFileBytes: 20, LogBytes: 10, LargeBytes: 30, LargeWaiting: 4, AlarmsCorrupt: 1, Level: 2, Behind: 3, Repairs: 1,
+		Forwarded: map[string]uint64{"answered": 5}, LogFileBytes: 20, LogBytes: 10, LargeBytes: 30, Questions: 9, LargeWaiting: 4, AlarmsCorrupt: 1, Level: 2, Behind: 3, Repairs: 1,
 	}
 }
 
@@ -44,7 +44,7 @@ func TestMetricsOfACluster(t *testing.T) {
 		`livetree_cluster_peer_up{peer="10.0.0.2:9100"} 1`, `livetree_cluster_peer_rtt_seconds{peer="10.0.0.2:9100"} 0.001`,
 		`livetree_cluster_clock_offset_seconds{peer="10.0.0.2:9100"} -1`, "livetree_cluster_void_total 0",
 		`livetree_cluster_forwarded_total{result="answered"} 5`, "livetree_cluster_level 2",
-		"livetree_cluster_behind_records 3", "livetree_cluster_repairs_total 1", "livetree_cluster_append_seconds_count 0", "livetree_cluster_log_file_bytes 20", "livetree_cluster_log_bytes 10", "livetree_cluster_large_write_bytes 30", "livetree_cluster_large_writes_waiting 4",
+		"livetree_cluster_behind_records 3", "livetree_cluster_repairs_total 1", "livetree_cluster_append_seconds_count 0", "livetree_cluster_log_file_bytes 20", "livetree_cluster_log_bytes 10", "livetree_cluster_large_write_bytes 30", "livetree_cluster_questions_total 9", "livetree_cluster_large_writes_waiting 4",
 		`livetree_cluster_log_alarms{kind="corrupt"} 1`, `livetree_cluster_log_alarms{kind="space"} 0`, "etcd_test_total 0",
 	} {
 		if !strings.Contains(page, "\n"+line+"\n") {

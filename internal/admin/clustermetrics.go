@@ -39,6 +39,7 @@ func (c *collector) collectCluster(p page) {
 	p.histogram("cluster_append_seconds", "How long it took to append a record to the cluster's log and to apply it here.", s.Appends)
 	p.histogram("cluster_apply_seconds", "How long it took to apply a record of the cluster's log.", s.Applies)
 	p.histogram("cluster_barrier_seconds", "How long readers waited until this node had all that was acknowledged.", s.Barriers)
+	p.counter("cluster_questions_total", "How often this node has asked where the cluster's log ends, once for all readers that waited.", float64(s.Questions))
 	p.counter("cluster_append_again_total", "Records that were judged again since one of another node came first.", float64(s.Refused))
 	p.counter("cluster_digest_mismatch_total", "Shards whose log this node could not go on with: its data differs, or is behind what the log still has.", float64(s.Broken))
 	p.counter("cluster_repairs_total", "How often this node has set its data aside and begun again with a copy of another node's.", float64(s.Repairs))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/livetree/livetree/internal/cluster/shard"
@@ -60,23 +61,29 @@ func compare(n *Node, r *replica, before, head shard.Head) error {
 }
 
 const (
-	// lingerTime is how long an asker waits before the next question, if the last was that of lingerReaders at least.
-	lingerTime    = 150 * time.Microsecond
+	// An asker waits before the next question, if the last was that of lingerReaders at least: for as long as that one took, within bounds.
 	lingerReaders = 4
+	leastLinger   = 150 * time.Microsecond
+	mostLinger    = time.Millisecond
 )
 
 // An asker asks the log for the heads, one question at a time. All who come while one is under way share the next:
 // the one under way may have been answered before they came.
 //
 // Readers that ask again as soon as they are answered would fall into two halves, which take turns: one waits while the other is answered. So after the question of several the asker
-// waits for a moment, in which those who were answered come back, and both halves share the next one.
+// waits for a moment, in which those who were answered come back, and both halves share the next one. A question takes messages to all nodes and back, which cost more than a read does. So
+// the moment is as long as the last question took: where questions are slow, as on machines that are busy, half as many are asked.
 type asker struct {
 	mu      sync.Mutex
 	next    *question
 	running bool
 	ended   bool // no question is asked any more
 	runs    sync.WaitGroup
+	asked   atomic.Uint64
 }
+
+// Questions returns how often a node has asked the log where it ends. Readers share such a question.
+func Questions(n *Node) uint64 { return n.asker.asked.Load() }
 
 // errEnded says that Run is over.
 var errEnded = errors.New("the node has ended")
@@ -124,11 +131,14 @@ func (a *asker) run(log shard.Log) {
 		if q == nil {
 			return
 		}
+		a.asked.Add(1)
 		// The log ends the question by itself, and no reader's end is that of the others.
+		began := time.Now() //nolint:forbidigo // for how long it takes
 		q.heads, q.err = log.Heads(context.Background())
+		took := time.Since(began)
 		close(q.answered)
 		if q.readers >= lingerReaders {
-			_ = pause.For(context.Background(), lingerTime) // it does not end before
+			_ = pause.For(context.Background(), min(max(took, leastLinger), mostLinger)) // it does not end before
 		}
 	}
 }

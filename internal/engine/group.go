@@ -296,12 +296,16 @@ func (g *grouping) isHome() bool {
 	return home
 }
 
-// enter returns when a task may be made here. Without a Log that is at once.
+// enter returns when a task may be made here. Without a Log that is at once. The time of one that may have waited begins again.
 func (g *grouping) enter(ctx context.Context, t *task) (leave func(), err error) {
 	if g == nil {
 		return func() {}, nil
 	}
-	return g.log.Enter(ctx, t.deadline.C, g.w.db.source.ID, &t.request)
+	leave, err = g.log.Enter(ctx, t.deadline.C, g.w.db.source.ID, &t.request)
+	if bytes := t.request.Bytes(); err == nil && bytes > g.w.limits.HeavyBytes {
+		t.deadline.Reset(WaitFor(g.w.db.deadline, bytes))
+	}
+	return leave, err
 }
 
 // forward has the home make a request.

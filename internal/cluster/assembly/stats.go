@@ -1,6 +1,7 @@
 package assembly
 
 import (
+	"github.com/livetree/livetree/internal/cluster"
 	"github.com/livetree/livetree/internal/cluster/databases"
 	"github.com/livetree/livetree/internal/cluster/shard"
 	"github.com/livetree/livetree/internal/cluster/status"
@@ -30,6 +31,7 @@ func (a *Assembly) Stats() status.Stats {
 			s.Behind += max(head.Number, s.Applied[i]) - s.Applied[i]
 		}
 	}
+	s.Questions = cluster.Questions(a.node)
 	s.LargeBytes, s.LargeWaiting = databases.Large(a.data)
 	s.LogFileBytes, s.LogBytes = a.membership.Log().Size()
 	for _, alarm := range a.membership.Log().Raised() {

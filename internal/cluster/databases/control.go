@@ -39,7 +39,7 @@ func (d *Databases) Await() error {
 
 // bounded returns a context for what somebody waits for who has none.
 func (d *Databases) bounded() (context.Context, context.CancelFunc) {
-	return d.untilEnd(context.Background(), 0)
+	return d.untilEnd(context.Background(), d.o.Deadline)
 }
 
 // Create implements [catalog.Others].

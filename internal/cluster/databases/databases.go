@@ -186,7 +186,7 @@ func (d *Databases) Append(g *engine.Group) {
 	var err error
 	if g.Drop {
 		// Nothing else ends it, once the node has: it would keep the catalog from being closed.
-		ctx, cancel := d.untilEnd(d.node.Life(), 0)
+		ctx, cancel := d.untilEnd(d.node.Life(), d.o.Deadline)
 		_, err = d.node.Append(ctx, store.ShardOf(g.ID), g.Tenure, record.Record{
 			Kind: record.Drop, Database: uint32(g.ID), Millis: millisOf(g),
 		})

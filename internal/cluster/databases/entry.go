@@ -16,6 +16,9 @@ import (
 // A write enters once where it is judged. One of this node's client does so when the database begins to make it, one that was forwarded here before its bytes are
 // read: they are in memory as they came, and the nodes that are made of them come on top. A write that is sent to another node enters before
 // it is turned into bytes, and leaves when it is answered.
+//
+// A write waits for as long as it may take, and its time begins when it has entered. Otherwise one that waited long would be given up in the middle, and then nobody can tell its
+// client whether it was made.
 
 // DefaultLargeBytes is Options.LargeBytes where that is 0.
 const DefaultLargeBytes = 64 << 20
@@ -26,25 +29,28 @@ func (d *Databases) Enter(ctx context.Context, late <-chan time.Time, id store.I
 	if req.Origin != (engine.Origin{}) || bytes <= d.o.SmallBytes {
 		return passed, nil
 	}
-	return enter(ctx, d, late, whoOf(id, req.Who), bytes)
+	return enter(ctx, d, d.judging, late, whoOf(id, req.Who), bytes)
 }
 
 // passed is how a write leaves that did not enter.
 func passed() {}
 
 // enterForwarded is Enter for a request of another node.
-func enterForwarded(ctx context.Context, d *Databases, id store.ID, body []byte) (leave func(), err error) {
+func enterForwarded(d *Databases, id store.ID, body []byte) (leave func(), err error) {
 	if int64(len(body)) <= d.o.SmallBytes {
 		return passed, nil
 	}
-	return enter(ctx, d, nil, whoOf(id, engine.AskerOf(body)), int64(len(body)))
+	return enter(context.Background(), d, d.judging, nil, whoOf(id, engine.AskerOf(body)), int64(len(body)))
 }
 
-// enter has a write enter that is judged here. Nothing waits any more when the node has ended.
-func enter(ctx context.Context, d *Databases, late <-chan time.Time, who large.Who, bytes int64) (leave func(), err error) {
-	ctx, cancel := d.untilEnd(ctx, int(bytes))
+// enter has a write enter by a gate, until its deadline. Nothing waits any more when the node has ended.
+func enter(ctx context.Context, d *Databases, g *large.Gate, late <-chan time.Time, who large.Who, bytes int64) (leave func(), err error) {
+	if bytes <= d.o.SmallBytes {
+		return passed, nil
+	}
+	ctx, cancel := d.untilEnd(ctx, engine.WaitFor(d.o.Deadline, int(bytes)))
 	defer cancel()
-	if leave, err = d.judging.Enter(ctx, late, who, bytes); err != nil {
+	if leave, err = g.Enter(ctx, late, who, bytes); err != nil {
 		return nil, noRoom(err)
 	}
 	return leave, nil

@@ -64,13 +64,17 @@ func (d *Databases) Forward(ctx context.Context, id store.ID, req engine.Request
 	if req.Origin != (engine.Origin{}) {
 		return engine.Commit{}, errPassedOn
 	}
-	ctx, cancel := d.untilEnd(ctx, req.Bytes())
-	defer cancel()
-	leave, err := d.outgoing.Enter(ctx, nil, whoOf(id, req.Who), int64(req.Bytes()))
+	wait := engine.WaitFor(d.o.Deadline, req.Bytes())
+	leave, err := enter(ctx, d, d.outgoing, nil, whoOf(id, req.Who), int64(req.Bytes()))
 	if err != nil {
-		return engine.Commit{}, noRoom(err)
+		return engine.Commit{}, err
 	}
 	defer leave()
+	if int64(req.Bytes()) > d.o.SmallBytes {
+		wait *= 2 // it may wait at its home, too, before its time begins there
+	}
+	ctx, cancel := d.untilEnd(ctx, wait)
+	defer cancel()
 	body, err := engine.EncodeRequest(req, forwardHead)
 	if err != nil {
 		return engine.Commit{}, fault.Wrap(fault.Unavailable, err, "another node writes to the database, try again")
@@ -96,9 +100,9 @@ func (d *Databases) Forward(ctx context.Context, id store.ID, req engine.Request
 // errEnded says that this node has ended.
 var errEnded = errors.New("the node has ended")
 
-// untilEnd returns a context that ends after the deadline of a request of some bytes, or with the node.
-func (d *Databases) untilEnd(ctx context.Context, bytes int) (context.Context, context.CancelFunc) {
-	ctx, stop := context.WithTimeoutCause(ctx, engine.WaitFor(d.o.Deadline, bytes), errLate)
+// untilEnd returns a context that ends after a while, or with the node.
+func (d *Databases) untilEnd(ctx context.Context, atMost time.Duration) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithTimeoutCause(ctx, atMost, errLate)
 	ctx, cancel := context.WithCancelCause(ctx)
 	forget := context.AfterFunc(d.node.Life(), func() { cancel(errEnded) })
 	return ctx, func() { forget(); cancel(nil); stop() }
@@ -273,13 +277,13 @@ func (d *Databases) serve(tenure uint64, origin record.Origin, id store.ID, body
 	if now, home := d.node.Home(s); !home || now != tenure {
 		return []byte{saysAway}
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), engine.WaitFor(d.o.Deadline, len(body)), errLate)
-	defer cancel()
-	leave, err := enterForwarded(ctx, d, id, body)
+	leave, err := enterForwarded(d, id, body)
 	if err != nil {
 		return d.done(s, engine.Request{}, engine.Commit{}, err)
 	}
 	defer leave()
+	ctx, cancel := context.WithTimeoutCause(context.Background(), engine.WaitFor(d.o.Deadline, len(body)), errLate)
+	defer cancel()
 	if now, home := d.node.Home(s); !home || now != tenure {
 		return []byte{saysAway} // while it waited
 	}

@@ -35,7 +35,7 @@ func (n *Notes) Local(name string) ([]byte, error) { return store.NoteOf(n.d.o.S
 
 // Get returns the value of a note with all changes that were made anywhere before the call, nil if there is none.
 func (n *Notes) Get(ctx context.Context, name string) ([]byte, error) {
-	ctx, cancel := n.d.untilEnd(ctx, 0)
+	ctx, cancel := n.d.untilEnd(ctx, n.d.o.Deadline)
 	defer cancel()
 	if err := n.d.node.Barrier(ctx, controlShard); err != nil {
 		return nil, fault.Wrap(fault.Unavailable, err, "the nodes do not agree at present, try again")
@@ -50,7 +50,7 @@ func (n *Notes) Swap(ctx context.Context, name string, was, now []byte) error {
 	if err := note.Check(); err != nil {
 		return err
 	}
-	ctx, cancel := n.d.untilEnd(ctx, 0)
+	ctx, cancel := n.d.untilEnd(ctx, n.d.o.Deadline)
 	defer cancel()
 	lost := false // it may have been changed
 	err := n.d.atHome(ctx, controlShard, Swap, encodeSwap(was, note), &lost, func() ([]byte, error) {

@@ -25,6 +25,8 @@ type Stats struct {
 	// Appends, Applies and Barriers are how long these took; see cluster.Metrics for them and for what follows.
 	Appends, Applies, Barriers store.DurationCounts
 	Refused, Broken, Repairs   uint64
+	// Questions counts how often the log was asked where it ends: once for all readers that waited.
+	Questions uint64
 	// LargeBytes is how many bytes of large writes are under way, LargeWaiting how many large writes wait.
 	LargeBytes   int64
 	LargeWaiting int
