@@ -109,15 +109,21 @@ func findCommit(ctx context.Context, r *archive.Reader, at Moment) (plan, error)
 }
 
 // findAfter looks for a commit in a base and the records after it. Of databases that
-// had the name one after the other it takes the last.
+// had the name one after the other it takes the last. Records of one that was dropped before the base may come
+// after it; if the base shows a later database of that name they do not count: that one may have come to the
+// position before, which an older base tells.
 func findAfter(ctx context.Context, r *archive.Reader, base archive.Manifest, at Moment) (plan, error) {
 	p := plan{base: base, position: at.Position}
+	var least layout.ID // the serial number of the database that has the name in the base, then of the one that was found
 	look := func(number uint32, name string, position uint64, millis int64) {
-		if name == at.Database && position == at.Position && layout.ID(number).Serial() >= layout.ID(p.number).Serial() {
-			p.number, p.until = number, time.UnixMilli(millis)
+		if serial := layout.ID(number).Serial(); name == at.Database && position == at.Position && serial >= least {
+			least, p.number, p.until = serial, number, time.UnixMilli(millis)
 		}
 	}
 	err := r.Databases(ctx, base, func(d archive.Database) error {
+		if d.Name == at.Database {
+			least = layout.ID(d.Number).Serial()
+		}
 		look(d.Number, d.Name, d.Position, d.Millis)
 		return nil
 	})
