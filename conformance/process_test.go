@@ -20,7 +20,10 @@ import (
 
 var command = proof.NewCommand()
 
-func TestMain(m *testing.M) { os.Exit(command.Run(m)) }
+func TestMain(m *testing.M) {
+	proof.SideBySide()
+	os.Exit(command.Run(m))
+}
 
 // A process is a server of its own, which can be killed. It keeps its data.
 type process struct {

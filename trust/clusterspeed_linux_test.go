@@ -14,38 +14,53 @@ import (
 )
 
 // TestClusterSpeed has a cluster and a single server take turns, and reports what a request costs all nodes of the one as a
-// multiple of what it costs the other. It holds nobody to a speed: it only fails if something is answered wrongly.
+// multiple of what it costs the other. Three servers that know nothing of each other take turns as well: they show what it costs
+// alone that the same clients are spread over three processes, each of which has fewer of them to serve at a time. It holds nobody to a
+// speed: it only fails if something is answered wrongly.
 func TestClusterSpeed(t *testing.T) {
 	count := drill(t, 3)
 	c := startCluster(t)
-	single := startProcess(t, "--admin-addr", "127.0.0.1:0")
-	alone := &cluster{nodes: []*process{single}}
-	for _, sides := range []*cluster{c, alone} {
-		if err := sides.create(0, "speed"); err != nil {
+	alone, apart := &cluster{}, &cluster{}
+	for range c.nodes {
+		apart.nodes = append(apart.nodes, startProcess(t, "--admin-addr", "127.0.0.1:0"))
+	}
+	alone.nodes = append(alone.nodes, startProcess(t, "--admin-addr", "127.0.0.1:0"))
+	for _, first := range []*process{c.nodes[0], alone.nodes[0], apart.nodes[0], apart.nodes[1], apart.nodes[2]} {
+		if err := (&cluster{nodes: []*process{first}}).create(0, "speed"); err != nil {
 			t.Fatal(err)
 		}
-		newClient(t, sides.nodes[0], 1).must(t, request{method: "PUT", target: target("speed", []string{"r"}, false), body: largeBody(1000, 0)})
+		newClient(t, first, 1).must(t, request{method: "PUT", target: target("speed", []string{"r"}, false), body: largeBody(1000, 0)})
 	}
 	for _, load := range []speedLoad{
 		{name: "writes", workers: 256, method: "PUT"},
 		{name: "reads", workers: 64, method: "GET"},
 		{name: "localreads", workers: 64, method: "GET", header: []string{"X-Livetree-Consistency", "local"}},
 	} {
-		var costs, rates []float64
-		manyClients, oneClients := load.clients(t, c), load.clients(t, alone)
-		load.run(t, c, manyClients) // opens the connections
-		load.run(t, alone, oneClients)
-		for range count {
-			many, one := load.run(t, c, manyClients), load.run(t, alone, oneClients)
-			costs = append(costs, many.cpu/one.cpu)
-			rates = append(rates, many.rate/one.rate)
-			t.Logf("%s: %.0f a second at %.1f µs by the cluster, %.0f at %.1f µs by one server", load.name, many.rate, many.cpu, one.rate, one.cpu)
-		}
-		slices.Sort(costs)
-		slices.Sort(rates)
-		figures.Report(t, "clusterspeed"+load.name, proof.Count("rounds", count),
-			proof.Count("most_cpu_percent", int(100*costs[len(costs)/2])), proof.Count("most_rate_percent", int(100*rates[len(rates)/2])))
+		load.compare(t, count, c, alone, apart)
 	}
+}
+
+// compare has the sides take turns, and reports medians.
+func (l speedLoad) compare(t *testing.T, count int, c, alone, apart *cluster) {
+	t.Helper()
+	var costs, rates, spread []float64
+	inCluster, atOne, atThree := l.clients(t, c), l.clients(t, alone), l.clients(t, apart)
+	l.run(t, c, inCluster) // opens the connections
+	l.run(t, alone, atOne)
+	l.run(t, apart, atThree)
+	for range count {
+		many, one, three := l.run(t, c, inCluster), l.run(t, alone, atOne), l.run(t, apart, atThree)
+		costs = append(costs, many.cpu/one.cpu)
+		rates = append(rates, many.rate/one.rate)
+		spread = append(spread, three.cpu/one.cpu)
+		t.Logf("%s: %.0f a second at %.1f µs by the cluster, %.0f at %.1f µs by one server, %.0f at %.1f µs by three that are apart",
+			l.name, many.rate, many.cpu, one.rate, one.cpu, three.rate, three.cpu)
+	}
+	for _, of := range [][]float64{costs, rates, spread} {
+		slices.Sort(of)
+	}
+	figures.Report(t, "clusterspeed"+l.name, proof.Count("rounds", count), proof.Count("most_cpu_percent", int(100*costs[count/2])),
+		proof.Count("most_rate_percent", int(100*rates[count/2])), proof.Count("most_apart_cpu_percent", int(100*spread[count/2])))
 }
 
 // A speedLoad is what is asked for, by so many at a time.

@@ -23,6 +23,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/livetree/livetree/internal/owneronly"
+	"github.com/livetree/livetree/internal/proof"
 )
 
 // commandVariable makes the test binary the command.
@@ -33,6 +34,7 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	owneronly.Umask() // as main does, for the commands that run in this process
+	proof.SideBySide()
 	testscript.Main(m, map[string]func(){"livetree": main})
 }
 

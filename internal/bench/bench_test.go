@@ -23,6 +23,7 @@ import (
 // TestScenarios runs all kinds of scenarios. Those that are left out differ in their
 // size, or in what they ask for, alone.
 func TestScenarios(t *testing.T) {
+	t.Parallel()
 	alike := []string{"record-get", "leaf-put-1", "patch", "mixed", "shallow", "query-10000", "range-1000"}
 	names := append(bench.QuickScenarios(), "idle-1000")
 	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(alike, name) })
@@ -65,6 +66,7 @@ func plausible(f bench.Figures) bool {
 
 // TestInterrupted ends a run in the middle.
 func TestInterrupted(t *testing.T) {
+	t.Parallel()
 	for _, at := range []string{"leaf-put-64: round 1", "fan-out-100: round 1", "fan-out-100: opening", "sdk-pipeline: round 1", "sdk-back-100: round 1",
 		"h2-leaf-get-hs256: round 1", "handshake-resumed: round 1"} {
 		t.Run(at, func(t *testing.T) {
@@ -194,6 +196,7 @@ func get(t *testing.T, target bench.Target, path, secret string) string {
 }
 
 func TestGrow(t *testing.T) {
+	t.Parallel()
 	o := small(t)
 	report, err := bench.Grow(t.Context(), o, bench.Growth{MaxLeaves: 10_000, Databases: 5})
 	if err != nil {
@@ -223,6 +226,7 @@ func TestGrow(t *testing.T) {
 }
 
 func TestStall(t *testing.T) {
+	t.Parallel()
 	o := small(t)
 	var told strings.Builder
 	o.Row = func(text string) { told.WriteString(text) }

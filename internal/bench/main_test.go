@@ -10,11 +10,13 @@ import (
 	"testing"
 
 	"github.com/livetree/livetree/internal/bench"
+	"github.com/livetree/livetree/internal/proof"
 )
 
 // TestMain makes this binary one of the processes of a run where a run starts it.
 func TestMain(m *testing.M) {
 	if len(os.Args) < 2 || os.Args[1] != bench.PeerArgument {
+		proof.SideBySide()
 		os.Exit(m.Run())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)

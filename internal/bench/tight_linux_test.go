@@ -11,6 +11,7 @@ import (
 
 // TestTighten: a server is held to the memory that it may use, takes its cache from that, and leaves no group behind.
 func TestTighten(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("only root can make control groups")
 	}

@@ -12,6 +12,7 @@ import (
 // TestUsers runs each kind of request of users once with each credential, and all that
 // is different with one of them.
 func TestUsers(t *testing.T) {
+	t.Parallel()
 	names := []string{"record-get-secret", "room-get-hs256", "leaf-put-rs256-uniform", "record-put-hs256", "patch-rs256", "shallow-hs256", "range-few-rs256",
 		"range-fits-secret", "query-mix-hs256", "query-mix-rs256", "push-hs256", "room-push-rs256", "get-10mb-hs256", "put-10mb-rs256", "h2-leaf-get-rs256",
 		"handshake-full", "handshake-resumed", "queue-hs256", "mixed-rs256"}
@@ -77,6 +78,7 @@ func TestGoals(t *testing.T) {
 
 // TestWrite: more writers share a sync, and a sync takes as long as it is told to.
 func TestWrite(t *testing.T) {
+	t.Parallel()
 	o := small(t)
 	var told strings.Builder
 	o.Row = func(text string) { told.WriteString(text) }

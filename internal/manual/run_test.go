@@ -42,11 +42,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	// Pages wait for servers and disks more than they work.
-	if err := flag.Set("test.parallel", "8"); err != nil {
-		panic(err)
-	}
+	proof.SideBySide()
 	os.Exit(command.Run(m))
 }
 

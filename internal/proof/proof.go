@@ -5,7 +5,8 @@
 // collects the numbers that long tests arrive at, in one form that adds up over runs.
 // Crashable is a disk whose power can be cut, Lying one with a planted bug that a test
 // must find, and a MachineClock a clock that is set. Canary is a bug on purpose, by
-// which a check of the fuzzing finds out that it looks.
+// which a check of the fuzzing finds out that it looks. SideBySide is for packages whose
+// tests wait more than they work.
 //
 // It imports nothing of the module, so that a mistake there cannot hide here.
 package proof
@@ -87,4 +88,13 @@ func (c *Command) Run(m *testing.M) int {
 		}
 	}
 	return code
+}
+
+// SideBySide lets up to eight tests of a package run at a time, however few processors there are: those of
+// packages that call it in TestMain wait for clocks, disks and other processes more than they work. What -parallel
+// says goes before.
+func SideBySide() {
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
 }

@@ -65,6 +65,7 @@ func (f *fakeMembers) alarmsOf(id uint64, up ...uint64) *Alarms {
 }
 
 func TestCorruptMemberIsRemovedByOne(t *testing.T) {
+	t.Parallel()
 	f := &fakeMembers{ids: []uint64{1, 2, 3}, raised: []etcdlog.Alarm{{Member: 1}, {Member: 2, Space: true}}}
 	nodes := map[uint64]*Alarms{1: f.alarmsOf(1, 2, 3), 2: f.alarmsOf(2, 1, 3), 3: f.alarmsOf(3, 1, 2)}
 	for _, id := range []uint64{1, 3} {
@@ -89,6 +90,7 @@ func TestCorruptMemberIsRemovedByOne(t *testing.T) {
 
 // TestAlarmOfNoMember is disarmed only once one of the members of that time is gone.
 func TestAlarmOfNoMember(t *testing.T) {
+	t.Parallel()
 	f := &fakeMembers{ids: []uint64{1, 2, 3}, raised: []etcdlog.Alarm{{}}}
 	a := f.alarmsOf(1, 2, 3)
 	for _, ids := range [][]uint64{{1, 2, 3}, {1, 2, 3, 4}} {
@@ -112,6 +114,7 @@ func TestAlarmOfNoMember(t *testing.T) {
 // TestAlarmsEnd has nodes look in any order, with any of them down, cut off or slow. Only members that an alarm names are removed, never a majority of them by
 // one look, and alarms end as soon as a node that is well and up may act.
 func TestAlarmsEnd(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(500) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		f := &fakeMembers{}

@@ -45,6 +45,7 @@ func (w *world) callUp(f *peer.Front, to, kind string, body []byte) error {
 
 // TestMemberThatAnswersIsNotReplaced: another process says that it has the address of a member, and wants its place.
 func TestMemberThatAnswersIsNotReplaced(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	w := newWorld(t, 1)
 	n := w.nodes[0]
@@ -81,6 +82,7 @@ func (l logged) Write(b []byte) (int, error) {
 
 // TestTwoNodesWithOneAddress: an empty node that is reached at the address of a member that lives does not take its place.
 func TestTwoNodesWithOneAddress(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	w := newWorld(t, 2)
 	one, two := w.nodes[0], w.nodes[1]
@@ -110,6 +112,7 @@ func TestTwoNodesWithOneAddress(t *testing.T) {
 
 // TestAddressMustStay: the others know the member by its address.
 func TestAddressMustStay(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	w := newWorld(t, 2)
 	n := w.nodes[0]
@@ -128,6 +131,7 @@ func TestAddressMustStay(t *testing.T) {
 
 // TestFiveNodes: etcd takes two members without a vote at a time, and the next only after seconds.
 func TestFiveNodes(t *testing.T) {
+	t.Parallel()
 	if !*long {
 		t.Skip("takes half a minute: -long")
 	}

@@ -67,6 +67,7 @@ func sent(t testing.TB, store, extra map[string]string) []byte {
 }
 
 func TestCopy(t *testing.T) {
+	t.Parallel()
 	store := map[string]string{"LIVETREE": "format", "pebble/1.sst": string(make([]byte, 600<<10)), "pebble/deep/2": "", "durable": "7"}
 	extra := map[string]string{"tls/ca.pem": "new", "tls/ca.key": "key"}
 	wire := sent(t, store, extra)
@@ -96,6 +97,7 @@ func TestCopy(t *testing.T) {
 }
 
 func TestWhatIsNoCopy(t *testing.T) {
+	t.Parallel()
 	good := sent(t, map[string]string{"a": "text", "b/c": "more"}, nil)
 	turned := bytes.Clone(good)
 	turned[bytes.Index(turned, []byte("text"))] ^= 1
@@ -149,6 +151,7 @@ func TestWhatIsNoCopy(t *testing.T) {
 
 // TestCopyThatDoesNotFit: nothing of it is written.
 func TestCopyThatDoesNotFit(t *testing.T) {
+	t.Parallel()
 	wire := sent(t, map[string]string{"a": string(make([]byte, 1<<20)), "b": "more"}, nil)
 	for room, fits := range map[uint64]bool{spareBytes + 1<<20 + 4: true, spareBytes + 1<<20 + 3: false, 0: false} {
 		dir := filepath.Join(t.TempDir(), partDir)
@@ -164,6 +167,7 @@ func TestCopyThatDoesNotFit(t *testing.T) {
 
 // TestCopyKeepsToItsRate has a clock that only the sender's own waits move, through what they read.
 func TestCopyKeepsToItsRate(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	start := time.Now()
 	s := &sender{ctx: ctx, w: io.Discard, rate: 1000, now: func() time.Time { return start }, begun: start}

@@ -33,6 +33,7 @@ func (w *world) watchAlarms(nodes ...*node) (end func()) {
 // TestCorruptLogJoinsAgain has etcd say of one of three nodes that its log is corrupt. The others remove it and go on. It sets its log aside, once
 // within an hour, and joins as another member with the store that it has.
 func TestCorruptLogJoinsAgain(t *testing.T) {
+	t.Parallel()
 	if !*long {
 		t.Skip("takes some seconds: -long")
 	}

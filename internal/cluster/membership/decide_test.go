@@ -7,6 +7,7 @@ import (
 )
 
 func TestDecide(t *testing.T) {
+	t.Parallel()
 	list := []string{"a", "b", "c"}
 	empty := func(node string) hello { return hello{Node: node, List: list} }
 	data := func(node string) hello { return hello{Node: node, List: list, Data: true} }
@@ -72,6 +73,7 @@ func TestDecide(t *testing.T) {
 
 // TestPromise: a node promises one other, of its list, to found nothing, and none if it founds or has data itself.
 func TestPromise(t *testing.T) {
+	t.Parallel()
 	m := &Membership{o: Options{List: []string{"a", "b", "c"}}}
 	for _, step := range []struct {
 		to   string

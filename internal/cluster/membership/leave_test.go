@@ -12,6 +12,7 @@ import (
 
 // TestLeave: a node leaves, and its directory knows; the last one, and one without which there is no majority, may not.
 func TestLeave(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	w := newWorld(t, 3)
 	w.startAll(w.nodes...)

@@ -39,6 +39,7 @@ func TestLevelOfADirectory(t *testing.T) {
 
 // TestOlderVersionDoesNotJoin: the level of a cluster is noted on all nodes, and a node whose version does not know it neither joins nor starts.
 func TestOlderVersionDoesNotJoin(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	w := newWorld(t, 2)
 	founder, guest := w.nodes[0], w.nodes[1]
@@ -70,6 +71,7 @@ func TestOlderVersionDoesNotJoin(t *testing.T) {
 
 // TestFoundersWaitForEachOther: in a cluster that was just founded no node counts as up before all do, so that no shard is given from one to the next.
 func TestFoundersWaitForEachOther(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	w := newWorld(t, 3)
 	w.startAll(w.nodes...)

@@ -25,6 +25,7 @@ func heavy(t *testing.T) {
 
 // TestThreeEmptyNodes founds a cluster, and starts it again.
 func TestThreeEmptyNodes(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	w := newWorld(t, 3)
 	w.startAll(w.nodes...)
@@ -55,6 +56,7 @@ func TestThreeEmptyNodes(t *testing.T) {
 
 // TestLostDiskIsReplaced empties the directory of a node while records are appended.
 func TestLostDiskIsReplaced(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	w := newWorld(t, 3)
 	w.startAll(w.nodes...)
@@ -97,6 +99,7 @@ func TestLostDiskIsReplaced(t *testing.T) {
 
 // TestDataFounds: the one node that has data founds and serves, whatever the order is, and the others have its data.
 func TestDataFounds(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	w := newWorld(t, 3)
 	slices.SortFunc(w.nodes, func(a, b *node) int { return slices.Compare([]string{a.addr}, []string{b.addr}) })
@@ -112,6 +115,7 @@ func TestDataFounds(t *testing.T) {
 
 // TestJoinsLaterAndIsRemoved: a cluster of one gets a second node and loses it again.
 func TestJoinsLaterAndIsRemoved(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	w := newWorld(t, 2)
 	one, two := w.nodes[0], w.nodes[1]
@@ -161,6 +165,7 @@ func TestJoinsLaterAndIsRemoved(t *testing.T) {
 
 // TestRemoveKeepsTheMajority also looks at who counts as up: neither a node that is not ready nor one that is gone.
 func TestRemoveKeepsTheMajority(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	w := newWorld(t, 3)
 	w.startAll(w.nodes...)
@@ -186,6 +191,7 @@ func TestRemoveKeepsTheMajority(t *testing.T) {
 
 // TestTwoWithDataRefuse: all say so, and change nothing.
 func TestTwoWithDataRefuse(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 3)
 	texts := []string{"one", "two", ""}
 	var all sync.WaitGroup
@@ -209,6 +215,7 @@ func TestTwoWithDataRefuse(t *testing.T) {
 
 // TestNeverFoundsAgain: a directory that was in a cluster waits for that, even if the list has no other node.
 func TestNeverFoundsAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 1)
 	n := w.nodes[0]
 	name := filepath.Join(n.data, membership.FileName)
@@ -233,6 +240,7 @@ func TestNeverFoundsAgain(t *testing.T) {
 
 // TestFoundingThatWasCutShort begins again: no other node can have joined.
 func TestFoundingThatWasCutShort(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	w := newWorld(t, 1)
 	n := w.nodes[0]
@@ -263,6 +271,7 @@ func TestFoundingThatWasCutShort(t *testing.T) {
 // TestStoreThatIsGivenUp: a member without a store fetches one and stays the member that it is; one whose etcd is gone joins
 // with the store that it has.
 func TestStoreThatIsGivenUp(t *testing.T) {
+	t.Parallel()
 	heavy(t)
 	w := newWorld(t, 3)
 	w.startAll(w.nodes...)

@@ -78,6 +78,7 @@ func (c *aCopy) wantWhole() {
 
 // TestCopyGoesOn breaks a copy off after every byte. The next try sends what is missing, and no file twice.
 func TestCopyGoesOn(t *testing.T) {
+	t.Parallel()
 	store := map[string]string{"LIVETREE": "format", "pebble/1.sst": "0123456789", "pebble/2.sst": string(bytes.Repeat([]byte("abc"), 9)), "pebble/empty": "", "durable": "7"}
 	all := 0
 	for _, text := range store {
@@ -114,6 +115,7 @@ func TestCopyGoesOn(t *testing.T) {
 // TestCopyOfWhatChanges breaks copies off again and again, while the store that is copied changes, the request goes to another one, and what was received is damaged. In
 // the end the copy is what the store is then.
 func TestCopyOfWhatChanges(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		c := newCopy(t)
@@ -160,6 +162,7 @@ func TestCopyOfWhatChanges(t *testing.T) {
 
 // TestManyPieces: of more files than a request tells of, the largest are told, and the rest is sent again.
 func TestManyPieces(t *testing.T) {
+	t.Parallel()
 	c := newCopy(t)
 	files := map[string]string{}
 	for i := range maxPieces + 10 {

@@ -13,6 +13,7 @@ import (
 
 // TestWaitingNodeIsNoMajority: a node that waits before it enters is reached by the others, is not ready, and does not count when another is to be removed.
 func TestWaitingNodeIsNoMajority(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 3)
 	w.startAll(w.nodes...)
 	w.wantVoters(w.nodes...)

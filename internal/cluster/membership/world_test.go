@@ -20,6 +20,7 @@ import (
 	"github.com/livetree/livetree/internal/cluster/peer"
 	"github.com/livetree/livetree/internal/cluster/record"
 	"github.com/livetree/livetree/internal/pause"
+	"github.com/livetree/livetree/internal/proof"
 )
 
 var long = flag.Bool("long", false, "run the tests that take long")
@@ -28,6 +29,11 @@ const (
 	election = 200 * time.Millisecond
 	patience = 60 * time.Second
 )
+
+func TestMain(m *testing.M) {
+	proof.SideBySide()
+	os.Exit(m.Run())
+}
 
 // world is some nodes in one process, each with a directory for a store.
 type world struct {
