@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/owneronly"
+	"github.com/livetree/livetree/internal/proof"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -33,6 +34,7 @@ func TestMain(m *testing.M) {
 		os.Exit(runChild(data, faultFile))
 	}
 	owneronly.Umask() // as the command does
+	proof.SideBySide()
 	os.Exit(m.Run())
 }
 
