@@ -21,7 +21,7 @@ import (
 var command = proof.NewCommand()
 
 func TestMain(m *testing.M) {
-	proof.SideBySide()
+	proof.SideBySide(8)
 	os.Exit(command.Run(m))
 }
 

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	owneronly.Umask() // as main does, for the commands that run in this process
-	proof.SideBySide()
+	proof.SideBySide(8)
 	testscript.Main(m, map[string]func(){"livetree": main})
 }
 

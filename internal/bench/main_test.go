@@ -16,7 +16,7 @@ import (
 // TestMain makes this binary one of the processes of a run where a run starts it.
 func TestMain(m *testing.M) {
 	if len(os.Args) < 2 || os.Args[1] != bench.PeerArgument {
-		proof.SideBySide()
+		proof.SideBySide(8)
 		os.Exit(m.Run())
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)

@@ -42,7 +42,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	proof.SideBySide()
+	proof.SideBySide(8)
 	os.Exit(command.Run(m))
 }
 

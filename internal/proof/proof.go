@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 )
@@ -90,11 +91,11 @@ func (c *Command) Run(m *testing.M) int {
 	return code
 }
 
-// SideBySide lets up to eight tests of a package run at a time, however few processors there are: those of
+// SideBySide lets up to so many tests of a package run at a time, however few processors there are: those of
 // packages that call it in TestMain wait for clocks, disks and other processes more than they work. What -parallel
 // says goes before.
-func SideBySide() {
-	if err := flag.Set("test.parallel", "8"); err != nil {
+func SideBySide(tests int) {
+	if err := flag.Set("test.parallel", strconv.Itoa(tests)); err != nil {
 		panic(err)
 	}
 }

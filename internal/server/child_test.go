@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		os.Exit(runChild(data, faultFile))
 	}
 	owneronly.Umask() // as the command does
-	proof.SideBySide()
+	proof.SideBySide(8)
 	os.Exit(m.Run())
 }
 

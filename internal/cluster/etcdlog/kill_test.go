@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	proof.SideBySide()
+	proof.SideBySide(4)
 	os.Exit(m.Run())
 }
 

@@ -5,6 +5,7 @@ package membership_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/livetree/livetree/internal/cluster/membership"
@@ -35,10 +36,14 @@ func TestWaitingNodeIsNoMajority(t *testing.T) {
 		}
 		return errors.New("it is not")
 	})
-	if _, err := membership.Removable(t.Context(), other.Membership, w.nodes[1].addr); !saying(err, "1 of 2 nodes would be up") {
-		t.Errorf("the other of two that run may be removed: %v", err)
-	}
-	if _, err := membership.Removable(t.Context(), other.Membership, waiting.addr); err != nil {
-		t.Errorf("the node that waits may not be removed: %v", err)
-	}
+	w.until("the other of two that run may not be removed", func(ctx context.Context) error {
+		if _, err := membership.Removable(ctx, other.Membership, w.nodes[1].addr); !saying(err, "1 of 2 nodes would be up") {
+			return fmt.Errorf("of it is said: %v", err)
+		}
+		return nil
+	})
+	w.until("the node that waits may be removed", func(ctx context.Context) error {
+		_, err := membership.Removable(ctx, other.Membership, waiting.addr)
+		return err
+	})
 }

@@ -31,7 +31,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	proof.SideBySide()
+	proof.SideBySide(4)
 	os.Exit(m.Run())
 }
 
