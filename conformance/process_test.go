@@ -21,7 +21,7 @@ import (
 var command = proof.NewCommand()
 
 func TestMain(m *testing.M) {
-	proof.SideBySide(8)
+	proof.SideBySide(4)
 	os.Exit(command.Run(m))
 }
 
