@@ -139,7 +139,9 @@ func (d *dispatcher) rejudge(watch *Watch, del *delivery, settings bool) {
 	if k := watch.key; err == nil && settings && k.filtered && !k.priority && !k.scan {
 		_, err = v.Settings.IndexFor(k.query.Query(), k.path)
 	}
-	if !d.set.decided(watch, del, permissionOf(v, decision), err) {
+	after := permissionOf(v, decision)
+	before, ok := d.set.decided(watch, del, after, err)
+	if !ok {
 		return
 	}
 	lasts := watch.suspension.lasts && errors.Is(err, errRevoked)
@@ -147,9 +149,7 @@ func (d *dispatcher) rejudge(watch *Watch, del *delivery, settings bool) {
 		watch.subscription.Finish(ending(err))
 		return
 	}
-	if len(del.effects) != 1 {
-		// Between two of the changes it might not have been allowed what it is
-		// allowed at the end.
+	if len(del.effects) != 1 && (lasts || !d.allowedBetween(del, before, after)) {
 		watch.subscription.Skip()
 	}
 	if lasts && !suspend(watch, who, del.published.Position) {
@@ -157,19 +157,56 @@ func (d *dispatcher) rejudge(watch *Watch, del *delivery, settings bool) {
 	}
 }
 
-// decided sets the permission that a delivery gave a watch, unless it gave none. It
+// maxBetween is how many paths are compared with others to find out that a watch was allowed all of a delivery.
+const maxBetween = 256
+
+// allowedBetween reports whether a watch that one permission allowed before a delivery, and another one allows after it, was
+// allowed all states in between: the settings changed once at most, and nothing changed that the rules read before or after
+// that, nor did they ask for the time. It reports false if that takes too long to find out, too. A watch that was perhaps
+// not allowed something must not be told it.
+func (d *dispatcher) allowedBetween(del *delivery, before, after permission) bool {
+	comparisons := 0
+	for _, e := range del.effects {
+		comparisons += (1 + len(e.parts)) * (1 + len(before.reads) + len(after.reads))
+		if comparisons > maxBetween {
+			break
+		}
+	}
+	if del.lost || before.timed || after.timed || comparisons > maxBetween {
+		return false
+	}
+	d.judging += comparisons
+	settings := 0
+	for _, e := range del.effects {
+		if e.Settings {
+			settings++
+		}
+		if settings > 1 || e.touches(before.reads) || e.touches(after.reads) {
+			return false
+		}
+	}
+	return true
+}
+
+// touches reports whether a change may concern what is at one of the paths.
+func (e *Effect) touches(paths []tree.Path) bool {
+	return len(paths) > 0 && (e.Truncated || slices.ContainsFunc(e.parts, func(p part) bool { return slices.ContainsFunc(paths, p.Path.Overlaps) }))
+}
+
+// decided sets the permission that a delivery gave a watch, unless it gave none, and returns the one that it had before. It
 // reports false if the watch has a newer one, or is gone: then the delivery does not
 // concern it.
-func (w *Set) decided(watch *Watch, del *delivery, allowed permission, err error) bool {
+func (w *Set) decided(watch *Watch, del *delivery, allowed permission, err error) (before permission, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, ok := w.all[watch]; !ok || !del.concerns(watch.permission) {
-		return false
+	before = watch.permission
+	if _, ok := w.all[watch]; !ok || !del.concerns(before) {
+		return before, false
 	}
 	if err == nil {
 		w.allow(watch, allowed)
 	}
-	return true
+	return before, true
 }
 
 // Recheck judges again a watch whose permission rests on the time. It is called now
