@@ -58,7 +58,7 @@ func NewSettings(rows store.Settings, old *Settings) (*Settings, error) {
 	case old != nil && old.Rules != nil && bytes.Equal(document, old.Rows[SettingRules]):
 		s.Rules = old.Rules
 	default:
-		if s.Rules, err = rules.Compile(string(document)); err != nil {
+		if s.Rules, err = rules.Shared(document); err != nil {
 			return nil, fmt.Errorf("compile the rules: %w", err)
 		}
 	}
