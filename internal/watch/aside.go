@@ -47,10 +47,9 @@ type verdictKey struct {
 	auth tree.Node
 }
 
-// judgeShared judges a watch on the view of a delivery, or says what was found for another
+// judgeShared judges a watch of somebody on the view of a delivery, or says what was found for another
 // one like it. It fails with state.ErrHeavy if the dispatcher has not enough steps.
-func (d *dispatcher) judgeShared(watch *Watch, v *state.View) (rules.Decision, error) {
-	who := *watch.who.Load()
+func (d *dispatcher) judgeShared(watch *Watch, who *auth.Identity, v *state.View) (rules.Decision, error) {
 	if who.Admin {
 		return rules.Decision{}, v.Exists()
 	}
@@ -64,7 +63,7 @@ func (d *dispatcher) judgeShared(watch *Watch, v *state.View) (rules.Decision, e
 		return rules.Decision{}, state.ErrHeavy
 	}
 	var found verdict
-	found.decision, found.err = v.JudgeRead(who, watch.key.path, watch.key.filter(), steps)
+	found.decision, found.err = v.JudgeRead(*who, watch.key.path, watch.key.filter(), steps)
 	d.judging += found.decision.Steps
 	if d.verdicts == nil {
 		d.verdicts = make(map[verdictKey]verdict)

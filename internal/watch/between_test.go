@@ -27,6 +27,7 @@ func TestRulesBesideWrites(t *testing.T) {
 		"rules last":      {open1, "PUT /a/b 1\n" + open2, `put {"path":"/b","data":1}`},
 		"in between":      {open1, "PUT /a/b 1\n" + open2 + "\nPUT /a/b 2", `put {"path":"/b","data":1}` + "\n" + `put {"path":"/b","data":2}`},
 		"twice":           {open1, closed + "\nPUT /a/b 1\n" + open2 + "\nPUT /a/b 2", `first {"path":"/","data":{"b":2}}`},
+		"back again":      {open1, closed + "\nPUT /a/b 1\n" + open1 + "\nPUT /a/b 2", `first {"path":"/","data":{"b":2}}`},
 		"to one member":   {open1, member + "\nPUT /a/b 1", `put {"path":"/b","data":1}`},
 		"from a member":   {member, "PUT /a/b 1\n" + open1, `put {"path":"/b","data":1}`},
 		"member leaves":   {member, "PUT /m 0\nPUT /a/b 1\nPUT /m 1\n" + open1, `first {"path":"/","data":{"b":1}}`},
@@ -35,7 +36,7 @@ func TestRulesBesideWrites(t *testing.T) {
 		"to the time":     {open1, timed + "\nPUT /a/b 1", `first {"path":"/","data":{"b":1}}`},
 		"from the time":   {timed, "PUT /a/b 1\n" + open1, `first {"path":"/","data":{"b":1}}`},
 		"member only":     {member, "PUT /m 0\nPUT /a/b 1\nPUT /m 1", `first {"path":"/","data":{"b":1}}`},
-		"too many":        {open1, open2 + strings.Repeat("\nPUT /a/b 1\nPUT /a/b 2", 100), `first {"path":"/","data":{"b":2}}`},
+		"too many":        {open1, member + strings.Repeat("\nPUT /a/b 1\nPUT /a/b 2", 100), `first {"path":"/","data":{"b":2}}`},
 		"not any more":    {open1, "PUT /a/b 1\n" + closed, "cancel"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,4 +64,29 @@ func TestRulesBesideWrites(t *testing.T) {
 			w.Expect(strings.Split(c.want, "\n")...)
 		})
 	}
+}
+
+// TestSecretsBeforeAndAfter: a secret is replaced and comes back, beside writes, and all of it is handed on at a time.
+func TestSecretsBeforeAndAfter(t *testing.T) {
+	f := open(t, store.Options{})
+	set := func(secret string) {
+		t.Helper()
+		if err := f.SetSecrets(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("first")
+	who, err := f.Identify(t.Context(), "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := f.Watch(as(who, whole(t, "/a")))
+	held := f.Watches().HoldDispatcher()
+	set("second")
+	f.Do(`PUT /a/b 1`)
+	set("first")
+	f.Do(`PUT /a/b 2`)
+	held.Take()()
+	held.Release()
+	w.Expect(`first {"path":"/","data":{"b":2}}`)
 }

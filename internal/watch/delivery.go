@@ -13,6 +13,7 @@ import (
 // them from one view to another.
 type delivery struct {
 	effects   []*Effect
+	turns     int // how often the settings changed so that others may read, or something else
 	bytes     int
 	lost      bool        // there were too many to keep
 	before    *store.View // nil if it is not known
@@ -40,6 +41,8 @@ type queue struct {
 	mu      sync.Mutex
 	running bool // the dispatcher will look again
 	closed  bool // nothing is handed on any more
+	// settings are those of the newest commit that is visible; nil if there was none.
+	settings *state.Settings
 	// open is what is visible of a group that will be whole soon, ready what is. Either
 	// is nil if there is nothing: of most databases nobody watches anything.
 	open, ready *delivery
@@ -80,6 +83,7 @@ func (q *queue) visible(c tree.Change, e *Effect, next *state.Published) {
 		q.forget(e)
 		return
 	}
+	turned := q.turned(c, next.Settings)
 	if watched {
 		q.add(c, e)
 	} else {
@@ -88,6 +92,9 @@ func (q *queue) visible(c tree.Change, e *Effect, next *state.Published) {
 			q.drop(q.open)
 			q.open = nil
 		}
+	}
+	if turned && q.open != nil {
+		q.open.turns++
 	}
 	if !whole || q.open == nil || len(q.open.effects) == 0 && !q.open.lost {
 		return
@@ -99,6 +106,18 @@ func (q *queue) visible(c tree.Change, e *Effect, next *state.Published) {
 		q.running = true
 		q.set.done.Go(q.set.dispatcher.run)
 	}
+}
+
+// turned reports whether a commit that becomes visible changed the settings so that others may read, or something else. It must be
+// asked of every commit: settings that are changed and changed back within a delivery look as if nothing had happened. The
+// lock is held.
+func (q *queue) turned(c tree.Change, settings *state.Settings) bool {
+	before := q.settings
+	q.settings = settings
+	if before == nil {
+		return c.Settings
+	}
+	return before != settings && !before.JudgesLike(settings)
 }
 
 // add adds the effect of a commit to the open delivery. The lock is held.
@@ -178,6 +197,7 @@ func (q *queue) merge(ready, next *delivery) *delivery {
 	}
 	ready.effects = append(ready.effects, next.effects...)
 	ready.bytes += next.bytes
+	ready.turns += next.turns
 	if ready.lost || next.lost {
 		q.lose(ready)
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/rules"
 	"github.com/livetree/livetree/internal/state"
@@ -16,21 +17,23 @@ type permission struct {
 	settings *state.Settings // of that state
 	reads    []tree.Path     // what the rules read of it
 	timed    bool            // the rules asked for the time
+	who      *auth.Identity  // whom it was given to
 }
 
 // judge judges whether the watch may go on in the state that a view shows. Under
 // settings that may be new to the watch, its credential is judged too.
 func (w *Watch) judge(v *state.View, settings bool, p pass) (allowed permission, trace string, err error) {
-	if settings && !w.set.source.Holds(*w.who.Load(), v.Published) {
+	who := w.who.Load()
+	if settings && !w.set.source.Holds(*who, v.Published) {
 		return permission{}, "", errRevoked
 	}
 	decision, err := p.judge(w, v)
-	return permissionOf(v, decision), decision.Trace, err
+	return permissionOf(v, who, decision), decision.Trace, err
 }
 
-// permissionOf returns what a decision on a view that allows is to a watch.
-func permissionOf(v *state.View, d rules.Decision) permission {
-	return permission{position: v.Position, settings: v.Settings, reads: d.Reads, timed: d.UsedNow}
+// permissionOf returns what a decision on a view that allows is to a watch of somebody.
+func permissionOf(v *state.View, who *auth.Identity, d rules.Decision) permission {
+	return permission{position: v.Position, settings: v.Settings, reads: d.Reads, timed: d.UsedNow, who: who}
 }
 
 var errRevoked = fault.New(fault.Unauthenticated, "credential is no longer valid")
@@ -70,7 +73,7 @@ func (w *Set) restOn(watch *Watch, reads []tree.Path) {
 func (d *dispatcher) judge(del *delivery) {
 	d.judging = 0
 	defer d.forgetVerdicts()
-	if del.lost || d.settings != del.published.Settings {
+	if del.lost || del.turns > 1 || d.settings != del.published.Settings {
 		d.settings = del.published.Settings
 		for _, watch := range d.set.allowedOtherwise(del) {
 			d.rejudge(watch, del, true)
@@ -86,13 +89,13 @@ func (d *dispatcher) judge(del *delivery) {
 func (del *delivery) concerns(p permission) bool { return del.published.Position > p.position }
 
 // allowedOtherwise returns the watches that were allowed by other settings than
-// a delivery's, but for those that are to judge themselves.
+// a delivery's, or than those in between, but for those that are to judge themselves.
 func (w *Set) allowedOtherwise(del *delivery) []*Watch {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	var list []*Watch
 	for watch := range w.all {
-		if p := watch.permission; !watch.unjudged && del.concerns(p) && (del.lost || !p.settings.JudgesLike(del.published.Settings)) {
+		if p := watch.permission; !watch.unjudged && del.concerns(p) && (del.lost || del.turns > 1 || !p.settings.JudgesLike(del.published.Settings)) {
 			list = append(list, watch)
 		}
 	}
@@ -130,7 +133,7 @@ func (d *dispatcher) rejudge(watch *Watch, del *delivery, settings bool) {
 	var decision rules.Decision
 	err := errRevoked
 	if !settings || d.set.source.Holds(*who, v.Published) {
-		decision, err = d.judgeShared(watch, v)
+		decision, err = d.judgeShared(watch, who, v)
 	}
 	if errors.Is(err, state.ErrHeavy) {
 		d.set.leaveUnjudged(watch, del)
@@ -139,7 +142,7 @@ func (d *dispatcher) rejudge(watch *Watch, del *delivery, settings bool) {
 	if k := watch.key; err == nil && settings && k.filtered && !k.priority && !k.scan {
 		_, err = v.Settings.IndexFor(k.query.Query(), k.path)
 	}
-	after := permissionOf(v, decision)
+	after := permissionOf(v, who, decision)
 	before, ok := d.set.decided(watch, del, after, err)
 	if !ok {
 		return
@@ -161,36 +164,34 @@ func (d *dispatcher) rejudge(watch *Watch, del *delivery, settings bool) {
 const maxBetween = 256
 
 // allowedBetween reports whether a watch that one permission allowed before a delivery, and another one allows after it, was
-// allowed all states in between: the settings changed once at most, and nothing changed that the rules read before or after
-// that, nor did they ask for the time. It reports false if that takes too long to find out, too. A watch that was perhaps
-// not allowed something must not be told it.
+// allowed all states in between: it was for the same identity, the settings turned once at most, and nothing changed that the rules
+// read before or after that, nor did they ask for the time. It reports false if that takes too long to find out, too. A
+// watch that was perhaps not allowed something must not be told it.
 func (d *dispatcher) allowedBetween(del *delivery, before, after permission) bool {
-	comparisons := 0
-	for _, e := range del.effects {
-		comparisons += (1 + len(e.parts)) * (1 + len(before.reads) + len(after.reads))
-		if comparisons > maxBetween {
-			break
-		}
-	}
-	if del.lost || before.timed || after.timed || comparisons > maxBetween {
+	if del.lost || del.turns > 1 || before.who != after.who || before.timed || after.timed {
 		return false
 	}
-	d.judging += comparisons
-	settings := 0
+	reads := len(before.reads) + len(after.reads)
+	if reads == 0 {
+		return true
+	}
+	comparisons := 0
 	for _, e := range del.effects {
-		if e.Settings {
-			settings++
+		comparisons += (1 + len(e.parts)) * reads
+		if comparisons > maxBetween || d.judging+comparisons > d.set.limits.Rejudge.All {
+			return false
 		}
-		if settings > 1 || e.touches(before.reads) || e.touches(after.reads) {
+		if e.touches(before.reads) || e.touches(after.reads) {
 			return false
 		}
 	}
+	d.judging += comparisons
 	return true
 }
 
 // touches reports whether a change may concern what is at one of the paths.
 func (e *Effect) touches(paths []tree.Path) bool {
-	return len(paths) > 0 && (e.Truncated || slices.ContainsFunc(e.parts, func(p part) bool { return slices.ContainsFunc(paths, p.Path.Overlaps) }))
+	return e.Truncated || slices.ContainsFunc(e.parts, func(p part) bool { return slices.ContainsFunc(paths, p.Path.Overlaps) })
 }
 
 // decided sets the permission that a delivery gave a watch, unless it gave none, and returns the one that it had before. It
