@@ -22,7 +22,6 @@ var (
 
 // TestEtcdPassesTheSuite runs the suite that the fake passes against embedded members, with kills.
 func TestEtcdPassesTheSuite(t *testing.T) {
-	t.Parallel()
 	for _, size := range []int{1, 3} {
 		t.Run(fmt.Sprintf("%d members", size), func(t *testing.T) {
 			for round := range *rounds {
@@ -49,7 +48,6 @@ func TestEtcdPassesTheSuite(t *testing.T) {
 // TestPlantedErrorsAreFound plants errors into a log on etcd, and runs the case that is to find them, with one
 // shard after the other.
 func TestPlantedErrorsAreFound(t *testing.T) {
-	t.Parallel()
 	finders := []string{"heads", "given up", "given up", "watch", "abandoned", "transfers"}
 	for i, flaw := range shardtest.Flaws {
 		t.Run(flaw.Name, func(t *testing.T) {

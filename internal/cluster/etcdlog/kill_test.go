@@ -24,7 +24,6 @@ import (
 	"github.com/livetree/livetree/internal/cluster/record"
 	"github.com/livetree/livetree/internal/cluster/shard"
 	"github.com/livetree/livetree/internal/pause"
-	"github.com/livetree/livetree/internal/proof"
 )
 
 var kills = flag.Int("kills", 0, "how often one of three processes is killed under load")
@@ -47,7 +46,6 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	proof.SideBySide(4)
 	os.Exit(m.Run())
 }
 

@@ -53,7 +53,6 @@ func (d *sums) count(effect []byte) int {
 // TestLargeGroupOnEtcd writes one large group while others write small ones. Every node gets it whole, one that starts later too. With -long it has
 // 200 MB, and no member loses the lead meanwhile.
 func TestLargeGroupOnEtcd(t *testing.T) {
-	t.Parallel()
 	const large, small = 2, 7
 	bytes := 3 << 20
 	if *long {

@@ -39,7 +39,6 @@ func appendTo(ctx context.Context, m etcdlog.Member, s, bytes int) error {
 // TestFullLogRecovers fills the log: appends are refused for now before its file reaches the quota, and taken again when it was trimmed and
 // defragmented. What a node has flushed is taken all the while.
 func TestFullLogRecovers(t *testing.T) {
-	t.Parallel()
 	c := found(t, 1, func(c *members) { c.quota = 32 << 20 })
 	m, ctx := c.lives[0].Member, t.Context()
 	c.until("an append to a full log is refused for now", func(ctx context.Context) error {
@@ -95,7 +94,6 @@ func clearLog(ctx context.Context, m etcdlog.Member) error {
 
 // TestAlarmsAreCleared has etcd raise an alarm, by what is put without a look at the room that there is.
 func TestAlarmsAreCleared(t *testing.T) {
-	t.Parallel()
 	c := found(t, 1, func(c *members) { c.quota = 8 << 20 })
 	m, ctx := c.lives[0].Member, t.Context()
 	headOf(c, 3)

@@ -49,7 +49,6 @@ func (e *effects) list(s int) []string {
 // TestNodesOnEtcd has three nodes on three members. The home of a shard is killed while it writes; another
 // takes the shard over, and all that was acknowledged is there.
 func TestNodesOnEtcd(t *testing.T) {
-	t.Parallel()
 	const s = 3
 	c := found(t, 3, nil)
 	ids := []record.NodeID{1, 2, 3}
