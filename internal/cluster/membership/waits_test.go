@@ -38,7 +38,7 @@ func TestWaitingNodeIsNoMajority(t *testing.T) {
 	})
 	w.until("the other of two that run may not be removed", func(ctx context.Context) error {
 		if _, err := membership.Removable(ctx, other.Membership, w.nodes[1].addr); !saying(err, "1 of 2 nodes would be up") {
-			return fmt.Errorf("of it is said: %v", err)
+			return fmt.Errorf("of it is said: %w", err)
 		}
 		return nil
 	})
