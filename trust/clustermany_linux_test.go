@@ -59,7 +59,8 @@ func TestClusterMany(t *testing.T) {
 	t.Logf("%d databases in %v: %d MiB before, %d MiB after, %d MiB a while later, %d MiB after a start that took %v, and %v of a processor",
 		count, made, before, after, settled, residentMemory(c), started, processor)
 	figures.Report(t, "clustermany", proof.Count("databases", count), proof.Count("most_mib", after), proof.Count("most_started_mib", residentMemory(c)),
-		proof.Count("most_settled_mib", settled), proof.Count("most_ending_permille", ending), proof.Count("most_idle_permille", idle), proof.Count("most_start_ms", int(started.Milliseconds())),
+		proof.Count("most_settled_mib", settled), proof.Count("most_ending_permille", ending), proof.Count("most_idle_permille", idle),
+		proof.Count("most_start_ms", int(started.Milliseconds())),
 		proof.Count("most_start_processor_ms", int(processor.Milliseconds())), proof.Count("make_ms", int(made.Milliseconds())))
 }
 

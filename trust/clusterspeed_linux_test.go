@@ -25,7 +25,7 @@ func TestClusterSpeed(t *testing.T) {
 		apart.nodes = append(apart.nodes, startProcess(t, "--admin-addr", "127.0.0.1:0"))
 	}
 	alone.nodes = append(alone.nodes, startProcess(t, "--admin-addr", "127.0.0.1:0"))
-	for _, first := range []*process{c.nodes[0], alone.nodes[0], apart.nodes[0], apart.nodes[1], apart.nodes[2]} {
+	for _, first := range append([]*process{c.nodes[0], alone.nodes[0]}, apart.nodes...) {
 		if err := (&cluster{nodes: []*process{first}}).create(0, "speed"); err != nil {
 			t.Fatal(err)
 		}

@@ -282,6 +282,12 @@ func (e *Effect) detach() {
 	e.At, e.Assignments = at, nil
 }
 
+// touches reports whether the change may concern what is at one of the paths: touchesAny of a change whose
+// assignments are in parts.
+func (e *Effect) touches(paths []tree.Path) bool {
+	return e.Truncated || slices.ContainsFunc(e.parts, func(p part) bool { return slices.ContainsFunc(paths, p.Path.Overlaps) })
+}
+
 // fewParts is how many parts are looked at one by one, whoever asks.
 const fewParts = 8
 

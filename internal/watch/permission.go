@@ -189,11 +189,6 @@ func (d *dispatcher) allowedBetween(del *delivery, before, after permission) boo
 	return true
 }
 
-// touches reports whether a change may concern what is at one of the paths.
-func (e *Effect) touches(paths []tree.Path) bool {
-	return e.Truncated || slices.ContainsFunc(e.parts, func(p part) bool { return slices.ContainsFunc(paths, p.Path.Overlaps) })
-}
-
 // decided sets the permission that a delivery gave a watch, unless it gave none, and returns the one that it had before. It
 // reports false if the watch has a newer one, or is gone: then the delivery does not
 // concern it.
