@@ -53,6 +53,7 @@ func (l *powerLoop) keep(stop <-chan struct{}, d *wireDiary, counter *tally) {
 		number++
 		_ = link.Send(fmt.Sprintf(`{"t":"d","d":{"r":%d,"a":%q,"b":%s}}`, number, action, body)) // its end is seen by who reads
 	}
+	known := counter.known() // before the listen: what it is told first may be as old as that
 	send("q", `{"p":"/","h":""}`)
 	send("q", `{"p":"/","q":{"l":2,"vf":"r","i":".key"},"t":1,"h":""}`)
 	written := map[int64]int{} // by the number of the request
@@ -64,7 +65,6 @@ func (l *powerLoop) keep(stop <-chan struct{}, d *wireDiary, counter *tally) {
 	for range 4 {
 		put()
 	}
-	known := counter.known()
 	for {
 		message, err := link.Next()
 		if err != nil || !l.books.isOpen() {
