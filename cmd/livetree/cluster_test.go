@@ -85,6 +85,13 @@ func TestClusterCommands(t *testing.T) {
 			t.Errorf("cluster status = %d %q %q, want %q in it", code, out, errs, want)
 		}
 	}
+	// The secret is in no file of a node.
+	if code, _, errs := atTerminal("", "set", "/greeting", `"hello"`, "--data", nodeDir(dir, 0)); code != 0 {
+		t.Errorf("set beside a node = %d %q", code, errs)
+	}
+	if code, out, errs := atTerminal("", "get", "/greeting", "--data", nodeDir(dir, 1)); code != 0 || !strings.Contains(out, `"hello"`) {
+		t.Errorf("get beside another = %d %q %q", code, out, errs)
+	}
 	for ended := time.Now().Add(20 * time.Second); ; { // nodes hear from each other that they are ready
 		code, out, errs := atTerminal("", "cluster", "move", addrs[2], "--data", nodeDir(dir, 0))
 		if code == 0 && out == "moved\n" {

@@ -54,7 +54,7 @@ func (s *signer) secrets(a *app) ([]string, error) {
 	file := filepath.Join(s.data, "secrets", s.database)
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no secret in %s: say where it is with --data and --db, or give it in %s: %w", file, secretVariable, err)
+		return nil, fmt.Errorf("there is no secret in %s: say where it is with --data and --db, or give it in %s, as livetree secret show prints it: %w", file, secretVariable, err)
 	}
 	return strings.Fields(string(text)), err
 }

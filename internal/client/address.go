@@ -2,16 +2,21 @@ package client
 
 import (
 	"cmp"
+	"context"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
+	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/local"
 	"github.com/livetree/livetree/internal/login"
 	"github.com/livetree/livetree/internal/loopback"
@@ -51,7 +56,32 @@ func (o *Options) find() error {
 	if o.Auth, err = found.Secret(o.Database); err != nil {
 		return &FileError{fmt.Errorf("the app secret, which can also be in LIVETREE_AUTH: %w", err)}
 	}
+	if o.Auth == "" {
+		o.Auth = askSecret(o.Data, cmp.Or(o.Database, found.Database))
+	}
 	return nil
+}
+
+// secretPatience bounds how long the admin listener is asked for a secret.
+const secretPatience = 5 * time.Second
+
+// askSecret asks the admin listener of the server on a data directory for the app secret of a database: the nodes of a cluster, for one, keep secrets
+// among their data and not in files. Without an answer there is none, and the server says what is missing.
+func askSecret(data, database string) string {
+	if database == "" {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), secretPatience)
+	defer cancel()
+	o := Operator{Data: data, Lookup: func(string) (string, bool) { return "", false }}
+	text, err := o.Ask(ctx, http.MethodGet, "/v1/databases/"+url.PathEscape(database)+"/secrets?show=true", nil)
+	var answer struct {
+		Secrets []admin.Secret `json:"secrets"`
+	}
+	if err != nil || json.Unmarshal(text, &answer) != nil || len(answer.Secrets) == 0 {
+		return ""
+	}
+	return answer.Secrets[0].Value
 }
 
 // FindLogin fills in what the user has logged in to, if there is no URL yet, and reports whether there is such a

@@ -90,7 +90,7 @@ type Client struct {
 	now     func() time.Time
 }
 
-// New returns a client. Nothing is sent yet.
+// New returns a client. Nothing is sent to the database yet.
 func New(opts Options) (*Client, error) {
 	if err := opts.find(); err != nil {
 		return nil, err

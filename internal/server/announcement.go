@@ -80,6 +80,8 @@ func (a announcement) forScripts(addr net.Addr) string {
 		fmt.Fprintf(&text, "  --dev: everybody on this machine can read and write; try\n    %s\n", curl)
 	case hasFile:
 		fmt.Fprintf(&text, "  try\n    %s'?auth='$(cat %s)\n", curl, secret)
+	case a.Secret == "" && a.DefaultDatabase != "":
+		fmt.Fprintf(&text, "  try\n    %s'?auth='$(livetree secret show %s --data %s | head -n 1)\n", curl, a.DefaultDatabase, a.Data)
 	default:
 		fmt.Fprintf(&text, "  try\n    %s'?auth='$LIVETREE_SECRET\n", curl)
 	}
