@@ -119,7 +119,7 @@ func (d *Database) load() error {
 	if err != nil {
 		return err
 	}
-	settings, err := state.NewSettings(rows, nil)
+	settings, err := state.NewSettings(rows)
 	if err != nil {
 		return err
 	}

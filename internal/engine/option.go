@@ -9,7 +9,7 @@ import (
 // Option returns what an option of the database is set to, empty if it is not. An
 // option is a small text that fronts keep for themselves.
 func (d *Database) Option(name string) string {
-	return string(d.published.Load().Settings.Rows[state.OptionPrefix+name])
+	return d.published.Load().Settings.Option(name)
 }
 
 // SetOption sets an option; the empty text removes it.

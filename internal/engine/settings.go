@@ -31,7 +31,7 @@ func (d *Database) Holds(who auth.Identity) bool {
 
 // HasSecrets reports whether there is any credential for the database.
 func (d *Database) HasSecrets() bool {
-	return len(d.published.Load().Settings.Rows[state.SettingSecrets]) > 0
+	return d.published.Load().Settings.HasSecrets()
 }
 
 // HasWeakSecret reports whether an app secret is from a time when it could be

@@ -14,28 +14,27 @@ var shared struct {
 
 // Shared is Compile for the documents that databases have. Those with the same document have the same ruleset, while one of
 // them has it: there may be very many databases, and few documents.
-func Shared(document []byte) (*Ruleset, error) {
+func Shared(document string) (*Ruleset, error) {
 	shared.mu.Lock()
-	r := shared.by[string(document)].Value()
+	r := shared.by[document].Value()
 	shared.mu.Unlock()
 	if r != nil {
 		return r, nil
 	}
-	source := string(document)
-	r, err := Compile(source)
+	r, err := Compile(document)
 	if err != nil {
 		return nil, err
 	}
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
-	if other := shared.by[source].Value(); other != nil {
+	if other := shared.by[document].Value(); other != nil {
 		return other, nil // compiled meanwhile
 	}
 	if shared.by == nil {
 		shared.by = make(map[string]weak.Pointer[Ruleset])
 	}
-	shared.by[source] = weak.Make(r)
-	runtime.AddCleanup(r, forget, source)
+	shared.by[document] = weak.Make(r)
+	runtime.AddCleanup(r, forget, document)
 	return r, nil
 }
 

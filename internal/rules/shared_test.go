@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-func documentOf(n int) []byte {
-	return fmt.Appendf(nil, `{"rules": {"shared-%d": {".read": "auth.uid === 'u%d'"}}}`, n, n)
+func documentOf(n int) string {
+	return fmt.Sprintf(`{"rules": {"shared-%d": {".read": "auth.uid === 'u%d'"}}}`, n, n)
 }
 
 func sharedDocuments() int {
@@ -42,13 +42,13 @@ func TestShared(t *testing.T) {
 				t.Fatalf("document %d has two rulesets", i)
 			}
 		}
-		if other, ok := seen[got[0][i]]; ok || got[0][i].source != string(documentOf(i)) {
+		if other, ok := seen[got[0][i]]; ok || got[0][i].source != documentOf(i) {
 			t.Errorf("document %d has the ruleset of %d", i, other)
 		}
 		seen[got[0][i]] = i
 	}
 	runtime.KeepAlive(got)
-	if _, err := Shared([]byte(`{"rules": {".nonsense": 1}}`)); err == nil {
+	if _, err := Shared(`{"rules": {".nonsense": 1}}`); err == nil {
 		t.Error("what is no document has a ruleset")
 	}
 }

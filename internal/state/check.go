@@ -27,7 +27,7 @@ func Check(t store.Tree, report func(store.Flaw) bool) error {
 		report(store.Flaw{Err: fmt.Errorf("%w: the list of indexes: %w", store.ErrDamaged, err)})
 		return nil
 	}
-	s, err := NewSettings(rows, nil)
+	s, err := NewSettings(rows)
 	if err != nil {
 		report(store.Flaw{Err: fmt.Errorf("%w: the settings: %w", store.ErrDamaged, err)})
 		return nil

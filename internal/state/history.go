@@ -34,7 +34,7 @@ type ruleHistory struct {
 
 // RulesHistory returns the versions of the rules document, the one in force first.
 func (s *Settings) RulesHistory() ([]RulesVersion, error) {
-	h, err := decodeHistory(s.Rows[SettingHistory])
+	h, err := decodeHistory(s.rows.bytes(SettingHistory))
 	if err != nil {
 		return nil, fmt.Errorf("read the history of the rules: %w", err)
 	}
@@ -44,17 +44,17 @@ func (s *Settings) RulesHistory() ([]RulesVersion, error) {
 // begunWith returns the history with the document in force, which may be from before
 // there was one.
 func (h ruleHistory) begunWith(s *Settings) ruleHistory {
-	document, ok := s.Rows[SettingRules]
-	if !ok || len(h.Versions) > 0 && h.Versions[0].Text == string(document) {
+	document, ok := s.rows.get(SettingRules)
+	if !ok || len(h.Versions) > 0 && h.Versions[0].Text == document {
 		return h
 	}
-	return h.with(RulesVersion{Text: string(document)})
+	return h.with(RulesVersion{Text: document})
 }
 
 // HistoryWith returns the setting after a document was set. A history that cannot be read
 // begins anew: rules can always be changed.
 func (s *Settings) HistoryWith(v RulesVersion) []byte {
-	h, err := decodeHistory(s.Rows[SettingHistory])
+	h, err := decodeHistory(s.rows.bytes(SettingHistory))
 	if err != nil {
 		h = ruleHistory{}
 	}

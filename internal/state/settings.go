@@ -1,9 +1,7 @@
 package state
 
 import (
-	"bytes"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -31,7 +29,7 @@ const (
 // Settings are the settings of a database at one commit, and what follows from
 // them. They do not change.
 type Settings struct {
-	Rows     store.Settings
+	rows     rowList
 	Secrets  []string // at least one; empty ones do not count
 	Weak     bool     // one of them would be refused today
 	Accounts []auth.Account
@@ -42,35 +40,35 @@ type Settings struct {
 }
 
 // noSettings are those of the databases that have none: there may be very many.
-var noSettings = &Settings{Rows: store.Settings{}, Secrets: []string{""}, List: IndexList{Next: 1}, Indexes: noIndexes}
+var noSettings = &Settings{Secrets: []string{""}, List: IndexList{Next: 1}, Indexes: noIndexes}
 
-// NewSettings works out what follows from the rows; old may be nil.
-func NewSettings(rows store.Settings, old *Settings) (*Settings, error) {
-	if len(rows) == 0 && old == nil {
+// NewSettings works out what follows from the rows.
+func NewSettings(rows store.Settings) (*Settings, error) {
+	if len(rows) == 0 {
 		return noSettings, nil
 	}
-	s := &Settings{Rows: rows, Secrets: strings.Split(string(rows[SettingSecrets]), "\n")}
+	return newSettings(newRows(rows), nil)
+}
+
+// newSettings is NewSettings where the rows were others before; old may be nil.
+func newSettings(rows rowList, old *Settings) (*Settings, error) {
+	s := &Settings{rows: rows, Secrets: strings.Split(rows.value(SettingSecrets), "\n")}
 	s.Weak = slices.ContainsFunc(s.Secrets, func(secret string) bool { return secret != "" && auth.CheckSecret(secret) != nil })
 	var err error
-	document, ok := rows[SettingRules]
-	switch {
-	case !ok:
-	case old != nil && old.Rules != nil && bytes.Equal(document, old.Rows[SettingRules]):
-		s.Rules = old.Rules
-	default:
-		if s.Rules, err = rules.Shared(document); err != nil {
-			return nil, fmt.Errorf("compile the rules: %w", err)
-		}
+	if err = s.compileRules(old); err != nil {
+		return nil, fmt.Errorf("compile the rules: %w", err)
 	}
-	if old != nil && bytes.Equal(rows[SettingAccounts], old.Rows[SettingAccounts]) {
+	if old != nil && s.keeps(old, SettingAccounts) {
 		s.Accounts = old.Accounts
-	} else if s.Accounts, err = DecodeAccounts(rows[SettingAccounts]); err != nil {
+	} else if s.Accounts, err = DecodeAccounts(rows.bytes(SettingAccounts)); err != nil {
 		return nil, fmt.Errorf("read the accounts: %w", err)
 	}
-	if err := s.decodeHooks(old); err != nil {
+	if old != nil && s.keeps(old, SettingHooks) && s.keeps(old, SettingHookSecrets) {
+		s.Hooks = old.Hooks
+	} else if s.Hooks, err = hook.DecodeSet(rows.bytes(SettingHooks), rows.bytes(SettingHookSecrets)); err != nil {
 		return nil, fmt.Errorf("read the hooks: %w", err)
 	}
-	if s.List, err = decodeIndexes(rows[SettingIndexes]); err != nil {
+	if s.List, err = decodeIndexes(rows.bytes(SettingIndexes)); err != nil {
 		return nil, fmt.Errorf("read the list of indexes: %w", err)
 	}
 	if old != nil && s.List.keepsLike(old.List) {
@@ -81,15 +79,26 @@ func NewSettings(rows store.Settings, old *Settings) (*Settings, error) {
 	return s, err
 }
 
-// decodeHooks works out the hooks; old may be nil.
-func (s *Settings) decodeHooks(old *Settings) (err error) {
-	list, secrets := s.Rows[SettingHooks], s.Rows[SettingHookSecrets]
-	if old != nil && bytes.Equal(list, old.Rows[SettingHooks]) && bytes.Equal(secrets, old.Rows[SettingHookSecrets]) {
-		s.Hooks = old.Hooks
+// keeps reports whether a row has the value that it had in other settings.
+func (s *Settings) keeps(old *Settings, name string) bool {
+	return s.rows.value(name) == old.rows.value(name)
+}
+
+// compileRules works out the ruleset; old may be nil. Databases with the same document share it, and its text.
+func (s *Settings) compileRules(old *Settings) (err error) {
+	at, ok := s.rows.find(SettingRules)
+	switch {
+	case !ok:
 		return nil
+	case old != nil && old.Rules != nil && s.keeps(old, SettingRules):
+		s.Rules = old.Rules
+	default:
+		if s.Rules, err = rules.Shared(s.rows[at].value); err != nil {
+			return err
+		}
 	}
-	s.Hooks, err = hook.DecodeSet(list, secrets)
-	return err
+	s.rows[at].value = s.Rules.Source()
+	return nil
 }
 
 // With returns the settings after a change.
@@ -97,23 +106,19 @@ func (s *Settings) With(changed store.Settings) (*Settings, error) {
 	if len(changed) == 0 {
 		return s, nil
 	}
-	rows := maps.Clone(s.Rows)
-	for name, value := range changed {
-		if value == nil {
-			delete(rows, name)
-		} else {
-			rows[name] = value
-		}
-	}
-	return NewSettings(rows, s)
+	return newSettings(s.rows.with(changed), s)
 }
+
+// HasSecrets reports whether there is one.
+func (s *Settings) HasSecrets() bool { return s.rows.value(SettingSecrets) != "" }
+
+// Option returns an option, nothing if it is not set.
+func (s *Settings) Option(name string) string { return s.rows.value(OptionPrefix + name) }
 
 // JudgesLike reports whether the other settings allow the same to the same
 // people.
 func (s *Settings) JudgesLike(other *Settings) bool {
-	return s.Rules == other.Rules &&
-		bytes.Equal(s.Rows[SettingSecrets], other.Rows[SettingSecrets]) &&
-		bytes.Equal(s.Rows[SettingAccounts], other.Rows[SettingAccounts])
+	return s.Rules == other.Rules && s.keeps(other, SettingSecrets) && s.keeps(other, SettingAccounts)
 }
 
 // PreparesLike reports whether what was prepared under the other settings would be

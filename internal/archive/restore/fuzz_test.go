@@ -102,7 +102,7 @@ func lookAt(t *testing.T, s *store.Store, id store.ID, known []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := state.NewSettings(rows, nil); err != nil {
+	if _, err := state.NewSettings(rows); err != nil {
 		return // a server refuses to open it
 	}
 	if list := rows[state.SettingIndexes]; !bytes.Equal(list, known) {
@@ -148,7 +148,7 @@ func settings(t testing.TB) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	none, err := state.NewSettings(store.Settings{}, nil)
+	none, err := state.NewSettings(store.Settings{})
 	if err != nil {
 		t.Fatal(err)
 	}

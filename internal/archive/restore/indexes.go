@@ -11,7 +11,7 @@ func indexesOf(row []byte) (*state.Settings, error) {
 	if row != nil {
 		rows[state.SettingIndexes] = row
 	}
-	return state.NewSettings(rows, nil)
+	return state.NewSettings(rows)
 }
 
 // follow returns the list of indexes after a record, which says what the list was then.

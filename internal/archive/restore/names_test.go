@@ -45,7 +45,7 @@ func TestNames(t *testing.T) {
 		id, err := o.Create(name)
 		o.check(err)
 		d := &source{id: id, name: name}
-		d.settings, err = state.NewSettings(store.Settings{}, nil)
+		d.settings, err = state.NewSettings(store.Settings{})
 		o.check(err)
 		o.set(d, store.Settings{state.SettingSecrets: []byte("a-secret")}, nil)
 		if inBase {

@@ -24,7 +24,7 @@ func (o *original) found(name string, value int64) *source {
 	id, err := o.Create(name)
 	o.check(err)
 	d := &source{id: id, name: name}
-	d.settings, err = state.NewSettings(store.Settings{}, nil)
+	d.settings, err = state.NewSettings(store.Settings{})
 	o.check(err)
 	o.databases[name] = d
 	o.put(d, value)

@@ -111,7 +111,7 @@ func (o *original) goOn(data string, archived place.Place) *original {
 		n.check(err)
 		settings, err := n.Live(id).Settings()
 		n.check(err)
-		d.settings, err = state.NewSettings(settings, nil)
+		d.settings, err = state.NewSettings(settings)
 		n.check(err)
 		n.databases[name], n.marks[uint32(id)] = d, archive.Mark{Position: d.position}
 		return true
@@ -141,7 +141,7 @@ func (o *original) step() {
 		id, err := o.Create(name)
 		o.check(err)
 		d = &source{id: id, name: name}
-		d.settings, err = state.NewSettings(store.Settings{}, nil)
+		d.settings, err = state.NewSettings(store.Settings{})
 		o.check(err)
 		o.databases[name] = d
 		o.set(d, store.Settings{state.SettingSecrets: []byte("a-secret-of-" + name)}, nil)
@@ -393,7 +393,7 @@ func contentOf(t testing.TB, s *store.Store, id store.ID) content {
 			c.Settings[name] = string(value)
 		}
 	}
-	with, err := state.NewSettings(settings, nil)
+	with, err := state.NewSettings(settings)
 	if err != nil {
 		t.Fatal(err)
 	}
