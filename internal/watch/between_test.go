@@ -1,6 +1,8 @@
 package watch_test
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
 	"strings"
 	"testing"
 
@@ -64,6 +66,40 @@ func TestRulesBesideWrites(t *testing.T) {
 			w.Expect(strings.Split(c.want, "\n")...)
 		})
 	}
+}
+
+// TestAccountsBeforeAndAfter: the key of a service account is revoked and comes back, beside writes, and all of it is handed on at a time.
+func TestAccountsBeforeAndAfter(t *testing.T) {
+	f := open(t, store.Options{})
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func() {
+		t.Helper()
+		if _, err := f.AddAccount(t.Context(), auth.Account{Name: "a", Key: &key.PublicKey, TokenURI: "https://localhost/token"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.SetSecrets(t.Context(), "secret"); err != nil {
+		t.Fatal(err)
+	}
+	who, err := f.Identify(t.Context(), "secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	add()
+	w := f.Watch(as(who, whole(t, "/a")))
+	held := f.Watches().HoldDispatcher()
+	if _, err := f.RevokeAccount(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	f.Do(`PUT /a/b 1`)
+	add()
+	f.Do(`PUT /a/b 2`)
+	held.Take()()
+	held.Release()
+	w.Expect(`first {"path":"/","data":{"b":2}}`)
 }
 
 // TestSecretsBeforeAndAfter: a secret is replaced and comes back, beside writes, and all of it is handed on at a time.

@@ -21,8 +21,12 @@ func (w *Watch) Identify(who auth.Identity) (goesOn bool) {
 	revoked := w.suspension.of(before)
 	suspended := revoked != nil
 	alike := before.Admin && who.Admin || before.Admin == who.Admin && tree.Equal(before.Auth, who.Auth)
-	if w.finished || alike && !suspended {
-		return !w.finished
+	if w.finished {
+		return false
+	}
+	// Who is alike by a credential that was revoked meanwhile must not stay: the watch was judged for the one before.
+	if alike && !suspended && w.set.source.Holds(who, w.set.database.Published()) {
+		return true
 	}
 	if suspended { // what came after it was for nobody
 		handedOn = revoked.position

@@ -3,6 +3,7 @@ package watch_test
 import (
 	"testing"
 
+	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -82,4 +83,32 @@ func TestIdentifyKeepsTheOpening(t *testing.T) {
 	held.Release()
 	f.WaitForWatches()
 	w.Expect(`first {"path":"/","data":1}`)
+}
+
+// TestIdentifyByWhatWasRevoked: somebody who is alike comes by a credential that was revoked after it was judged. The watch was
+// judged for the one before when that happened.
+func TestIdentifyByWhatWasRevoked(t *testing.T) {
+	t.Parallel()
+	f := open(t, store.Options{})
+	var who [3]auth.Identity
+	if err := f.SetSecrets(t.Context(), "first", "second", "third"); err != nil {
+		t.Fatal(err)
+	}
+	for i, secret := range []string{"first", "second", "third"} {
+		var err error
+		if who[i], err = f.Identify(t.Context(), secret); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := f.Watch(as(who[0], whole(t, "/a")))
+	if err := f.SetSecrets(t.Context(), "first", "third"); err != nil {
+		t.Fatal(err)
+	}
+	f.WaitForWatches()
+	w.Identify(who[2])
+	f.Do(`PUT /a 1`)
+	w.Expect(`put {"path":"/","data":1}`)
+	w.Identify(who[1])
+	f.Do(`PUT /a 2`)
+	w.Expect("auth_revoked")
 }
