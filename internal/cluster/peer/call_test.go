@@ -269,3 +269,44 @@ func TestNothingRunsAfterClose(t *testing.T) {
 		return nil
 	})
 }
+
+// TestCallsGivenUpWhileSent gives up calls at any moment of sending their bodies, beside a call that waits: that goes on, over
+// the same connection, and nothing stays of the others.
+func TestCallsGivenUpWhileSent(t *testing.T) {
+	t.Parallel()
+	a, b := pair(t, peer.Options{}, peer.Options{})
+	b.Handle("large", echo)
+	arrived, end := make(chan struct{}), make(chan struct{})
+	b.Handle("waits", func(context.Context, string, []byte) ([]byte, error) {
+		close(arrived)
+		<-end
+		return []byte("done"), nil
+	})
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		if got, err := a.Call(t.Context(), b.Addr(), "waits", nil); err != nil || string(got) != "done" {
+			t.Errorf("the call that waits = %q, %v", got, err)
+		}
+	})
+	<-arrived
+	var calls sync.WaitGroup
+	for i := range 4 {
+		calls.Go(func() {
+			body := make([]byte, 1<<20)
+			for n := range 30 {
+				ctx, cancel := context.WithCancel(t.Context())
+				stop := time.AfterFunc(time.Duration(n*(i+1))*20*time.Microsecond, cancel)
+				_, _ = a.Call(ctx, b.Addr(), "large", body) // given up, or in time
+				stop.Stop()
+				cancel()
+			}
+		})
+	}
+	calls.Wait()
+	if got, err := a.Call(t.Context(), b.Addr(), "large", []byte("x")); err != nil || string(got) != a.Addr()+" x" {
+		t.Errorf("a call after all = %q, %v", got, err)
+	}
+	close(end)
+	waiting.Wait()
+	nothingHeld(t, a, b)
+}

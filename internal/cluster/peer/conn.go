@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -42,6 +43,8 @@ type conn struct {
 
 	out  chan []byte
 	soon soon
+	// cancels are those that were taken of soon and wait for what is queued; only the one that writes has them.
+	cancels cancels
 	// held is true while this end does not read because what has come is not taken yet.
 	held atomic.Bool
 
@@ -59,13 +62,43 @@ type conn struct {
 	}
 }
 
-// soon is what goes out before anything else, however full the queue is.
+// soon is what goes out before anything else, however full the queue is, but for cancels.
 type soon struct {
 	sync.Mutex
 	wake    chan struct{}
 	ping    bool
 	pong    *frame   // the newest alone: who sends pings faster than they are answered gets fewer answers
-	cancels []uint64 // one for each call that was given up
+	cancels []uint64 // one for each call that was given up; they go out behind what is queued
+}
+
+// cancels wait until everything has gone out that was queued before them. Parts of the very call that was given up may be among that, and who takes
+// a part after the end of its call holds the sender for broken.
+type cancels struct {
+	old, young []uint64
+	frames     int // have gone out since there are old ones
+}
+
+func (c *cancels) add(ids []uint64) {
+	if c.young = append(c.young, ids...); len(c.old) == 0 {
+		c.old, c.young, c.frames = c.young, nil, 0
+	}
+}
+
+// sent is told that a frame has gone out, of a queue that has room for some, and returns those whose turn is after it.
+func (c *cancels) sent(room int) (due []uint64) {
+	if c.frames++; c.frames <= room+1 { // one was taken from the queue before
+		return nil
+	}
+	due = c.old
+	c.old, c.young, c.frames = c.young, nil, 0
+	return due
+}
+
+// all returns those that wait, once the queue is empty.
+func (c *cancels) all() (due []uint64) {
+	due = slices.Concat(c.old, c.young)
+	*c = cancels{}
+	return due
 }
 
 func newConn(c net.Conn, a *arrivals, o Options, quiet int) *conn {
@@ -165,9 +198,18 @@ func (c *conn) writeAll(w *bufio.Writer, b []byte) error {
 		if _, err := w.Write(b); err != nil {
 			return err
 		}
+		due, empty := c.cancels.sent(cap(c.out)), false
 		select {
 		case b = <-c.out:
 		default:
+			due, empty = append(due, c.cancels.all()...), true
+		}
+		for _, id := range due {
+			if _, err := w.Write(frame{kind: cancel, id: id}.encode()); err != nil {
+				return err
+			}
+		}
+		if empty {
 			return w.Flush()
 		}
 	}
@@ -189,9 +231,7 @@ func (c *conn) takeSoon() (b []byte) {
 		b = append(b, c.soon.pong.encode()...)
 		c.soon.pong = nil
 	}
-	for _, id := range c.soon.cancels {
-		b = append(b, frame{kind: cancel, id: id}.encode()...)
-	}
+	c.cancels.add(c.soon.cancels)
 	c.soon.cancels = nil
 	return b
 }
