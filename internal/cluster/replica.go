@@ -135,18 +135,27 @@ func (n *Node) apply(r *replica, e shard.Entry) error {
 		return fmt.Errorf("record %d of shard %d: %w", e.Number, r.shard, err)
 	}
 	n.o.Metrics.Applies.Observe(n.o.Now().Sub(began))
-	home, mine := homeAfter(next), n.own(next.Origin) && (now.mine || next.Kind == record.Home)
-	mine = mine && home == n.o.ID
-	if now.mine && !mine && !n.own(next.Origin) {
-		r.noteLost(n.o.Now())
-	}
-	was := now.mine && now.applied.Tenure == after.Tenure
-	r.change(func(now *replicaState) { now.applied, now.home, now.mine = after, home, mine })
-	if mine != was {
-		n.o.Became(r.shard, mine)
-	}
+	n.change(r, next, after)
 	n.noteApplied(r.shard, e.Number, int64(len(e.Record))+int64(next.Transfer.Bytes))
 	return nil
+}
+
+// change makes the state the one after a record that was applied, and tells whether this process has become the home with it, is it in
+// another tenure, or is it no more. Whether it was is looked at in the same moment: an append whose outcome is not known ends it at any time.
+func (n *Node) change(r *replica, applied record.Record, after shard.Head) {
+	var mine, was, same bool
+	r.change(func(now *replicaState) {
+		was, same = now.mine, now.applied.Tenure == after.Tenure
+		now.applied, now.home = after, homeAfter(applied)
+		mine = now.home == n.o.ID && n.own(applied.Origin) && (was || applied.Kind == record.Home)
+		now.mine = mine
+	})
+	if was && !mine && !n.own(applied.Origin) {
+		r.noteLost(n.o.Now())
+	}
+	if mine != was || mine && !same {
+		n.o.Became(r.shard, mine)
+	}
 }
 
 // applyFirst applies all records of shard 0 that this node has.

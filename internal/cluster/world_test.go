@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,6 +118,26 @@ type process struct {
 	end    context.CancelFunc
 	ended  chan struct{}
 	writer [shard.Count]chan struct{}
+	// led is the tenure of each shard in which the process was told to be the home, 0 if it is not.
+	led [shard.Count]atomic.Uint64
+}
+
+// became is told that the process is the home of a shard, or is it no more.
+func (p *process) became(s int, home bool) {
+	tenure, _ := p.node.Home(s)
+	if !home {
+		tenure = 0
+	}
+	p.led[s].Store(tenure)
+}
+
+// knows says whether the process was told of which shard it is the home.
+func (p *process) knows(s int) bool {
+	tenure, home := p.node.Home(s)
+	if !home {
+		tenure = 0
+	}
+	return p.led[s].Load() == tenure
 }
 
 func id(i int) record.NodeID { return record.NodeID(i + 1) }
@@ -150,7 +171,7 @@ func (w *world) startFrom(i, from int) {
 	}
 	p.node = cluster.New(cluster.Options{
 		ID: id(i), Log: log, Applier: p.data, Rand: func() uint64 { return numbers }, Now: time.Now,
-		PartBytes: partBytes,
+		PartBytes: partBytes, Became: p.became,
 		Upkeep: cluster.Upkeep{
 			Flush:      func() (shard.Numbers, error) { return w.flush(p), nil },
 			FlushEvery: time.Duration(1+w.rand.IntN(3000)) * time.Millisecond, FlushBytes: 2000,
@@ -308,7 +329,7 @@ func play(t *testing.T, seed uint64, f flaws) (told tally, found error) {
 	return told, found
 }
 
-// settle waits until all nodes have all records, and holds them against each other.
+// settle waits until all nodes have all records, and know which of them is home, and holds them against each other.
 func (w *world) settle() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
@@ -323,7 +344,7 @@ func (w *world) settle() error {
 				break
 			}
 			if err := pause.For(ctx, time.Second); err != nil {
-				return fmt.Errorf("nodes do not come to the same end of shard %d: %w", s, err)
+				return fmt.Errorf("nodes do not come to the same end of shard %d, or were not told who is its home: %w", s, err)
 			}
 		}
 	}
@@ -341,7 +362,7 @@ func (w *world) same(ctx context.Context, s int) (bool, error) {
 			return false, fmt.Errorf("node %d has %d records that were judged on other data", i, p.data.void)
 		}
 		all[i] = p.data.read(s)
-		if all[i].head.Number != all[0].head.Number {
+		if all[i].head.Number != all[0].head.Number || !p.knows(s) {
 			return false, nil
 		}
 	}
