@@ -291,7 +291,7 @@ func (d *Databases) serve(tenure uint64, origin record.Origin, id store.ID, body
 	if err != nil {
 		return d.done(s, req, engine.Commit{}, fault.Wrap(fault.Internal, err, "a request of another node cannot be read"))
 	}
-	req.Origin = engine.Origin{Node: uint64(origin.Node), Number: origin.Number}
+	req.Origin = engine.Origin{Node: uint64(origin.Node), Number: origin.Number, Tenure: tenure}
 	db, err := d.known(ctx, id)
 	if err != nil {
 		return d.done(s, req, engine.Commit{}, err)
