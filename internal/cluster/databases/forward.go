@@ -27,8 +27,8 @@ const (
 	again = 20 * time.Millisecond
 	// mostAgain is how long it waits at most, where it waits longer each time.
 	mostAgain = 640 * time.Millisecond
-	// forwardHead is how long what stands before a request is: tenure, origin, database.
-	forwardHead = 8 + 8 + 8 + 4
+	// forwardHead is how long what stands before a request is: tenure, origin, database, the number before the first of the process, and whether it is sent again.
+	forwardHead = 8 + 8 + 8 + 4 + 8 + 1
 )
 
 // What a home says of a forward.
@@ -128,7 +128,7 @@ func (d *Databases) forward(ctx context.Context, id store.ID, out *outgoing) (co
 	began := time.Now() //nolint:forbidigo // for how long it takes
 	defer func() { d.sent.count(time.Since(began), made, err) }()
 	for tries := 1; ; tries++ {
-		said, err := d.o.Peers.Call(calling, home, Forward, out.take(f.tenure, origin, id))
+		said, err := d.o.Peers.Call(calling, home, Forward, out.take(forwardHeader{f.tenure, origin, id, d.start, tries > 1}))
 		switch {
 		case err == nil && len(said) > 8 && said[0] == saysDone:
 			if err := d.node.Reach(ctx, s, binary.BigEndian.Uint64(said[1:])); err != nil {
@@ -144,7 +144,7 @@ func (d *Databases) forward(ctx context.Context, id store.ID, out *outgoing) (co
 		select {
 		case news := <-f.done:
 			return learned(ctx, d, f, out.req, news)
-		case <-time.After(again):
+		case <-time.After(min(again<<min(tries-1, 8), mostAgain)):
 		case <-ctx.Done():
 			return commit, true, fault.Wrap(fault.Unknown, context.Cause(ctx), "the write is not confirmed")
 		}
@@ -253,20 +253,21 @@ func (d *Databases) ServeForward(ctx context.Context, body []byte) ([]byte, erro
 	if len(body) < forwardHead {
 		return nil, errors.New("a forward that is cut short")
 	}
-	tenure := binary.BigEndian.Uint64(body)
-	origin := record.Origin{Node: record.NodeID(binary.BigEndian.Uint64(body[8:])), Number: binary.BigEndian.Uint64(body[16:])}
-	id := store.ID(binary.BigEndian.Uint32(body[24:]))
-	entry, first := d.origins.begin(origin)
-	if !first {
+	h := readHeader(body)
+	entry, first := d.origins.begin(h.origin, h.start, h.again)
+	switch {
+	case entry == nil:
+		return []byte{saysUnknown}, nil
+	case !first:
 		select {
 		case <-entry.done:
-			return entry.said, nil
+			return d.origins.answer(entry), nil
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
-	said := d.serve(tenure, origin, id, body[forwardHead:])
-	d.origins.end(origin, entry, said)
+	said := d.serve(h.tenure, h.origin, h.id, body[forwardHead:])
+	d.origins.end(h.origin, entry, said)
 	return said, nil
 }
 
