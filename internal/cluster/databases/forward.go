@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/cluster/record"
+	"github.com/livetree/livetree/internal/cluster/shard"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/store"
@@ -120,7 +121,10 @@ func (d *Databases) forward(ctx context.Context, id store.ID, out *outgoing) (co
 	calling, cancel := context.WithCancel(ctx)
 	defer cancel()
 	f := &forwarded{shard: s, tenure: head.Tenure, done: make(chan forwardedNews, 1), cancel: cancel}
-	d.waiting.register(origin, f)
+	if !d.waiting.register(origin, f) {
+		wait(ctx, changed)
+		return commit, false, nil
+	}
 	defer d.waiting.unregister(origin)
 	if now, _ := d.node.Applied(s); now.Tenure != f.tenure {
 		return commit, false, nil // before it was registered
@@ -200,12 +204,19 @@ func wait(ctx context.Context, changed <-chan struct{}) {
 type waiting struct {
 	mu sync.Mutex
 	of map[record.Origin]*forwarded
+	// tenures are those that the log has told of, for each shard.
+	tenures [shard.Count]uint64
 }
 
-func (w *waiting) register(o record.Origin, f *forwarded) {
+// register adds a request, unless the log has told already that its tenure is over: nobody would tell it again.
+func (w *waiting) register(o record.Origin, f *forwarded) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if f.tenure < w.tenures[f.shard] {
+		return false
+	}
 	w.of[o] = f
+	return true
 }
 
 func (w *waiting) unregister(o record.Origin) {
@@ -230,6 +241,7 @@ func (w *waiting) tell(news []forwardedNews, applied store.Applied) {
 func (w *waiting) endTenure(s int, tenure uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.tenures[s] = max(w.tenures[s], tenure)
 	for o, f := range w.of {
 		if f.shard == s && f.tenure < tenure {
 			f.end(forwardedNews{origin: o, never: true})
