@@ -71,3 +71,44 @@ func TestHeldEventsCount(t *testing.T) {
 		}
 	})
 }
+
+// firstBesideLarge has a client that may take no memory listen to something small, while the next event of another listen
+// of its is large. It returns what the client is told.
+func firstBesideLarge(t *testing.T, f *enginetest.Fixture, known *watch.Known) (log []string) {
+	t.Helper()
+	f.Rule(open)
+	f.Put("/small", `1`)
+	a := audience.New(f.Database, audience.Options{
+		Wake: func() {}, Memory: budget.New(budget.Options{Limit: 1 << 10}), Client: budget.Client{Database: "d"},
+	})
+	defer a.Close()
+	told := func() (log []string) {
+		synctest.Wait()
+		for item, ok := a.Next(); ok; item, ok = a.Next() {
+			text := describe(t, item)
+			log = append(log, text[:min(len(text), 20)])
+		}
+		return log
+	}
+	a.Listen(1, audience.ListenRequest{Path: enginetest.Path(t, "/large"), Cookie: "/large"})
+	told()
+	a.Listen(2, audience.ListenRequest{Path: enginetest.Path(t, "/small"), Cookie: "/small", Known: known})
+	f.Put("/large", `"`+strings.Repeat("x", 128<<10)+`"`) // it is looked at first
+	f.WaitForWatches()
+	log = told()
+	f.Put("/other", `1`)
+	f.WaitForWatches()
+	return log
+}
+
+// TestFirstEventKeepsNoView: whatever becomes of the first event of a listen for which there is no memory, its view is given back.
+func TestFirstEventKeepsNoView(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := enginetest.Open(t, store.Options{})
+		firstBesideLarge(t, f, nil)
+		if views := f.Store.Stats().Views; views != 1 {
+			t.Errorf("%d views are open when all was told, want the newest alone", views)
+		}
+	})
+}
