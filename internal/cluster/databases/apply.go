@@ -214,8 +214,9 @@ func (d *Databases) applyControl(r record.Record, applied store.Applied) error {
 		return err
 	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.names[n.ID] = n.Name
+	d.mu.Unlock()
+	d.catalog.Named(n.Name, n.ID)
 	return nil
 }
 
