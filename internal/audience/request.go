@@ -180,9 +180,12 @@ func (a *Audience) Check() {
 	a.verify()
 	for _, l := range a.all() {
 		l.mu.Lock()
-		if l.watch != nil && !l.ended {
-			l.watch.Recheck()
-		}
+		goesOn := l.watch == nil || l.ended || l.watch.Recheck()
 		l.mu.Unlock()
+		if !goesOn {
+			a.mu.Lock()
+			a.sequence.cut(l)
+			a.mu.Unlock()
+		}
 	}
 }

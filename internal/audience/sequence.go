@@ -120,6 +120,15 @@ func (s *sequence) drop(l *Listen) {
 	s.take(l)
 }
 
+// cut has a listen that does not go on looked at, and gives up its next event unless that says
+// so.
+func (s *sequence) cut(l *Listen) {
+	if l.head != nil && l.head.Kind < watch.Cancel {
+		s.drop(l)
+	}
+	s.wake(l)
+}
+
 // heads are listens by the position of their next event. Of a commit, the higher location
 // is told first: a client applies an event to all listens that show its path, and one
 // for a lower location would show the higher listen a part of the commit.
