@@ -33,6 +33,8 @@ type Options struct {
 	Wake func()
 	// Done is closed when the client has gone: long reads for it end.
 	Done <-chan struct{}
+	// Ending, if not nil, reports whether the client is to end: it is not judged again then.
+	Ending func() bool
 	// Limits are DefaultLimits by default.
 	Limits Limits
 	// Crowd, if not nil, is shared by all clients whose listens count together.

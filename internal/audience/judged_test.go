@@ -50,3 +50,34 @@ func TestCheckDropsNextEvents(t *testing.T) {
 		}
 	})
 }
+
+// TestCheckOfAnEnding: a client that is to end is not judged again to the end: it may have many listens.
+func TestCheckOfAnEnding(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const listens, judged = 5, 2
+		f := enginetest.Open(t, store.Options{})
+		f.Rule(fmt.Sprintf(`{"rules": {".read": "now < %d"}}`, time.Now().Add(time.Minute).UnixMilli()))
+		asked := 0
+		a := audience.New(f.Database, audience.Options{Wake: func() {}, Now: time.Now, Ending: func() bool {
+			asked++
+			return asked > judged
+		}})
+		defer a.Close()
+		for i := range listens {
+			a.Listen(int64(i), audience.ListenRequest{Path: enginetest.Path(t, fmt.Sprintf("/%d", i)), Known: &watch.Known{}})
+		}
+		time.Sleep(2 * time.Minute) //nolint:forbidigo // fake time
+		a.Check()
+		synctest.Wait()
+		cancelled := 0
+		for item, ok := a.Next(); ok; item, ok = a.Next() {
+			if item.Event != nil && item.Event.Kind == watch.Cancel {
+				cancelled++
+			}
+		}
+		if cancelled != judged {
+			t.Errorf("%d of %d listens were cancelled, want %d", cancelled, listens, judged)
+		}
+	})
+}

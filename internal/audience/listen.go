@@ -46,6 +46,8 @@ type Listen struct {
 	index   int          // in heads
 	// bytesHeld is what the next event counts for.
 	bytesHeld int
+	// told is the position of the state that the client has by now; 0 if that is not known.
+	told uint64
 }
 
 type listenKey struct {
@@ -67,8 +69,11 @@ func keyOf(p tree.Path, q *query.Query) (key listenKey, bytes int) {
 func (a *Audience) Listen(id int64, req ListenRequest) {
 	a.request(id, func() *Answer {
 		key, bytes := keyOf(req.Path, req.Query)
+		known := req.Known
 		if old := a.find(key); old != nil {
-			a.end(old)
+			a.forget(old)
+			defer a.end(old) // then: as long as it watches, it is known what has changed
+			known = knownBehind(a, old, known)
 		}
 		l := &Listen{Path: key.path, Cookie: req.Cookie, key: key, bytes: bytes + req.CookieBytes}
 		if err := a.keep(l); err != nil {
@@ -78,7 +83,7 @@ func (a *Audience) Listen(id int64, req ListenRequest) {
 		a.hold()
 		defer a.letGo()
 		w, trace, err := a.set.Open(watch.Request{
-			Path: key.path, Form: tree.Export, Query: req.Query, Whole: true, Scan: true, Known: req.Known,
+			Path: key.path, Form: tree.Export, Query: req.Query, Whole: true, Scan: true, Known: known,
 			Client: a.client(who), Memory: a.opts.Memory,
 			Who: lasting(who), Wake: func() { a.wake(l) }, Done: a.opts.Done, Lasts: true,
 		})
@@ -92,6 +97,17 @@ func (a *Audience) Listen(id int64, req ListenRequest) {
 	})
 }
 
+// knownBehind returns what a client says that it knows when it listens again: it may have said so before
+// the old listen, which was forgotten, told it something else.
+func knownBehind(a *Audience, old *Listen, known *watch.Known) *watch.Known {
+	if known == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return &watch.Known{Hash: known.Hash, Compound: known.Compound, Replaces: true, Told: old.told}
+}
+
 // client returns whose memory is taken for somebody.
 func (a *Audience) client(who auth.Identity) budget.Client {
 	c := a.opts.Client
@@ -102,6 +118,14 @@ func (a *Audience) client(who auth.Identity) budget.Client {
 // Later gives up an event of a listen that could not be sent. In a while it is told again
 // what is there. It is called by who takes the events.
 func (a *Audience) Later(l *Listen) {
+	a.mu.Lock()
+	a.sequence.telling = nil
+	a.mu.Unlock()
+	l.later()
+}
+
+// later is Later for an event that was not taken.
+func (l *Listen) later() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.watch != nil && !l.ended {
@@ -159,6 +183,9 @@ func (a *Audience) open(l *Listen, w *watch.Watch, who auth.Identity) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	l.opened = true
+	if watch.IsKnown(w) {
+		l.told = w.Position()
+	}
 	a.sequence.wake(l)
 }
 

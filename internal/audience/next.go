@@ -90,9 +90,29 @@ func (a *Audience) put(l *Listen, e *watch.Event, more bool) {
 		_ = e.Content.Close()
 	}
 	if !over {
-		a.Later(l)
+		l.later()
 	}
 	a.mu.Lock()
+}
+
+// tell notes that the client is being told the next event of a listen, while the dispatcher is at a
+// position. It has it when it is told what comes next: until then the event may be given up.
+func (s *sequence) tell(l *Listen, told uint64) {
+	s.telling, l.told = nil, 0
+	switch e := l.head; {
+	case !e.Last: // more of it comes
+	case l.more:
+		s.telling, s.tellingTo = l, e.Position
+	default: // nothing else waits
+		s.telling, s.tellingTo = l, max(e.Position, told)
+	}
+}
+
+// wasTold notes that the client has what it was being told.
+func (s *sequence) wasTold() {
+	if s.telling != nil {
+		s.telling.told, s.telling = s.tellingTo, nil
+	}
 }
 
 // choose returns what is next in the order. If that has to wait for a position, it returns
@@ -100,6 +120,7 @@ func (a *Audience) put(l *Listen, e *watch.Event, more bool) {
 func (a *Audience) choose(told uint64) (item Item, position uint64, found bool) {
 	defer a.mu.Unlock()
 	s := &a.sequence
+	s.wasTold()
 	if why := a.logout; why != nil {
 		a.logout = nil
 		return Item{Logout: why}, 0, true
@@ -120,6 +141,7 @@ func (a *Audience) choose(told uint64) (item Item, position uint64, found bool) 
 		}
 		item = Item{Listen: l, Event: l.head}
 		more := l.more
+		s.tell(l, told)
 		s.take(l)
 		if more {
 			s.wake(l)

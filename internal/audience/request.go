@@ -179,6 +179,9 @@ func same(a, b auth.Identity) bool {
 func (a *Audience) Check() {
 	a.verify()
 	for _, l := range a.all() {
+		if a.ended.Load() || a.opts.Ending != nil && a.opts.Ending() {
+			return // nothing more is told
+		}
 		l.mu.Lock()
 		goesOn := l.watch == nil || l.ended || l.watch.Recheck()
 		l.mu.Unlock()

@@ -23,8 +23,12 @@ type sequence struct {
 	// event may be of any later commit.
 	held    bool
 	ceiling uint64
-	bytes   int           // that heads count for
-	claim   *budget.Claim // of them; nil while they are few
+	// telling is the listen whose event was taken last, and tellingTo the state that the client has
+	// when it was told that; nil if it was, or if that is not known.
+	telling   *Listen
+	tellingTo uint64
+	bytes     int           // that heads count for
+	claim     *budget.Claim // of them; nil while they are few
 }
 
 // wake has a listen looked at.

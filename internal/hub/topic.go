@@ -237,6 +237,13 @@ func (s *Subscription[M]) Finish(last M) {
 	s.wake()
 }
 
+// IsEnding reports whether Finish or Cut was called.
+func (s *Subscription[M]) IsEnding() bool {
+	s.topic.mu.Lock()
+	defer s.topic.mu.Unlock()
+	return s.last != nil
+}
+
 // Cut is Finish without what was published and not taken yet.
 func (s *Subscription[M]) Cut(last M) {
 	t := s.topic

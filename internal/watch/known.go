@@ -17,7 +17,28 @@ type Known struct {
 	Hash string
 	// Compound, if not nil, tells more. Only the ranges that differ are then told.
 	Compound *sdkhash.Compound
+	// Replaces says that the client was told of the place until now: it may have said this before it
+	// was told the last of it. So this counts only if nothing has changed since Told, the position of
+	// a state that the client was told all of; 0 for none.
+	Replaces bool
+	Told     uint64
 }
+
+// counts reports whether what a client says that it has is still what it has, when it is told what comes next.
+func (k *Known) counts(w *Watch, v *state.View) bool {
+	if !k.Replaces {
+		return true
+	}
+	at := w.place
+	if k.Told < at.since { // the place is younger, and does not know of all changes since
+		return false
+	}
+	handedOn := w.set.order.Load().Told()
+	return at.touched.Load() <= k.Told && w.stood(v, permission{reads: []tree.Path{at.path}}, max(k.Told, handedOn))
+}
+
+// IsKnown reports whether a watch that has just begun has no first event: its client has what is there.
+func IsKnown(w *Watch) bool { return w.opening == nil }
 
 // hashes are what a place had as its hash in a state. They are the same for all who come
 // back, so they are worked out once.

@@ -48,6 +48,19 @@ func TestLaterEachTime(t *testing.T) {
 	})
 }
 
+// TestCancelWhileStuck: a watch that waits because something could not be sent is told at once that it is over.
+func TestCancelWhileStuck(t *testing.T) {
+	t.Parallel()
+	f := open(t, store.Options{})
+	f.Rule(`{"rules":{".read":true}}`)
+	w := f.Watch(as(auth.Identity{}, whole(t, "/a")))
+	w.Later()
+	f.Do(`PUT /a 1`)
+	w.Expect()
+	f.Rule(`{"rules":{}}`)
+	w.Expect("cancel")
+}
+
 // TestHashesOfTheGone: a client that is gone does not wait until the hashes of its place are
 // worked out for another one.
 func TestHashesOfTheGone(t *testing.T) {

@@ -44,13 +44,15 @@ func (w *Watch) Later() {
 	w.stuck = s
 }
 
-// goOn has a watch that was stuck go on if it is time. It reports false if not.
+// goOn has a watch that was stuck go on if it is time, or over: that it waits must not keep a client from being
+// told that it may not watch any more. It reports false if not.
 func (w *Watch) goOn() bool {
-	if !w.stuck.due.Load() {
+	if !w.stuck.due.Load() && !w.subscription.IsEnding() {
 		return false
 	}
 	w.subscription.Skip() // what was published so far is in what is told now
 	if _, state := w.subscription.Next(); state == hub.Finished {
+		w.stuck.end()
 		w.stuck = nil // which is told next, again
 		return true
 	}

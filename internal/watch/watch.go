@@ -178,7 +178,7 @@ func (w *Watch) begin(v *state.View, allowed permission, req Request) (err error
 	if req.Resume {
 		resumed, err = w.resumeBy(v, allowed)
 	}
-	if err == nil && !resumed && req.Known != nil {
+	if err == nil && !resumed && req.Known != nil && req.Known.counts(w, v) {
 		w.since = v.Position
 		if resumed, err = w.knows(v, req.Known); !resumed && err == nil {
 			resumed, err = w.differs(v, req.Known)

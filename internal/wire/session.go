@@ -25,6 +25,8 @@ type transport interface {
 	close(code int, reason outbox.Reason, text string)
 	// meet says, once, that the client is no stranger any more.
 	meet()
+	// isEnding reports whether the transport is to end.
+	isEnding() bool
 }
 
 // A session is one client of one database, for as long as it is connected.
@@ -138,7 +140,7 @@ func (f *Front) newSession(at found, header http.Header, addr netip.Addr) (*sess
 // called once, before the first request is served.
 func (f *Front) join(s *session, db *engine.Database) bool {
 	a := audience.New(db, audience.Options{
-		Wake: s.wake, Done: s.ctx.Done(), Now: f.opts.Now, Crowd: &f.listens,
+		Wake: s.wake, Done: s.ctx.Done(), Ending: func() bool { return isEnding(s) }, Now: f.opts.Now, Crowd: &f.listens,
 		Client: budget.Client{Network: s.network, Database: db.Name()}, Memory: f.opts.Memory.Reads,
 	})
 	s.mu.Lock()
@@ -184,6 +186,12 @@ func (s *session) wake() {
 	if t := s.way(); t != nil {
 		t.wake()
 	}
+}
+
+// isEnding reports whether the session is to end.
+func isEnding(s *session) bool {
+	t := s.way()
+	return t != nil && t.isEnding()
 }
 
 // way returns the transport, nil before begin.

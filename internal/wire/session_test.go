@@ -39,6 +39,8 @@ func (k *talk) wake() {
 
 func (k *talk) meet() { k.met = true }
 
+func (k *talk) isEnding() bool { return k.closed != "" }
+
 func (k *talk) close(_ int, _ outbox.Reason, text string) { k.closed = text }
 
 // newFront returns a front for sessions without connections.

@@ -74,6 +74,9 @@ func (s *socket) meet() {
 	}
 }
 
+// isEnding implements transport.
+func (s *socket) isEnding() bool { return s.client.Ending() != outbox.GoesOn }
+
 // close implements transport.
 func (s *socket) close(code int, reason outbox.Reason, text string) {
 	s.leave(&ending{code: code, reason: reason, text: text})
