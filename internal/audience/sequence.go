@@ -85,9 +85,12 @@ func (s *sequence) nextListen() *Listen {
 	return s.heads[0]
 }
 
+// isRenewal reports whether an event tells a listen, perhaps anew, what is there.
+func isRenewal(e *watch.Event) bool { return e.Content != nil || e.Kind == watch.Ranges }
+
 // put makes an event the next one of a listen. There may be more behind it.
 func (s *sequence) put(l *Listen, e *watch.Event, more bool) {
-	l.head, l.more, l.renewal = e, more, e.Content != nil || e.Kind == watch.Ranges
+	l.head, l.more, l.renewal = e, more, isRenewal(e)
 	if l.renewal {
 		s.renewals++
 	}

@@ -50,7 +50,8 @@ type Catalog struct {
 
 	mu     sync.RWMutex
 	open   map[string]*engine.Database
-	held   map[string]chan struct{} // names, with what is closed when each is given back
+	byID   map[store.ID]*engine.Database // all that are open, if there are others: see others.go
+	held   map[string]chan struct{}      // names, with what is closed when each is given back
 	closed bool
 }
 
@@ -126,25 +127,10 @@ func (c *Catalog) load(name string) (*engine.Database, error) {
 	if !found {
 		return nil, state.NoDatabase(name)
 	}
-	return c.openAs(name, id)
-}
-
-// openAs opens the database with a number, unless it is open under its name. Where others decide, a database is
-// opened without its name being held, too, so only one is opened at a time.
-func (c *Catalog) openAs(name string, id store.ID) (*engine.Database, error) {
 	if c.others != nil {
-		c.opening.Lock()
-		defer c.opening.Unlock()
-		c.mu.RLock()
-		d := c.open[name]
-		c.mu.RUnlock()
-		if d != nil && engine.IDOf(d) == id {
-			return d, nil
-		}
+		return c.openShared(name)
 	}
-	opts := c.opts
-	opts.Name = name
-	d, err := engine.Open(c.store, id, opts)
+	d, err := c.openAs(name, id)
 	if err != nil {
 		return nil, err
 	}
@@ -152,6 +138,13 @@ func (c *Catalog) openAs(name string, id store.ID) (*engine.Database, error) {
 	defer c.mu.Unlock()
 	c.open[name] = d
 	return d, nil
+}
+
+// openAs opens the database with a number.
+func (c *Catalog) openAs(name string, id store.ID) (*engine.Database, error) {
+	opts := c.opts
+	opts.Name = name
+	return engine.Open(c.store, id, opts)
 }
 
 // Create makes a database; a fault.Conflict error if there is one already.
@@ -271,4 +264,10 @@ func (c *Catalog) Close() {
 		d.Close()
 		return true
 	})
+	c.mu.RLock()
+	shared := slices.Collect(maps.Values(c.byID))
+	c.mu.RUnlock()
+	for _, d := range shared {
+		d.Close() // once more does nothing
+	}
 }

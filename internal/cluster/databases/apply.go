@@ -214,8 +214,9 @@ func (d *Databases) applyControl(r record.Record, applied store.Applied) error {
 		return err
 	}
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	d.names[n.ID] = n.Name
+	d.mu.Unlock()
+	d.catalog.Named(n.Name, n.ID)
 	return nil
 }
 
@@ -224,7 +225,8 @@ func (d *Databases) applyDrop(id store.ID, millis int64, applied store.Applied) 
 	d.mu.Lock()
 	p := d.pending[id]
 	d.mu.Unlock()
-	if p != nil && p.group.Drop && d.claim(id, p) != nil {
+	// Another home may have dropped it instead, with another time, which the row of the drop has.
+	if p != nil && p.group.Drop && millisOf(p.group) == millis && d.claim(id, p) != nil {
 		err := store.CommitRecord(d.o.Store, p.group.Parts, applied)
 		d.forget(id)
 		if err != nil {
