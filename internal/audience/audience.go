@@ -139,6 +139,9 @@ func (a *Audience) Close() {
 		answer.drop()
 	}
 	a.sequence.answers = nil
+	if a.sequence.aging != nil {
+		a.sequence.aging.Stop()
+	}
 }
 
 // all returns the listens.
@@ -177,6 +180,7 @@ func (a *Audience) reply(answer *Answer) {
 		return
 	}
 	a.sequence.answers = append(a.sequence.answers, answer)
+	limitAge(a, answer)
 	position := answer.position // from here on it belongs to who takes answers
 	a.mu.Unlock()
 	a.announce(position)

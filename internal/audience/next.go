@@ -1,6 +1,8 @@
 package audience
 
 import (
+	"time"
+
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/watch"
 )
@@ -30,9 +32,10 @@ type Answer struct {
 	// Note is what Reply was given.
 	Note any
 
-	position uint64 // of what it was judged on
-	placed   bool   // position is that up to which all listens are told before it
-	bytes    int    // of the request
+	position uint64    // of what it was judged on
+	placed   bool      // position is that up to which all listens are told before it
+	bytes    int       // of the request
+	until    time.Time // when its content is given up if it was not taken
 }
 
 // drop lets go of an answer that nobody takes.

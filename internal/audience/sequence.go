@@ -2,6 +2,7 @@ package audience
 
 import (
 	"container/heap"
+	"time"
 
 	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/watch"
@@ -15,7 +16,8 @@ type sequence struct {
 	// renewals is how many of these tell a listen anew what is there. They may stand for
 	// any commit, so no answer goes out before them.
 	renewals int
-	answers  []*Answer // not taken, in order
+	answers  []*Answer   // not taken, in order
+	aging    *time.Timer // for those of them that hold a view; nil for none
 	// paused says that no events are told, because it is being worked out which listens
 	// go on.
 	paused bool

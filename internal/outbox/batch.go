@@ -85,7 +85,7 @@ func (c *Client) NewLongWriter() *LongWriter {
 	return &LongWriter{Bytes: (*buffer)[:0], client: c, buffer: buffer}
 }
 
-// Write implements io.Writer.
+// Write implements io.Writer. What is long is sent in pieces, between which the rate is looked at.
 func (w *LongWriter) Write(p []byte) (int, error) {
 	if len(w.Bytes)+len(p) > gatherBytes {
 		if err := w.Flush(); err != nil {
@@ -93,7 +93,14 @@ func (w *LongWriter) Write(p []byte) (int, error) {
 		}
 	}
 	if len(p) >= gatherBytes {
-		return len(p), w.send(p)
+		for rest := p; len(rest) > 0; {
+			n := min(len(rest), PieceBytes)
+			if err := w.send(rest[:n]); err != nil {
+				return 0, err
+			}
+			rest = rest[n:]
+		}
+		return len(p), nil
 	}
 	w.Bytes = append(w.Bytes, p...)
 	return len(p), nil

@@ -194,6 +194,9 @@ func (w *operationWatch) Next() (*watch.Event, bool) {
 // Recheck implements source: Next does it.
 func (w *operationWatch) Recheck() bool { return true }
 
+// Later implements source: operations are not told again.
+func (w *operationWatch) Later() {}
+
 // Close implements source.
 func (w *operationWatch) Close() {
 	o := w.operations

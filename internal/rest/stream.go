@@ -3,7 +3,6 @@ package rest
 import (
 	"errors"
 	"net/http"
-	"net/netip"
 	"strings"
 
 	"github.com/livetree/livetree/internal/budget"
@@ -99,8 +98,8 @@ type stream struct {
 	watch   source
 	handler *Handler
 	dialect *dialect
-	// addr is whose turns large events take, until gone is closed.
-	addr   netip.Addr
+	// payer is whose memory large events take, and whose turns, until gone is closed.
+	payer  budget.Client
 	gone   <-chan struct{}
 	resume bool
 	epoch  uint64
@@ -108,7 +107,7 @@ type stream struct {
 
 // newStream returns a stream of the call without what it tells of.
 func (c *call) newStream() *stream {
-	return &stream{handler: c.Handler, dialect: c.reply.dialect, addr: addressOf(c.r), gone: waiting(c.r)}
+	return &stream{handler: c.Handler, dialect: c.reply.dialect, payer: c.usage.client(), gone: waiting(c.r)}
 }
 
 // A source is what a stream tells of, such as an watch.Watch.
@@ -120,6 +119,9 @@ type source interface {
 	Drained() bool
 	// Recheck is called now and then. It reports whether the source goes on.
 	Recheck() bool
+	// Later gives up the event that Next has just returned, for which there is no memory now.
+	// What is there is told in a while.
+	Later()
 	Close()
 }
 
@@ -165,6 +167,9 @@ func (s *stream) Tell() (ended outbox.Reason) {
 
 // tellEvent sends an event after what was gathered, or gathers it as well.
 func (s *stream) tellEvent(batch *outbox.Batch, e *watch.Event) (ended outbox.Reason) {
+	if len(e.Value) > smallBody {
+		return s.tellLarge(batch, e)
+	}
 	s.client.CountEvent(e.Millis)
 	if e.Content != nil {
 		if ended = outbox.Why(batch.Flush()); ended != outbox.GoesOn {
@@ -174,10 +179,40 @@ func (s *stream) tellEvent(batch *outbox.Batch, e *watch.Event) (ended outbox.Re
 		return s.print(e)
 	}
 	frame := e.Frame(encodeFrame)
-	if s.resume && e.Last {
-		batch.Bytes = appendID(batch.Bytes, s.epoch, e.Position)
-	}
+	batch.Bytes = s.appendID(batch.Bytes, e)
 	return outbox.Why(batch.Add(frame))
+}
+
+// appendID appends the name of the position of an event, if the client wants it.
+func (s *stream) appendID(dst []byte, e *watch.Event) []byte {
+	if !s.resume || !e.Last {
+		return dst
+	}
+	return appendID(dst, s.epoch, e.Position)
+}
+
+// tellLarge sends a large event, which all who are told it hold until the last of them has
+// taken it. So it counts in the memory for answers, and must be taken at a certain rate. If
+// there is no memory for it, what is there is told later, and read as it is sent.
+func (s *stream) tellLarge(batch *outbox.Batch, e *watch.Event) (ended outbox.Reason) {
+	part := int64(e.Part())
+	claim := s.handler.answers.Claim(s.payer, part <= smallBody)
+	defer claim.Release()
+	if !claim.Grow(part) {
+		s.watch.Later()
+		return outbox.GoesOn
+	}
+	if ended = outbox.Why(batch.Flush()); ended != outbox.GoesOn {
+		return ended
+	}
+	s.client.CountEvent(e.Millis)
+	w := s.client.NewLongWriter()
+	defer w.Free()
+	w.Bytes = s.appendID(w.Bytes, e)
+	if _, err := w.Write(e.Frame(encodeFrame)); err != nil {
+		return outbox.Why(err)
+	}
+	return outbox.Why(w.Flush())
 }
 
 var endings = map[watch.EventKind]outbox.Reason{
@@ -198,7 +233,7 @@ func (s *stream) flush(batch *outbox.Batch) (ended outbox.Reason) {
 func (s *stream) print(e *watch.Event) (ended outbox.Reason) {
 	w := s.client.NewLongWriter()
 	defer w.Free()
-	turn := &turn{turns: s.handler.longReads, from: s.addr, gone: s.gone}
+	turn := &turn{turns: s.handler.longReads, from: s.payer.Network, gone: s.gone}
 	defer turn.end()
 	w.Sending, w.Taken = turn.pause, turn.resume
 	if s.resume {

@@ -24,6 +24,7 @@ func (s *busySource) Next() (*watch.Event, bool) {
 
 func (s *busySource) Drained() bool { return false }
 func (s *busySource) Recheck() bool { s.rechecks++; return s.rechecks < s.most }
+func (s *busySource) Later()        {}
 func (s *busySource) Close()        {}
 
 // A slowWay is the way to a client that takes something each second.

@@ -28,6 +28,7 @@ func (f *firstEvent) Next() (*watch.Event, bool) {
 
 func (f *firstEvent) Drained() bool { return false }
 func (f *firstEvent) Recheck() bool { return true }
+func (f *firstEvent) Later()        {}
 func (f *firstEvent) Close()        {}
 
 // A countedWay is the way to a client that takes nothing until it is told to.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/pause"
+	"github.com/livetree/livetree/internal/wire"
 	"github.com/livetree/livetree/internal/wiretest"
 )
 
@@ -63,8 +64,14 @@ type still struct {
 // atRest runs a test with a server in the time of synctest.
 func atRest(t *testing.T, test func(t *testing.T, s *still)) {
 	t.Helper()
+	atRestWith(t, nil, test)
+}
+
+// atRestWith is atRest with other options.
+func atRestWith(t *testing.T, change func(*wire.Options, *outbox.Options), test func(t *testing.T, s *still)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &still{server: newServer(t, nil), pipes: pipes{make(chan net.Conn), make(chan struct{})}}
+		s := &still{server: newServer(t, change), pipes: pipes{make(chan net.Conn), make(chan struct{})}}
 		web := &http.Server{Handler: s.handler()}
 		var serving = make(chan struct{})
 		go func() { defer close(serving); _ = web.Serve(s.pipes) }()

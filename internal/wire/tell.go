@@ -3,12 +3,10 @@ package wire
 import (
 	"errors"
 
-	"github.com/livetree/livetree/internal/audience"
 	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/state"
-	"github.com/livetree/livetree/internal/watch"
 	"github.com/livetree/livetree/internal/wire/frame"
 	"github.com/livetree/livetree/internal/wire/message"
 )
@@ -121,45 +119,9 @@ func (s *socket) say(batch *outbox.Batch, say *saying) outbox.Reason {
 	case say.content != nil:
 		return s.print(batch, say)
 	case say.event != nil:
-		return outbox.Why(s.tellEvent(batch, say.listen, say.event))
+		return s.tellEvent(batch, say)
 	}
-	return outbox.Why(batch.Add(frame.Append(nil, say.text)))
-}
-
-// tellEvent sends a push that all who listen to a place share.
-func (s *socket) tellEvent(batch *outbox.Batch, l *audience.Listen, e *watch.Event) error {
-	s.client.CountEvent(e.Millis)
-	tagged := cookie(l).Tagged
-	shared := e.Frame(func(e *watch.Event) []byte { return encode(l, e) })
-	s.session.ledger.did(broadcast, l.Path, len(e.Value))
-	if !tagged.HasTag() {
-		return batch.Add(shared)
-	}
-	var end [message.TagUnits]byte
-	return batch.Add(frame.Prepared(shared).Append(nil, message.AppendPushTail(end[:0], tagged)))
-}
-
-// encode returns the frames of a push: all of them for a plain listen, those without the
-// end for a query, whose clients have tags of their own.
-func encode(l *audience.Listen, e *watch.Event) []byte {
-	text := appendPush(nil, l, e)
-	tagged := cookie(l).Tagged
-	if tagged.HasTag() {
-		return frame.Prepare(text)
-	}
-	return frame.Append(nil, message.AppendPushTail(text, tagged))
-}
-
-// appendPush appends a push up to its end. A window that shows nothing any more is null.
-func appendPush(dst []byte, l *audience.Listen, e *watch.Event) []byte {
-	kind, value := message.Replace, e.Value
-	switch {
-	case e.Kind == watch.Patch:
-		kind = message.Update
-	case string(value) == emptyWindow:
-		value = []byte("null")
-	}
-	return append(message.AppendPushHead(dst, kind, l.Path.Join(e.Path)), value...)
+	return s.long(batch, frame.Append(nil, say.text))
 }
 
 // print sends a message whose content is read from the store.

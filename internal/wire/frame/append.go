@@ -106,9 +106,20 @@ func Prepare(beginning []byte) Prepared {
 
 // Append appends the frames of the message with an end of at most EndUnits.
 func (p Prepared) Append(dst, end []byte) []byte {
-	offset := binary.BigEndian.Uint32(p)
-	last := p[offset:]
-	dst = append(dst, p[offsetBytes:offset]...)
+	dst = append(dst, p.first()...)
+	return p.appendLast(dst, end)
+}
+
+// Cut returns the frames of the message with an end of at most EndUnits: all but the last one,
+// which are a part of p and not to be changed, and the last.
+func (p Prepared) Cut(end []byte) (first, last []byte) { return p.first(), p.appendLast(nil, end) }
+
+// first returns the finished frames.
+func (p Prepared) first() []byte { return p[offsetBytes:binary.BigEndian.Uint32(p)] }
+
+// appendLast appends the frame of the last segment.
+func (p Prepared) appendLast(dst, end []byte) []byte {
+	last := p[binary.BigEndian.Uint32(p):]
 	dst = appendHeader(dst, ws.OpText, len(last)+len(end))
 	return append(append(dst, last...), end...)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -112,6 +113,10 @@ func TestPrepared(t *testing.T) {
 			got, segments := joined(t, prepared.Append(nil, []byte(end)))
 			if got != text+end {
 				t.Errorf("%s with %s is read as %s", brief(text), end, brief(got))
+			}
+			first, last := prepared.Cut([]byte(end))
+			if got, _ := joined(t, append(slices.Clone(first), last...)); got != text+end {
+				t.Errorf("%s with %s is cut into %s", brief(text), end, brief(got))
 			}
 			if frame.Units([]byte(text)) <= 16384-frame.EndUnits && segments != 1 {
 				t.Errorf("%s in %d segments", brief(text), segments)
