@@ -136,6 +136,9 @@ func New(o Options) (*Databases, error) {
 		d.names[id] = name
 		return true
 	})
+	if err == nil {
+		err = store.Displaced(o.Store, func(name string, id store.ID) { d.names[id] = name })
+	}
 	return d, err
 }
 
