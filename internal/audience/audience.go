@@ -71,7 +71,7 @@ type Audience struct {
 	keyBytes int // that they take
 	sequence sequence
 	who      auth.Identity
-	verified *state.Settings // by which who was found to be good
+	verified *state.Settings // by which who was found to be good; nil if nobody asked yet
 	pipeline pipeline
 	waiting  int // requests whose answer was not taken
 	bytes    int // of them

@@ -10,11 +10,13 @@ const freeHeads = 64 << 10
 
 // charge counts an event that is to be the next one of a listen. It reports false if there is no
 // memory for it. One event is held in any case, so that a client goes on, and so is the last
-// one of a listen. The lock is held.
+// one of a listen, and what tells all that is there: as long as that is the next event, the listen
+// is not answered, and without it the answer would say that what the client has is right. It
+// takes next to nothing: it is read as it is sent, or the watch counts what it holds. The lock is held.
 func (a *Audience) charge(l *Listen, e *watch.Event) bool {
 	s := &a.sequence
 	need := int64(s.bytes + e.Part())
-	if e.Kind < watch.Cancel && len(s.heads) > 0 && need > freeHeads && need > s.claim.Size() {
+	if e.Kind < watch.Cancel && !isRenewal(e) && len(s.heads) > 0 && need > freeHeads && need > s.claim.Size() {
 		if s.claim == nil {
 			c := a.client(a.who)
 			c.Keeps = true

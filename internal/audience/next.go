@@ -86,11 +86,11 @@ func (a *Audience) put(l *Listen, e *watch.Event, more bool) {
 		return
 	}
 	a.mu.Unlock()
-	switch {
-	case !over:
-		a.Later(l)
-	case e.Content != nil:
+	if e.Content != nil { // the watch has forgotten it
 		_ = e.Content.Close()
+	}
+	if !over {
+		a.Later(l)
 	}
 	a.mu.Lock()
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/query"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/tree"
 	"github.com/livetree/livetree/internal/watch"
 )
@@ -77,7 +78,7 @@ func (a *Audience) Identify(who auth.Identity) {
 // become is Identify when nothing is under way.
 func (a *Audience) become(who auth.Identity) {
 	a.mu.Lock()
-	a.who = who
+	a.who, a.verified = who, nil
 	if a.expiry != nil {
 		a.expiry.Stop()
 		a.expiry = nil
@@ -115,7 +116,7 @@ func (a *Audience) logOut(who auth.Identity, why error) {
 	if a.ended.Load() || !same(a.who, who) {
 		return
 	}
-	a.who = auth.Identity{} // from the next request on
+	a.who, a.verified = auth.Identity{}, nil // from the next request on
 	a.sequence.paused, a.logout = true, why
 	a.loggingOut.Go(func() {
 		a.Wake() // to tell why
@@ -135,13 +136,24 @@ func (a *Audience) verify() {
 	settings := a.db.Published().Settings
 	a.mu.Lock()
 	who, known := a.who, a.verified == settings
-	a.verified = settings
 	a.mu.Unlock()
 	switch {
 	case !who.Expires.IsZero() && !a.opts.Now().Before(who.Expires):
 		a.logOut(who, auth.ErrExpired)
-	case !known && !a.db.Holds(lasting(who)) && a.db.Standing() == nil:
+	case known:
+	case a.db.Holds(lasting(who)):
+		noteVerified(a, who, settings)
+	case a.db.Standing() == nil:
 		a.logOut(who, ErrRevoked)
+	}
+}
+
+// noteVerified notes that the client was found to be good, unless it is somebody else by now.
+func noteVerified(a *Audience, who auth.Identity, settings *state.Settings) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if same(a.who, who) {
+		a.verified = settings
 	}
 }
 
@@ -168,9 +180,12 @@ func (a *Audience) Check() {
 	a.verify()
 	for _, l := range a.all() {
 		l.mu.Lock()
-		if l.watch != nil && !l.ended {
-			l.watch.Recheck()
-		}
+		goesOn := l.watch == nil || l.ended || l.watch.Recheck()
 		l.mu.Unlock()
+		if !goesOn {
+			a.mu.Lock()
+			a.sequence.cut(l)
+			a.mu.Unlock()
+		}
 	}
 }

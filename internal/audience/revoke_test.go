@@ -151,3 +151,40 @@ func TestCloseWaitsForLogout(t *testing.T) {
 		}
 	})
 }
+
+// TestRevokedWhileLoggingIn: a secret is removed when the login by it was judged, and the beat comes before the client is who it
+// logs in as. The first request finds out.
+func TestRevokedWhileLoggingIn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := enginetest.Open(t, store.Options{})
+		f.Rule(`{"rules":{"own":{".read":"auth.uid == 'ann'",".write":"auth.uid == 'ann'"}}}`)
+		if err := f.SetSecrets(t.Context(), firstSecret, secondSecret); err != nil {
+			t.Fatal(err)
+		}
+		a := audience.New(f.Database, audience.Options{Wake: func() {}})
+		defer a.Close()
+		who := bySecret(t, f, firstSecret)
+		if err := f.SetSecrets(t.Context(), secondSecret); err != nil {
+			t.Fatal(err)
+		}
+		a.Check()
+		a.Identify(who)
+		req, err := enginetest.ParseRequest(`PUT /own 1`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Write(1, req)
+		a.Get(2, enginetest.Path(t, "/own"), nil)
+		f.WaitForWatches()
+		synctest.Wait()
+		var log []string
+		for item, ok := a.Next(); ok; item, ok = a.Next() {
+			log = append(log, describe(t, item))
+		}
+		want := []string{`logout credential is no longer valid`, `answer 1 Permission denied`, `answer 2 Permission denied`}
+		if !slices.Equal(log, want) {
+			t.Errorf("the client was told\n%q, want\n%q", log, want)
+		}
+	})
+}

@@ -83,9 +83,12 @@ func (s *sequence) nextListen() *Listen {
 	return s.heads[0]
 }
 
+// isRenewal reports whether an event tells a listen, perhaps anew, what is there.
+func isRenewal(e *watch.Event) bool { return e.Content != nil || e.Kind == watch.Ranges }
+
 // put makes an event the next one of a listen. There may be more behind it.
 func (s *sequence) put(l *Listen, e *watch.Event, more bool) {
-	l.head, l.more, l.renewal = e, more, e.Content != nil || e.Kind == watch.Ranges
+	l.head, l.more, l.renewal = e, more, isRenewal(e)
 	if l.renewal {
 		s.renewals++
 	}
@@ -111,6 +114,15 @@ func (s *sequence) drop(l *Listen) {
 		_ = l.head.Content.Close()
 	}
 	s.take(l)
+}
+
+// cut has a listen that does not go on looked at, and gives up its next event unless that says
+// so.
+func (s *sequence) cut(l *Listen) {
+	if l.head != nil && l.head.Kind < watch.Cancel {
+		s.drop(l)
+	}
+	s.wake(l)
 }
 
 // heads are listens by the position of their next event. Of a commit, the higher location

@@ -202,6 +202,10 @@ func (g *grouping) judge(ops []*task) (rest []*task, ok bool) {
 		if g.bytes > g.w.limits.GroupBytes || drop && len(g.tasks) > 0 {
 			return ops[i:], true
 		}
+		if o := t.request.Origin; o != (Origin{}) && o.Tenure != g.tenure {
+			giveUp(ops[i:i+1], errAway)
+			continue
+		}
 		if t.state.CompareAndSwap(taskQueued, taskTaken) {
 			g.group.Drop = drop
 			g.w.do(t)

@@ -307,10 +307,10 @@ func (l *moodyLog) Forward(_ context.Context, _ store.ID, req engine.Request) (e
 	return engine.Commit{Key: "forwarded"}, nil
 }
 
-func openMoody(t *testing.T) (*moodyLog, *engine.Database) {
+func openMoody(t *testing.T, chances ...enginetest.Chances) (*moodyLog, *engine.Database) {
 	t.Helper()
 	s := newReplicaStore(t, 0)
-	log, err := enginetest.NewLog(s.Store, s.id, enginetest.Chances{})
+	log, err := enginetest.NewLog(s.Store, s.id, append(chances, enginetest.Chances{})[0])
 	if err != nil {
 		t.Fatal(err)
 	}

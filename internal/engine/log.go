@@ -74,8 +74,9 @@ func (g *Group) Fail(err error) {
 	g.Tell(Failed)
 }
 
-// An Origin is the node that a client has asked, and the number that the request has there.
-type Origin struct{ Node, Number uint64 }
+// An Origin is the node that a client has asked, and the number that the request has there. Tenure is that of the home which the node has sent it
+// to: in any other the request is not made, since the node holds it for lost then, and sends it again.
+type Origin struct{ Node, Number, Tenure uint64 }
 
 // OriginOf returns the origin of the request that a part of a group is for.
 func OriginOf(p store.RecordPart) Origin {

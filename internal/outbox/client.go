@@ -37,9 +37,10 @@ type Client struct {
 // a time.
 type Teller interface {
 	// Tell sends what is ready, and returns why the client has ended; GoesOn if it
-	// has not. It looks at Client.Ending first, which may change while it is at work,
-	// and at Client.TakeBeat when nothing is ready. It waits
-	// for its client to take something, and for nothing that may last longer.
+	// has not. It looks at Client.Ending and at Client.TakeBeat before each thing
+	// that it tells, since both may change while it is at work: a client that takes its time
+	// always has something to be told. It waits for its client to take something, and for
+	// nothing that may last longer.
 	Tell() Reason
 	// Release lets go of what the client was told of. It is called once, when the
 	// client has ended: before its room is free, and before the way to it is closed.

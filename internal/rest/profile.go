@@ -192,7 +192,7 @@ func (w *operationWatch) Next() (*watch.Event, bool) {
 }
 
 // Recheck implements source: Next does it.
-func (w *operationWatch) Recheck() {}
+func (w *operationWatch) Recheck() bool { return true }
 
 // Close implements source.
 func (w *operationWatch) Close() {

@@ -118,15 +118,17 @@ type source interface {
 	// Drained reports whether the event that Next has just returned was the last for now: the
 	// stream is woken when there may be another. False is always right.
 	Drained() bool
-	// Recheck is called now and then.
-	Recheck()
+	// Recheck is called now and then. It reports whether the source goes on.
+	Recheck() bool
 	Close()
 }
 
 // Release implements outbox.Teller.
 func (s *stream) Release() { s.watch.Close() }
 
-// Tell implements outbox.Teller: it sends what is ready.
+// Tell implements outbox.Teller: it sends what is ready. When a keep-alive is due, it first
+// looks what the client may still be told: one that takes its time always has something to be
+// told. The keep-alive itself is sent only if nothing else is.
 func (s *stream) Tell() (ended outbox.Reason) {
 	batch := s.client.NewBatch()
 	defer batch.Free()
@@ -135,13 +137,16 @@ func (s *stream) Tell() (ended outbox.Reason) {
 			_ = s.client.Greet() // even one that ends at once was heard
 			return reason
 		}
-		e, ok := s.watch.Next()
-		switch {
-		case !ok && s.client.TakeBeat():
+		beat := s.client.TakeBeat()
+		if beat {
 			if s.client.Gone() {
 				return outbox.ByClient
 			}
 			s.watch.Recheck()
+		}
+		e, ok := s.watch.Next()
+		switch {
+		case !ok && beat:
 			batch.Bytes = append(batch.Bytes, keepAliveFrame...)
 		case !ok:
 			return s.flush(&batch)

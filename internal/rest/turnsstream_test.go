@@ -27,7 +27,7 @@ func (f *firstEvent) Next() (*watch.Event, bool) {
 }
 
 func (f *firstEvent) Drained() bool { return false }
-func (f *firstEvent) Recheck()      {}
+func (f *firstEvent) Recheck() bool { return true }
 func (f *firstEvent) Close()        {}
 
 // A countedWay is the way to a client that takes nothing until it is told to.

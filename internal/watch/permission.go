@@ -205,15 +205,18 @@ func (w *Set) decided(watch *Watch, del *delivery, allowed permission, err error
 	return before, true
 }
 
-// Recheck judges again a watch whose permission rests on the time. It is called now
-// and then.
-func (w *Watch) Recheck() {
+// Recheck judges again a watch whose permission rests on the time, and reports whether it
+// goes on. If not, what was to be told next is not told. It is called now and then.
+func (w *Watch) Recheck() (goesOn bool) {
 	if !w.timed.Load() || w.finished || w.suspension.of(w.who.Load()) != nil {
-		return
+		return true
 	}
-	if err := w.persist(w.tryRecheck); err != nil {
+	err := w.persist(w.tryRecheck)
+	if err != nil {
+		w.drop()
 		w.subscription.Cut(ending(err))
 	}
+	return err == nil
 }
 
 // tryRecheck is Recheck on the newest view. It reports false if that is too old

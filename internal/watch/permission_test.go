@@ -218,6 +218,32 @@ func TestRecheckOfTheTime(t *testing.T) {
 	free.Expect()
 }
 
+// TestRecheckBeforeTheFirstEvent: what a watch has not been told when its time is over, it is
+// not told.
+func TestRecheckBeforeTheFirstEvent(t *testing.T) {
+	clock := &handClock{}
+	f := openWith(t, store.Options{}, nil, clock)
+	f.Rule(`{"rules": {"timed": {".read": "now < root.child('end').val()"}}}`)
+	f.Do(`PUT /end ` + string(appendInt(clock.now().Add(time.Hour).UnixMilli())))
+	req := as(auth.Identity{}, whole(t, "/timed"))
+	req.Wake = func() {}
+	w, _, err := f.Watches().Open(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if !w.Recheck() {
+		t.Error("a watch that is allowed does not go on")
+	}
+	clock.advance(2 * time.Hour)
+	if w.Recheck() {
+		t.Error("a watch whose time is over goes on")
+	}
+	if e, ok := w.Next(); !ok || e.Kind != watch.Cancel {
+		t.Errorf("it is told %v %v, want cancel and nothing else", e, ok)
+	}
+}
+
 func TestCloseEndsWatches(t *testing.T) {
 	f := open(t, store.Options{})
 	w := f.Watch(whole(t, "/"))

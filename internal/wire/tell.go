@@ -19,12 +19,15 @@ func (s *socket) Release() {
 	s.visit.over(s.now(), s.client.Sent())
 }
 
-// Tell implements outbox.Teller: it sends what there is to say.
+// Tell implements outbox.Teller: it sends what there is to say. When a beat is due, it first
+// looks what the client may still be told: one that takes its time always has something to be
+// told.
 func (s *socket) Tell() (reason outbox.Reason) {
 	defer func() { s.visit.ends(reason) }()
 	defer s.survive(func() { reason = outbox.Damaged })
 	batch := s.client.NewBatch()
 	defer batch.Free()
+	beat := false
 	for said := false; ; said = true {
 		if e := s.ending(); e != nil {
 			return s.farewell(&batch, e)
@@ -32,9 +35,13 @@ func (s *socket) Tell() (reason outbox.Reason) {
 		if err := s.answerPings(&batch); err != nil {
 			return outbox.Why(err)
 		}
+		if s.client.TakeBeat() {
+			beat = true
+			s.session.check()
+		}
 		say, ok := s.session.next()
 		if !ok {
-			return s.pause(&batch, said)
+			return s.pause(&batch, said, beat)
 		}
 		if reason := s.say(&batch, &say); reason != outbox.GoesOn {
 			return reason
@@ -94,17 +101,14 @@ func (s *socket) answerPings(batch *outbox.Batch) error {
 	return batch.Add(pongs)
 }
 
-// pause sends what was gathered, when there is nothing more to say now. Now and then it
-// looks whether the client is still there.
-func (s *socket) pause(batch *outbox.Batch, said bool) outbox.Reason {
+// pause sends what was gathered, when there is nothing more to say now. At a beat it looks
+// whether the client is still there.
+func (s *socket) pause(batch *outbox.Batch, said, beat bool) outbox.Reason {
 	if said || len(batch.Bytes) > 0 {
 		s.touch()
 	}
-	if s.client.TakeBeat() {
-		if s.isSilent() {
-			return outbox.ByClient
-		}
-		s.session.check()
+	if beat && s.isSilent() {
+		return outbox.ByClient
 	}
 	return outbox.Why(batch.Flush())
 }

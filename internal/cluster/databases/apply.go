@@ -225,7 +225,8 @@ func (d *Databases) applyDrop(id store.ID, millis int64, applied store.Applied) 
 	d.mu.Lock()
 	p, name := d.pending[id], d.names[id]
 	d.mu.Unlock()
-	if p != nil && p.group.Drop && len(p.group.Parts) == 1 && d.claim(id, p) != nil {
+	// Another home may have dropped it instead, with another time, which the row of the drop has.
+	if p != nil && p.group.Drop && len(p.group.Parts) == 1 && millisOf(p.group) == millis && d.claim(id, p) != nil {
 		err := store.CommitDrop(d.o.Store, name, p.group.Parts[0], applied)
 		d.forget(id)
 		if err != nil {

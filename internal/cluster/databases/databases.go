@@ -80,6 +80,7 @@ type Databases struct {
 	node    *cluster.Node
 	catalog *catalog.Catalog
 
+	start   uint64        // the number before the first
 	numbers atomic.Uint64 // of origins
 	void    atomic.Uint64 // groups that did not follow what their database had
 	level   atomic.Uint32 // of the cluster
@@ -126,7 +127,8 @@ func New(o Options) (*Databases, error) {
 		outgoing: large.New(o.LargeBytes, o.SmallBytes), judging: large.New(o.LargeBytes, o.SmallBytes),
 	}
 	d.control <- struct{}{}
-	d.numbers.Store(rand.Uint64()) // no other process of this node has the same
+	d.start = rand.Uint64() // no other process of this node has the same
+	d.numbers.Store(d.start)
 	level, err := store.LevelOf(o.Store)
 	if err != nil {
 		return nil, err

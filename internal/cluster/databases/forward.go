@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/cluster/record"
+	"github.com/livetree/livetree/internal/cluster/shard"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/store"
@@ -27,8 +28,8 @@ const (
 	again = 20 * time.Millisecond
 	// mostAgain is how long it waits at most, where it waits longer each time.
 	mostAgain = 640 * time.Millisecond
-	// forwardHead is how long what stands before a request is: tenure, origin, database.
-	forwardHead = 8 + 8 + 8 + 4
+	// forwardHead is how long what stands before a request is: tenure, origin, database, the number before the first of the process, and whether it is sent again.
+	forwardHead = 8 + 8 + 8 + 4 + 8 + 1
 )
 
 // What a home says of a forward.
@@ -120,7 +121,10 @@ func (d *Databases) forward(ctx context.Context, id store.ID, out *outgoing) (co
 	calling, cancel := context.WithCancel(ctx)
 	defer cancel()
 	f := &forwarded{shard: s, tenure: head.Tenure, done: make(chan forwardedNews, 1), cancel: cancel}
-	d.waiting.register(origin, f)
+	if !d.waiting.register(origin, f) {
+		wait(ctx, changed)
+		return commit, false, nil
+	}
 	defer d.waiting.unregister(origin)
 	if now, _ := d.node.Applied(s); now.Tenure != f.tenure {
 		return commit, false, nil // before it was registered
@@ -128,7 +132,7 @@ func (d *Databases) forward(ctx context.Context, id store.ID, out *outgoing) (co
 	began := time.Now() //nolint:forbidigo // for how long it takes
 	defer func() { d.sent.count(time.Since(began), made, err) }()
 	for tries := 1; ; tries++ {
-		said, err := d.o.Peers.Call(calling, home, Forward, out.take(f.tenure, origin, id))
+		said, err := d.o.Peers.Call(calling, home, Forward, out.take(forwardHeader{f.tenure, origin, id, d.start, tries > 1}))
 		switch {
 		case err == nil && len(said) > 8 && said[0] == saysDone:
 			if err := d.node.Reach(ctx, s, binary.BigEndian.Uint64(said[1:])); err != nil {
@@ -144,7 +148,7 @@ func (d *Databases) forward(ctx context.Context, id store.ID, out *outgoing) (co
 		select {
 		case news := <-f.done:
 			return learned(ctx, d, f, out.req, news)
-		case <-time.After(again):
+		case <-time.After(min(again<<min(tries-1, 8), mostAgain)):
 		case <-ctx.Done():
 			return commit, true, fault.Wrap(fault.Unknown, context.Cause(ctx), "the write is not confirmed")
 		}
@@ -200,12 +204,19 @@ func wait(ctx context.Context, changed <-chan struct{}) {
 type waiting struct {
 	mu sync.Mutex
 	of map[record.Origin]*forwarded
+	// tenures are those that the log has told of, for each shard.
+	tenures [shard.Count]uint64
 }
 
-func (w *waiting) register(o record.Origin, f *forwarded) {
+// register adds a request, unless the log has told already that its tenure is over: nobody would tell it again.
+func (w *waiting) register(o record.Origin, f *forwarded) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if f.tenure < w.tenures[f.shard] {
+		return false
+	}
 	w.of[o] = f
+	return true
 }
 
 func (w *waiting) unregister(o record.Origin) {
@@ -230,6 +241,7 @@ func (w *waiting) tell(news []forwardedNews, applied store.Applied) {
 func (w *waiting) endTenure(s int, tenure uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.tenures[s] = max(w.tenures[s], tenure)
 	for o, f := range w.of {
 		if f.shard == s && f.tenure < tenure {
 			f.end(forwardedNews{origin: o, never: true})
@@ -253,20 +265,21 @@ func (d *Databases) ServeForward(ctx context.Context, body []byte) ([]byte, erro
 	if len(body) < forwardHead {
 		return nil, errors.New("a forward that is cut short")
 	}
-	tenure := binary.BigEndian.Uint64(body)
-	origin := record.Origin{Node: record.NodeID(binary.BigEndian.Uint64(body[8:])), Number: binary.BigEndian.Uint64(body[16:])}
-	id := store.ID(binary.BigEndian.Uint32(body[24:]))
-	entry, first := d.origins.begin(origin)
-	if !first {
+	h := readHeader(body)
+	entry, first := d.origins.begin(h.origin, h.start, h.again)
+	switch {
+	case entry == nil:
+		return []byte{saysUnknown}, nil
+	case !first:
 		select {
 		case <-entry.done:
-			return entry.said, nil
+			return d.origins.answer(entry), nil
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
 	}
-	said := d.serve(tenure, origin, id, body[forwardHead:])
-	d.origins.end(origin, entry, said)
+	said := d.serve(h.tenure, h.origin, h.id, body[forwardHead:])
+	d.origins.end(h.origin, entry, said)
 	return said, nil
 }
 
@@ -291,7 +304,7 @@ func (d *Databases) serve(tenure uint64, origin record.Origin, id store.ID, body
 	if err != nil {
 		return d.done(s, req, engine.Commit{}, fault.Wrap(fault.Internal, err, "a request of another node cannot be read"))
 	}
-	req.Origin = engine.Origin{Node: uint64(origin.Node), Number: origin.Number}
+	req.Origin = engine.Origin{Node: uint64(origin.Node), Number: origin.Number, Tenure: tenure}
 	db, err := d.known(ctx, id)
 	if err != nil {
 		return d.done(s, req, engine.Commit{}, err)

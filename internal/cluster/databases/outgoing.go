@@ -19,13 +19,13 @@ type outgoing struct {
 }
 
 // take returns the bytes of the request, with what stands before it.
-func (o *outgoing) take(tenure uint64, origin record.Origin, id store.ID) []byte {
+func (o *outgoing) take(h forwardHeader) []byte {
 	b := o.bytes
 	o.bytes = nil
 	if b == nil {
 		b, _ = engine.EncodeRequest(o.req, forwardHead) // it did not fail before, and the request is the same
 	}
-	putHead(b, tenure, origin, id)
+	h.put(b)
 	return b
 }
 
@@ -53,10 +53,32 @@ func (o *outgoing) wait(ctx context.Context, d *Databases, s int, tenure uint64)
 	}
 }
 
-// putHead writes what stands before a request, which has room for it.
-func putHead(b []byte, tenure uint64, o record.Origin, id store.ID) {
-	binary.BigEndian.PutUint64(b, tenure)
-	binary.BigEndian.PutUint64(b[8:], uint64(o.Node))
-	binary.BigEndian.PutUint64(b[16:], o.Number)
-	binary.BigEndian.PutUint32(b[24:], uint32(id))
+// A forwardHeader is what stands before a request.
+type forwardHeader struct {
+	tenure uint64
+	origin record.Origin
+	id     store.ID
+	start  uint64 // the number before the first of the process that sends it
+	again  bool   // it was sent before
+}
+
+// put writes the header to where there is room for it.
+func (h forwardHeader) put(b []byte) {
+	binary.BigEndian.PutUint64(b, h.tenure)
+	binary.BigEndian.PutUint64(b[8:], uint64(h.origin.Node))
+	binary.BigEndian.PutUint64(b[16:], h.origin.Number)
+	binary.BigEndian.PutUint32(b[24:], uint32(h.id))
+	binary.BigEndian.PutUint64(b[28:], h.start)
+	b[36] = 0
+	if h.again {
+		b[36] = 1
+	}
+}
+
+func readHeader(b []byte) forwardHeader {
+	return forwardHeader{
+		tenure: binary.BigEndian.Uint64(b),
+		origin: record.Origin{Node: record.NodeID(binary.BigEndian.Uint64(b[8:])), Number: binary.BigEndian.Uint64(b[16:])},
+		id:     store.ID(binary.BigEndian.Uint32(b[24:])), start: binary.BigEndian.Uint64(b[28:]), again: b[36] != 0,
+	}
 }

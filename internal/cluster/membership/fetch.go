@@ -20,6 +20,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/livetree/livetree/internal/cluster/record"
+	"github.com/livetree/livetree/internal/cluster/shard"
 	"github.com/livetree/livetree/internal/pause"
 )
 
@@ -120,6 +122,11 @@ func (m *Membership) fetchMissing(ctx context.Context) (wait string, err error) 
 	}
 	m.update(func() { m.peers = peers })
 	m.keep()
+	// What it had flushed is gone with the store: nothing may be trimmed on the strength of it that the copy lacks.
+	nothing := shard.Flushed{Node: record.NodeID(m.Log().ID()), Level: m.o.Known}
+	if err := shard.Publish(list, m.Log(), nothing); err != nil { // a log that is full must not keep a node from coming back
+		m.o.Logger.Warn("the log was not told that this node has no store: it gets one all the same", "error", err)
+	}
 	var via []string
 	for _, p := range peers {
 		via = append(via, p.Address)

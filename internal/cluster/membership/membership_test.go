@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/cluster/membership"
+	"github.com/livetree/livetree/internal/cluster/record"
+	"github.com/livetree/livetree/internal/cluster/shard"
 )
 
 func heavy(t *testing.T) {
@@ -277,12 +279,20 @@ func TestStoreThatIsGivenUp(t *testing.T) {
 	w.startAll(w.nodes...)
 	n := w.nodes[2]
 	id := n.Log().ID()
+	before := shard.Flushed{Node: record.NodeID(id), Numbers: shard.Numbers{7}, Level: 1}
+	if err := shard.Publish(t.Context(), n.Log(), before); err != nil {
+		t.Fatal(err)
+	}
 	n.stop()
 	if err := os.RemoveAll(filepath.Join(n.data, "pebble")); err != nil {
 		t.Fatal(err)
 	}
 	w.startAll(n)
 	w.wantVoters(w.nodes...)
+	told, err := n.Log().Flushed(t.Context())
+	if err != nil || len(told) != 1 || told[0].Node != before.Node || told[0].Numbers != (shard.Numbers{}) {
+		t.Errorf("the log knows of flushes %+v, %v, of a node whose store was lost", told, err)
+	}
 	if n.Log().ID() != id || !n.Copied() || n.rows() != w.nodes[0].rows() {
 		t.Errorf("it is %x instead of %x, copied: %v, and has %q", n.Log().ID(), id, n.Copied(), n.rows())
 	}

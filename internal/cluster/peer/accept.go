@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/livetree/livetree/internal/clientaddr"
 	"github.com/livetree/livetree/internal/pause"
 )
 
@@ -85,13 +87,22 @@ func (f *Front) accept() {
 			_ = pause.For(f.life, 100*time.Millisecond)
 			continue
 		}
-		host, _, _ := net.SplitHostPort(c.RemoteAddr().String())
+		host := hostOf(c)
 		if !f.doors.enter(&f.doors.strangers, host, maxStrangers, maxStrangersOfHost) {
 			f.refuse(c, errCrowded)
 			continue
 		}
 		f.all.Go(func() { f.welcome(c, host) })
 	}
+}
+
+// hostOf returns what the other end of a connection counts by: its address, or the network that it can choose one of.
+func hostOf(c net.Conn) string {
+	remote, err := netip.ParseAddrPort(c.RemoteAddr().String())
+	if err != nil {
+		return c.RemoteAddr().String()
+	}
+	return clientaddr.Network(remote.Addr()).String()
 }
 
 func (f *Front) refuse(c net.Conn, why error) {

@@ -2,6 +2,7 @@ package peer
 
 import (
 	"fmt"
+	"net"
 	"testing"
 )
 
@@ -28,5 +29,30 @@ func TestStrangersOfManyHosts(t *testing.T) {
 	}
 	if !d.enter(&d.strangers, "10.0.0.2", maxStrangers, maxStrangersOfHost) || len(d.strangers.ofHost) != 2 {
 		t.Errorf("after the strangers have gone there are %v", d.strangers)
+	}
+}
+
+// fromAddr is a connection from an address.
+type fromAddr struct {
+	net.Conn
+	addr string
+}
+
+func (c fromAddr) RemoteAddr() net.Addr {
+	addr, err := net.ResolveTCPAddr("tcp", c.addr)
+	if err != nil {
+		panic(err)
+	}
+	return addr
+}
+
+// TestHostOf: who can choose among addresses is one host.
+func TestHostOf(t *testing.T) {
+	for addr, want := range map[string]string{
+		"10.0.0.1:7": "10.0.0.1", "[::ffff:10.0.0.1]:7": "10.0.0.1", "[2001:db8:1:2:3:4:5:6]:7": "2001:db8:1:2::", "[2001:db8:1:2::9]:8": "2001:db8:1:2::",
+	} {
+		if got := hostOf(fromAddr{addr: addr}); got != want {
+			t.Errorf("hostOf(%s) = %s, want %s", addr, got, want)
+		}
 	}
 }

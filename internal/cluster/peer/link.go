@@ -164,6 +164,7 @@ func (f *Front) keep(ctx context.Context, k *link) {
 // use makes a connection the one of its link until it ends.
 func (f *Front) use(ctx context.Context, k *link, c *conn) error {
 	out := newOutbound(f, c)
+	f.doors.know(hostOf(c)) // strangers must not keep it out: after a start nobody has come yet
 	c.heard = func(sent, now time.Time, clock int64) {
 		f.links.mu.Lock()
 		k.times.add(sent, now, clock)

@@ -9,7 +9,7 @@ import (
 // A stream is the reading end of what a peer's handler writes.
 type stream struct {
 	*conn
-	stop  func() bool
+	stop  func()
 	parts chan []byte
 	rest  []byte
 	ended chan struct{}
@@ -33,7 +33,7 @@ func (f *Front) Open(ctx context.Context, to, kind string, body []byte) (io.Read
 	}
 	stopCaller := context.AfterFunc(ctx, func() { c.close(context.Cause(ctx)) })
 	stopFront := context.AfterFunc(f.life, func() { c.close(ErrClosed) })
-	s.stop = func() bool { return stopCaller() && stopFront() }
+	s.stop = func() { stopCaller(); stopFront() }
 	if err := c.sendBody(ctx, frame{kind: call, id: 1, name: kind}, body); err != nil {
 		_ = s.Close()
 		return nil, fmt.Errorf("%w: %w", ErrNotSent, err)
