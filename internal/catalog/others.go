@@ -30,13 +30,16 @@ func (c *Catalog) Share(others Others) {
 }
 
 // Opened returns the database with a number, which it opens if need be. It is for who applies what the others have decided, and
-// knows its name.
-func (c *Catalog) Opened(name string, id store.ID) (*engine.Database, error) {
+// knows its name. It returns nil if the database is not there any more when it is its turn to be opened: exists says so, until Forget is called.
+func (c *Catalog) Opened(name string, id store.ID, exists func() bool) (*engine.Database, error) {
 	if d := c.numbered(id); d != nil {
 		return d, nil
 	}
 	c.opening.Lock()
 	defer c.opening.Unlock()
+	if !exists() {
+		return nil, nil
+	}
 	now, found, err := c.store.Find(name)
 	if err != nil {
 		return nil, err

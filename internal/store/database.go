@@ -105,6 +105,11 @@ func (s *Store) Names(yield func(name string, id layout.ID) bool) error {
 	return seek.Names(s.db, yield)
 }
 
+// Displaced calls yield with the databases whose names later ones have, and which this node has not dropped yet.
+func Displaced(s *Store, yield func(name string, id layout.ID)) error {
+	return seek.Displaced(s.db, yield)
+}
+
 // BuildDrop works out a batch that removes a database with all it holds. It must be the
 // last one of the database. Of the change the position, the time and the author count, and
 // only while the database is held. Forget is called when it is committed.

@@ -70,7 +70,7 @@ func DecodeNaming(b []byte) (Naming, error) {
 }
 
 // CommitNaming makes a database, as CommitRecord commits a record. If the name is that of another database, which
-// this node has not dropped yet, it is the new one's from now on.
+// this node has not dropped yet, it is the new one's from now on, and a note keeps the name that the other had: see Displaced.
 func CommitNaming(s *Store, n Naming, applied Applied) error {
 	s.databases.mu.Lock()
 	defer s.databases.mu.Unlock()
@@ -78,6 +78,7 @@ func CommitNaming(s *Store, n Naming, applied Applied) error {
 	err := commitRecord(s, nil, applied, func(b *pebble.Batch) error {
 		s.holds.Created(n.ID, n.Name)
 		return errors.Join(
+			s.batches.Displace(b, n.Name, n.ID),
 			b.Set(layout.NameKey(n.Name), binary.BigEndian.AppendUint32(nil, uint32(n.ID)), nil),
 			b.Set(layout.NextIDKey, binary.BigEndian.AppendUint32(nil, uint32(next)), nil),
 		)
@@ -86,6 +87,14 @@ func CommitNaming(s *Store, n Naming, applied Applied) error {
 		s.databases.next = next
 	}
 	return err
+}
+
+// CommitDrop commits the record that drops a database, which had a name, as CommitRecord does. The batch may have been worked out a while ago: if the
+// name is that of a later database by now, it stays that.
+func CommitDrop(s *Store, name string, part RecordPart, applied Applied) error {
+	s.databases.mu.Lock()
+	defer s.databases.mu.Unlock()
+	return commitRecord(s, []RecordPart{part}, applied, func(*pebble.Batch) error { return s.batches.LeaveName(part.Batch, name) })
 }
 
 // CommitHeldNotes takes what a holder has noted (journal.IsNotes), as CommitRecord commits a record.

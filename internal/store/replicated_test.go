@@ -130,6 +130,39 @@ func TestDropLeavesALaterName(t *testing.T) {
 	}
 }
 
+// TestDropOfADisplaced has a name become another's after the drop of the first was worked out, and before it is committed.
+func TestDropOfADisplaced(t *testing.T) {
+	s := openReplicated(t, vfs.NewMem())
+	defer closeStore(t, s)
+	commitNames(t, s, 1, 1)
+	b, err := s.BuildDrop("db1", 1, tree.Change{Position: 1, Millis: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := CommitNaming(s, Naming{Name: "db1", ID: 1<<24 | 2, next: 3}, Applied{Number: 2}); err != nil {
+		t.Fatal(err)
+	}
+	displaced := map[ID]string{}
+	look := func() {
+		clear(displaced)
+		if err := Displaced(s, func(name string, id ID) { displaced[id] = name }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if look(); len(displaced) != 1 || displaced[1] != "db1" {
+		t.Errorf("the displaced databases are %v, want 1 as db1", displaced)
+	}
+	if err := CommitDrop(s, "db1", RecordPart{Batch: b}, Applied{Number: 3}); err != nil {
+		t.Fatal(err)
+	}
+	if id, found, err := s.Find("db1"); err != nil || !found || id != 1<<24|2 {
+		t.Errorf("the name is that of %x (%v, %v)", id, found, err)
+	}
+	if look(); len(displaced) != 0 {
+		t.Errorf("the displaced databases are %v after the drop", displaced)
+	}
+}
+
 // TestReplicatedCheckpoint copies a store whose newest commits are in memory, goes on with the copy, and makes it
 // one of a single server.
 func TestReplicatedCheckpoint(t *testing.T) {

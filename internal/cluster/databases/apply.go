@@ -223,11 +223,11 @@ func (d *Databases) applyControl(r record.Record, applied store.Applied) error {
 // applyDrop drops a database, at a time that all nodes have in their logs.
 func (d *Databases) applyDrop(id store.ID, millis int64, applied store.Applied) error {
 	d.mu.Lock()
-	p := d.pending[id]
+	p, name := d.pending[id], d.names[id]
 	d.mu.Unlock()
 	// Another home may have dropped it instead, with another time, which the row of the drop has.
-	if p != nil && p.group.Drop && millisOf(p.group) == millis && d.claim(id, p) != nil {
-		err := store.CommitRecord(d.o.Store, p.group.Parts, applied)
+	if p != nil && p.group.Drop && len(p.group.Parts) == 1 && millisOf(p.group) == millis && d.claim(id, p) != nil {
+		err := store.CommitDrop(d.o.Store, name, p.group.Parts[0], applied)
 		d.forget(id)
 		if err != nil {
 			p.group.Tell(engine.NotKnown)
@@ -244,7 +244,7 @@ func (d *Databases) applyDrop(id store.ID, millis int64, applied store.Applied) 
 	if err != nil {
 		return err
 	}
-	err = store.CommitRecord(d.o.Store, []store.RecordPart{{Batch: batch, Ticket: f.Tickets[0]}}, applied)
+	err = store.CommitDrop(d.o.Store, name, store.RecordPart{Batch: batch, Ticket: f.Tickets[0]}, applied)
 	f.End(err == nil)
 	if err == nil {
 		d.forget(id)

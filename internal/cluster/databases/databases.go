@@ -138,6 +138,9 @@ func New(o Options) (*Databases, error) {
 		d.names[id] = name
 		return true
 	})
+	if err == nil {
+		err = store.Displaced(o.Store, func(name string, id store.ID) { d.names[id] = name })
+	}
 	return d, err
 }
 
@@ -233,6 +236,13 @@ func (d *Databases) claim(id store.ID, p *pendingGroup) *pendingGroup {
 	return p
 }
 
+// nameOf returns the name of a database, "" if there is none.
+func nameOf(d *Databases, id store.ID) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.names[id]
+}
+
 // database returns the database with a number, which it opens if need be; nil if there is none.
 func (d *Databases) database(id store.ID) (*engine.Database, error) {
 	d.mu.Lock()
@@ -241,12 +251,16 @@ func (d *Databases) database(id store.ID) (*engine.Database, error) {
 	if db != nil || name == "" {
 		return db, nil
 	}
-	db, err := d.catalog.Opened(name, id)
+	// Meanwhile it may be dropped.
+	db, err := d.catalog.Opened(name, id, func() bool { return nameOf(d, id) != "" })
 	if err != nil {
 		return nil, fmt.Errorf("open the database %s: %w", name, err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if db == nil || d.names[id] == "" {
+		return nil, nil
+	}
 	d.open[id] = db
 	return db, nil
 }

@@ -184,7 +184,8 @@ func tell(home *taker, r *rand.Rand, steps int) story {
 	return s
 }
 
-// TestAnyOrder has a node apply the records of a cluster in any order that shards allow, while clients ask for databases.
+// TestAnyOrder has a node apply the records of a cluster in any order that shards allow, while clients ask for databases and the node is started
+// again.
 func TestAnyOrder(t *testing.T) {
 	for seed := range uint64(30) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -199,7 +200,10 @@ func TestAnyOrder(t *testing.T) {
 			}
 			return open
 		}
-		for open := left(); len(open) > 0; open = left() {
+		for open, rounds := left(), 0; len(open) > 0; open = left() {
+			if rounds++; rounds > 5000 {
+				t.Fatalf("seed %d: records of the shards %v are never applied", seed, open)
+			}
 			next := open[r.IntN(len(open))]
 			for range 1 + r.IntN(4) {
 				number := late.data.Applied(next).Number
@@ -217,6 +221,9 @@ func TestAnyOrder(t *testing.T) {
 					at[store.ID(g.Database)]++
 				}
 			}
+			if r.IntN(10) == 0 {
+				late.start()
+			}
 			look(t, late, at, string(rune('a'+r.IntN(3))))
 		}
 		for _, name := range []string{"a", "b", "c"} {
@@ -226,6 +233,9 @@ func TestAnyOrder(t *testing.T) {
 			if got != want || found != exists {
 				t.Errorf("seed %d: %s is database %x, %v, want %x, %v", seed, name, got, found, want, exists)
 			}
+		}
+		if err := store.Displaced(late.store, func(name string, id store.ID) { t.Errorf("database %x, once %s, is left", id, name) }); err != nil {
+			t.Error(err)
 		}
 		if n := late.data.Void(); n > 0 {
 			t.Errorf("seed %d: %d groups are void", seed, n)

@@ -43,17 +43,45 @@ func (m Maker) Drop(name string, live seek.Reader, c tree.Change) (*Batch, error
 // dropName deletes the name of a database, unless it is that of a later one by now: in a cluster a
 // node may learn of that first.
 func (m Maker) dropName(rows *pebble.Batch, name string, id layout.ID) error {
-	key := layout.NameKey(name)
-	value, closer, err := m.DB.Get(key)
-	if errors.Is(err, pebble.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
+	if now, err := m.named(name); err != nil || now != id {
 		return err
 	}
-	defer func() { _ = closer.Close() }()
-	if len(value) != 4 || layout.ID(binary.BigEndian.Uint32(value)) != id {
-		return nil
+	return rows.Delete(layout.NameKey(name), nil)
+}
+
+// named returns the number of the database that has a name, 0 if there is none.
+func (m Maker) named(name string) (layout.ID, error) {
+	value, closer, err := m.DB.Get(layout.NameKey(name))
+	if errors.Is(err, pebble.ErrNotFound) {
+		return 0, nil
 	}
-	return rows.Delete(key, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = closer.Close() }()
+	if len(value) != 4 {
+		return 0, nil
+	}
+	return layout.ID(binary.BigEndian.Uint32(value)), nil
+}
+
+// Displace keeps the name of the database that has the one of a new database, until its drop is committed.
+func (m Maker) Displace(rows *pebble.Batch, name string, by layout.ID) error {
+	old, err := m.named(name)
+	if err != nil || old == 0 || old == by {
+		return err
+	}
+	return rows.Set(layout.DisplacedKey(old), []byte(name), nil)
+}
+
+// LeaveName has the batch of a drop leave a name to the database that has it by now, and delete what Displace has kept.
+func (m Maker) LeaveName(b *Batch, name string) error {
+	now, err := m.named(name)
+	if err != nil || now == b.ID {
+		return err
+	}
+	if now != 0 {
+		err = b.Rows.Set(layout.NameKey(name), binary.BigEndian.AppendUint32(nil, uint32(now)), nil)
+	}
+	return errors.Join(err, b.Rows.Delete(layout.DisplacedKey(b.ID), nil))
 }

@@ -29,6 +29,10 @@ func (a *Archive) CheckDirectory(report func(Flaw) bool) error {
 	if err != nil {
 		return err
 	}
+	err = seek.Displaced(a.Rows, func(_ string, id layout.ID) { ids = append(ids, id) })
+	if err != nil {
+		return err
+	}
 	dropped, err := a.dropped()
 	if err != nil {
 		return err

@@ -65,6 +65,18 @@ func HoldsRange() (from, to []byte) {
 // NoteKey returns the key of a note: a row that all nodes of a cluster have alike, and that is of no database.
 func NoteKey(name string) []byte { return append([]byte{SpaceMeta, metaNotes}, name...) }
 
+// displaced begins the names of notes that a node has by itself.
+const displaced = "displaced/"
+
+// DisplacedKey returns the key of a note with the name that a database had, which is that of a later one by now: this node has yet to learn
+// that it was dropped.
+func DisplacedKey(id ID) []byte { return binary.BigEndian.AppendUint32(NoteKey(displaced), uint32(id)) }
+
+// DisplacedRange returns the range of those notes.
+func DisplacedRange() (from, to []byte) {
+	return NoteKey(displaced), append(NoteKey(displaced), 0xff, 0xff, 0xff, 0xff, 0xff)
+}
+
 // CutNote returns the name of a note from its key.
 func CutNote(key []byte) string { return string(key[2:]) }
 
