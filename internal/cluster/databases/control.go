@@ -87,7 +87,10 @@ func (d *Databases) atHome(ctx context.Context, s int, kind string, body []byte,
 			*lost = *lost || len(said) > 0 && said[0] == saysUnknown
 			_ = pause.For(ctx, again)
 		case said[0] == saysDone && len(said) == 9:
-			return d.node.Reach(ctx, s, binary.BigEndian.Uint64(said[1:]))
+			if err := d.node.Reach(ctx, s, binary.BigEndian.Uint64(said[1:])); err != nil {
+				return fault.Wrap(fault.Unavailable, err, "it is done, and this node does not know of it yet: look again in a moment")
+			}
+			return nil
 		default:
 			return saidError(said)
 		}
