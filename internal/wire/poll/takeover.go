@@ -55,9 +55,15 @@ func (l *Line) TakeOver(socket Socket) error {
 	late := time.AfterFunc(tryTime, func() { l.drop(socket) })
 	defer late.Stop()
 	_, err := l.Reply(socket, frame.Append(nil, message.AppendSwitch(nil)))
-	for err == nil {
+	// What a client says before its first request is for the line, also if the last poll was faster.
+	for greets := true; err == nil; {
 		var text []byte
-		if text, err = socket.Next(); err == nil {
+		if text, err = socket.Next(); err != nil {
+			break
+		}
+		if greets = greets && isControl(text); greets {
+			err = l.greet(socket, text)
+		} else {
 			err = l.hear(socket, dropped, text)
 		}
 	}
@@ -116,16 +122,8 @@ func (l *Line) dropTried() Socket {
 // hear takes a message that came by a socket, which is not to be listened to once it is
 // dropped.
 func (l *Line) hear(socket Socket, dropped <-chan struct{}, text []byte) error {
-	if !l.isSwitched() {
-		switch m, err := message.Parse(text); {
-		case err != nil:
-			return &frame.Error{Code: frame.CodeData, Reason: err.Error()}
-		case m.Control == message.Ping:
-			_, err := l.Reply(socket, frame.Append(nil, message.AppendPong(nil)))
-			return err
-		case m.Control != message.NoControl:
-			return nil
-		}
+	if !l.isSwitched() && isControl(text) {
+		return l.greet(socket, text)
 	}
 	// A request may be here before the polls that were sent earlier.
 	select {
@@ -147,6 +145,24 @@ func (l *Line) hear(socket Socket, dropped <-chan struct{}, text []byte) error {
 	case <-l.done:
 		return errCut
 	}
+}
+
+// isControl reports whether a message is one that is not for the session. One that cannot be read is not either.
+func isControl(text []byte) bool {
+	m, err := message.Parse(text)
+	return err != nil || m.Control != message.NoControl
+}
+
+// greet takes such a message.
+func (l *Line) greet(socket Socket, text []byte) error {
+	switch m, err := message.Parse(text); {
+	case err != nil:
+		return &frame.Error{Code: frame.CodeData, Reason: err.Error()}
+	case m.Control == message.Ping:
+		_, err := l.Reply(socket, frame.Append(nil, message.AppendPong(nil)))
+		return err
+	}
+	return nil
 }
 
 func (l *Line) isSwitched() bool {
