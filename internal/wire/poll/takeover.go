@@ -62,7 +62,7 @@ func (l *Line) TakeOver(socket Socket) error {
 			break
 		}
 		if greets = greets && isControl(text); greets {
-			err = l.greet(socket, text)
+			err = greet(l, socket, text)
 		} else {
 			err = l.hear(socket, dropped, text)
 		}
@@ -123,7 +123,7 @@ func (l *Line) dropTried() Socket {
 // dropped.
 func (l *Line) hear(socket Socket, dropped <-chan struct{}, text []byte) error {
 	if !l.isSwitched() && isControl(text) {
-		return l.greet(socket, text)
+		return greet(l, socket, text)
 	}
 	// A request may be here before the polls that were sent earlier.
 	select {
@@ -154,7 +154,7 @@ func isControl(text []byte) bool {
 }
 
 // greet takes such a message.
-func (l *Line) greet(socket Socket, text []byte) error {
+func greet(l *Line, socket Socket, text []byte) error {
 	switch m, err := message.Parse(text); {
 	case err != nil:
 		return &frame.Error{Code: frame.CodeData, Reason: err.Error()}
