@@ -1,6 +1,7 @@
 package databases
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/livetree/livetree/internal/cluster/record"
@@ -62,10 +63,10 @@ func (k *knownOrigins) end(o record.Origin, e *knownEntry, said []byte) {
 	e.said = said
 	close(e.done)
 	k.old, k.told = append(k.old, o), append(k.told, e)
-	for k.bytes += len(said); k.bytes > orDefault(k.mostBytes, maxKnownBytes); k.told = k.told[1:] {
+	for k.bytes += len(said); k.bytes > cmp.Or(k.mostBytes, maxKnownBytes); k.told = k.told[1:] {
 		k.giveUp(k.told[0])
 	}
-	for ; len(k.old) > orDefault(k.most, maxKnown); k.old = k.old[1:] {
+	for ; len(k.old) > cmp.Or(k.most, maxKnown); k.old = k.old[1:] {
 		oldest := k.entries[k.old[0]]
 		k.forget(k.old[0], oldest)
 		if oldest.said != nil {
@@ -87,13 +88,6 @@ func (k *knownOrigins) forget(o record.Origin, e *knownEntry) {
 	}
 	f.length = max(f.length, o.Number-e.start)
 	k.forgotten[o.Node] = f
-}
-
-func orDefault(n, most int) int {
-	if n > 0 {
-		return n
-	}
-	return most
 }
 
 // giveUp gives up what was said of a request. The lock is held.
