@@ -14,30 +14,26 @@ import (
 // returns false.
 func Names(source pebble.Reader, yield func(name string, id layout.ID) bool) error {
 	first, end := layout.NameRange()
-	it, err := source.NewIter(&pebble.IterOptions{LowerBound: first, UpperBound: end})
-	if err != nil {
-		return damage.Mark(err)
-	}
-	defer func() { _ = it.Close() }()
-	for ok := it.First(); ok; ok = it.Next() {
-		value, err := it.ValueAndErr()
-		if err != nil {
-			return damage.Mark(err)
-		}
-		id, err := DecodeID(it.Key(), value)
-		if err != nil {
-			return err
-		}
-		if !yield(string(it.Key()[len(first):]), id) {
-			return nil
-		}
-	}
-	return damage.Mark(it.Error())
+	return each(source, first, end, func(key, value []byte) (bool, error) {
+		id, err := DecodeID(key, value)
+		return err == nil && yield(string(key[len(first):]), id), err
+	})
 }
 
 // Displaced calls yield with the databases whose names others have by now, and with these names.
 func Displaced(source pebble.Reader, yield func(name string, id layout.ID)) error {
 	first, end := layout.DisplacedRange()
+	return each(source, first, end, func(key, value []byte) (bool, error) {
+		if len(key) != len(layout.DisplacedKey(0)) || len(value) == 0 {
+			return false, damage.AtRow(key, errors.New("not the former name of a database"))
+		}
+		yield(string(value), layout.CutNumber(key))
+		return true, nil
+	})
+}
+
+// each calls take with the rows of a range, until it reports false.
+func each(source pebble.Reader, first, end []byte, take func(key, value []byte) (bool, error)) error {
 	it, err := source.NewIter(&pebble.IterOptions{LowerBound: first, UpperBound: end})
 	if err != nil {
 		return damage.Mark(err)
@@ -48,10 +44,9 @@ func Displaced(source pebble.Reader, yield func(name string, id layout.ID)) erro
 		if err != nil {
 			return damage.Mark(err)
 		}
-		if len(it.Key()) != len(layout.DisplacedKey(0)) || len(value) == 0 {
-			return damage.AtRow(it.Key(), errors.New("not the former name of a database"))
+		if more, err := take(it.Key(), value); !more || err != nil {
+			return err
 		}
-		yield(string(value), layout.CutNumber(it.Key()))
 	}
 	return damage.Mark(it.Error())
 }
