@@ -12,6 +12,7 @@ import (
 
 	"github.com/livetree/livetree/internal/admin"
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/client"
 )
 
 func newSecretCommand(a *app) *cobra.Command {
@@ -28,8 +29,6 @@ it out, and remove the first. Tokens that were signed with it end with it.`,
 	return c
 }
 
-func secretsPath(database string) string { return databasePath(database) + "/secrets" }
-
 func newSecretShowCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show NAME [flags]",
@@ -43,7 +42,7 @@ remove takes; they are in the same order.` + operatorLong,
 	o := operatorFlags(a, c.Flags())
 	ids := c.Flags().Bool("ids", false, "print the ids instead of the secrets")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		path := secretsPath(args[0])
+		path := client.SecretsPath(args[0])
 		if !*ids {
 			path += "?show=true"
 		}
@@ -86,7 +85,7 @@ the one that it reads. It prints the id of the secret, not the secret.` + operat
 			request["value"] = secret
 		}
 		var added admin.Secret
-		if err := o.do(c.Context(), http.MethodPost, secretsPath(args[0]), request, &added); err != nil {
+		if err := o.do(c.Context(), http.MethodPost, client.SecretsPath(args[0]), request, &added); err != nil {
 			return err
 		}
 		o.print("added the secret %s to %q; livetree secret show prints it\n", added.ID, args[0])
@@ -125,7 +124,7 @@ rules cannot be changed until one is added.` + operatorLong,
 	o := operatorFlags(a, c.Flags())
 	force := c.Flags().Bool("force", false, "remove the last one, too")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		path := secretsPath(args[0]) + "/" + url.PathEscape(args[1])
+		path := client.SecretsPath(args[0]) + "/" + url.PathEscape(args[1])
 		if *force {
 			path += "?force=true"
 		}

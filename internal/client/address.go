@@ -62,6 +62,11 @@ func (o *Options) find() error {
 	return nil
 }
 
+// SecretsPath is where the admin listener has the secrets of a database.
+func SecretsPath(database string) string {
+	return "/v1/databases/" + url.PathEscape(database) + "/secrets"
+}
+
 // secretPatience bounds how long the admin listener is asked for a secret.
 const secretPatience = 5 * time.Second
 
@@ -74,7 +79,7 @@ func askSecret(data, database string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), secretPatience)
 	defer cancel()
 	o := Operator{Data: data, Lookup: func(string) (string, bool) { return "", false }}
-	text, err := o.Ask(ctx, http.MethodGet, "/v1/databases/"+url.PathEscape(database)+"/secrets?show=true", nil)
+	text, err := o.Ask(ctx, http.MethodGet, SecretsPath(database)+"?show=true", nil)
 	var answer struct {
 		Secrets []admin.Secret `json:"secrets"`
 	}
