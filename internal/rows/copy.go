@@ -98,11 +98,11 @@ func (c *copying) read(done <-chan struct{}) (engine.Request, error) {
 	if err != nil {
 		return engine.Request{}, err
 	}
-	return engine.Request{
-		Write: c.write(n),
-		Also:  []engine.Condition{{Path: c.to, ETag: state.NullETag}, {Path: c.from, ETag: tag}},
-		Who:   auth.Identity{Admin: true, Operator: true, By: c.by},
-	}, nil
+	also := []engine.Condition{{Path: c.to, ETag: state.NullETag}, {Path: c.from, ETag: tag}}
+	if !c.to.IsRoot() { // nothing is there either if a client puts a value above it by then
+		also = append(also, engine.Condition{Path: c.to.Parent()})
+	}
+	return engine.Request{Write: c.write(n), Also: also, Who: auth.Identity{Admin: true, Operator: true, By: c.by}}, nil
 }
 
 // checkAbove refuses a destination below a value, which the copy would replace.

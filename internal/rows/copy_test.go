@@ -77,6 +77,30 @@ func TestCopyIntoItself(t *testing.T) {
 	}
 }
 
+// TestCopyKeepsWhatCameBetween: a value that a client puts above the destination, after the copy has looked, is not
+// replaced. What is written beside the destination does not matter.
+func TestCopyKeepsWhatCameBetween(t *testing.T) {
+	t.Parallel()
+	for name, node := range map[string]string{"small": `{"x":1}`, "heavy": `"` + strings.Repeat("x", 300_000) + `"`} {
+		for between, want := range map[string]fault.Kind{"/b": fault.Precondition, "/b/c": fault.Precondition, "/b/c/other": 0, "/b/other": 0, "/other": 0} {
+			f := enginetest.Open(t, store.Options{})
+			f.Put("/a", node)
+			write, err := rows.CopyWrite(f.Database, enginetest.Path(t, "/a"), enginetest.Path(t, "/b/c/d"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Put(between, `"new"`)
+			_, err = f.Write(t.Context(), write)
+			if (err != nil) != (want != 0) || err != nil && fault.KindOf(err) != want {
+				t.Errorf("a copy of a %s node to /b/c/d after a write at %s = %v", name, between, err)
+			}
+			if got := f.Export(between); got != `"new"` {
+				t.Errorf("after a copy of a %s node to /b/c/d, what was written at %s meanwhile is %.40s", name, between, got)
+			}
+		}
+	}
+}
+
 // TestCopiesAreCharged: the memory that a copy takes is claimed before it is taken, and a copy
 // for which there is none is refused and takes nothing.
 func TestCopiesAreCharged(t *testing.T) {

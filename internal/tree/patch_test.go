@@ -115,7 +115,7 @@ func TestDecodePatchRemembersNames(t *testing.T) {
 
 func TestBytesCountsWhatAPatchSharesOnce(t *testing.T) {
 	t.Parallel()
-	w, err := tree.DecodePatch(strings.NewReader(`{"a":"`+strings.Repeat("x", 1000)+`","b":2,"c":null}`), tree.Path{}, tree.DecodeOptions{})
+	w, err := tree.DecodePatch(strings.NewReader(`{"a":"`+strings.Repeat("x", 1000)+`","b":2,"c":null,"d":3,"e":null,"f":4}`), tree.Path{}, tree.DecodeOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -120,7 +120,7 @@ func (w Write) Bytes() int {
 	total := 0
 	var last *slab // the assignments of a PATCH share one
 	for _, a := range w.Assignments {
-		if s := a.Node.slab; s != last {
+		if s := a.Node.slab; s != nil && s != last { // null has none
 			total += a.Node.Bytes()
 			last = s
 		}
