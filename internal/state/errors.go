@@ -7,6 +7,7 @@ import (
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/rules"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/store/batch"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -47,6 +48,8 @@ func Classify(err error) error {
 		return fault.Wrap(fault.Unavailable, err, "%v, try again", store.ErrBusy)
 	case errors.Is(err, store.ErrUnwanted):
 		return fault.Wrap(fault.Unavailable, err, "%v", store.ErrUnwanted)
+	case errors.Is(err, batch.ErrTooMuch):
+		return fault.Wrap(fault.TooLarge, err, "the write changes too much at once: divide it")
 	case errors.Is(err, store.ErrAlike):
 		return fault.Wrap(fault.Invalid, err, "%v", store.ErrAlike)
 	}

@@ -86,7 +86,7 @@ func (c *Checkpoint) make() error {
 		return err
 	}
 	if s.opts.Replicated {
-		return nil // the last groups are not in the tables yet: those who copy it have them from elsewhere
+		return nil // it has no such file
 	}
 	// A new directory has no such file, and its number is 0.
 	return copied.WriteDurable(c.Group)
@@ -103,7 +103,12 @@ func (c *Checkpoint) link() error {
 		defer close(done)
 		began := s.opts.Now()
 		c.Group = group
-		err = s.db.Checkpoint(s.opts.FS.PathJoin(c.Dir, layout.PebbleDir), pebble.WithFlushedWAL())
+		if s.opts.Replicated {
+			err = s.flush() // there is no write-ahead log to copy; the flush before has left little
+		}
+		if err == nil {
+			err = s.db.Checkpoint(s.opts.FS.PathJoin(c.Dir, layout.PebbleDir), pebble.WithFlushedWAL())
+		}
 		c.Paused = s.opts.Now().Sub(began)
 	}); closed != nil {
 		return closed

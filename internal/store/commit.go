@@ -66,10 +66,10 @@ func (p *pipeline) init(group uint64, millis int64) {
 	p.wake = make(chan struct{}, 1)
 }
 
-// add appends a ticket to the open group. The gate must be held.
-func (p *pipeline) add(t Ticket, batches int) {
+// add appends tickets to the open group. The gate must be held.
+func (p *pipeline) add(batches int, tickets ...Ticket) {
 	p.mu.Lock()
-	p.pending = append(p.pending, t)
+	p.pending = append(p.pending, tickets...)
 	p.batches += batches
 	p.mu.Unlock()
 	select {
@@ -111,20 +111,20 @@ func (s *Store) Commit(b *batch.Batch, t Ticket) error {
 	p.gate.RLock()
 	defer p.gate.RUnlock()
 	foretell(s, b, p.group.Load())
-	s.holds.Add(b)
 	err := s.apply(b.Rows, b.Logged.Millis, b.Format())
 	if err != nil {
 		s.rows.Undo(b.Rows)
+		s.holds.Undo(b)
 		<-p.slots
 		return err
 	}
 	s.log.Add(b.ID, b.Logged)
-	p.add(t, 1)
+	p.add(1, t)
 	return nil
 }
 
-// foretell tells all that is remembered of the rows that a batch is about to change them, in a group. The gate is
-// held, so no view shows the batch yet.
+// foretell tells all that is remembered of the rows, and all holds, that a batch is about to change them, in a group.
+// The gate is held, so no view shows the batch yet.
 func foretell(s *Store, b *batch.Batch, group uint64) {
 	for _, a := range b.Assignments() {
 		s.memos.stamps.Touch(b.ID, a.Path, group)
@@ -132,6 +132,7 @@ func foretell(s *Store, b *batch.Batch, group uint64) {
 	b.Relistings(func(r batch.Relisting) { s.memos.keys.Relist(b.ID, r, group) })
 	s.shared.CutGaps(b.ID, b.Rows)
 	s.rows.Cut(b.Rows, group, b.Replaces())
+	s.holds.Add(b)
 }
 
 // apply writes rows of a time, with the number of their group if that is not in the log
@@ -179,7 +180,7 @@ func (s *Store) Barrier(t Ticket) error {
 	if s.pipeline.shut {
 		return ErrClosed
 	}
-	s.pipeline.add(t, 0)
+	s.pipeline.add(0, t)
 	return nil
 }
 

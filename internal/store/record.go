@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -113,6 +114,9 @@ func commitRecord(s *Store, parts []RecordPart, applied Applied, more func(*pebb
 	}
 	if err != nil {
 		s.rows.Undo(rows) // with those that were gathered
+		for _, part := range slices.Backward(parts) {
+			s.holds.Undo(part.Batch)
+		}
 		<-p.slots
 		return err
 	}
@@ -124,9 +128,7 @@ func commitRecord(s *Store, parts []RecordPart, applied Applied, more func(*pebb
 			commits++
 		}
 	}
-	if commits > 1 {
-		s.counters.commits.Add(commits - 1) // the syncer counts one
-	}
+	s.counters.commits.Add(max(commits, 1) - 1) // the syncer counts one
 	return nil
 }
 
@@ -141,31 +143,23 @@ func gatherRecord(s *Store, rows *pebble.Batch, parts []RecordPart) (millis int6
 			continue
 		}
 		if b.Rows != rows {
-			if err := rows.Apply(b.Rows, nil); err != nil {
-				return 0, 0, err
-			}
+			err = errors.Join(err, rows.Apply(b.Rows, nil))
 		}
 		foretell(s, b, group)
-		s.holds.Add(b)
 		millis, format = max(millis, b.Logged.Millis), max(format, b.Format())
 	}
-	return millis, format, nil
+	return millis, format, err
 }
 
 // addRecord is add for the tickets of a record, which is one batch.
 func (p *pipeline) addRecord(parts []RecordPart) {
-	p.mu.Lock()
+	var tickets []Ticket
 	for _, part := range parts {
 		if part.Ticket != nil {
-			p.pending = append(p.pending, part.Ticket)
+			tickets = append(tickets, part.Ticket)
 		}
 	}
-	p.batches++
-	p.mu.Unlock()
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	p.add(1, tickets...)
 }
 
 // AppliedOf returns up to where the store has the records of a shard. There is none with the

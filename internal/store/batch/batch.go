@@ -132,7 +132,7 @@ type builder struct {
 // builders are kept for the next write: a small one then takes no memory.
 var builders = sync.Pool{New: func() any {
 	b := &builder{}
-	b.writer.scratch, b.plan.chunks = make([]byte, 0, 512), make([]byte, 0, 1024) // small chunks
+	b.writer.scratch, b.plan.row, b.plan.chunks = make([]byte, 0, 512), make([]byte, 0, 512), make([]byte, 0, 1024) // small chunks
 	return b
 }}
 

@@ -18,6 +18,10 @@
 // is built or dropped later comes in steps, as IndexRows or PriorityRows, which are
 // worked out on a view and amended at their turn.
 //
+// What a write takes in memory grows with the write, and with the chunks that it
+// rewrites: each of them is there as it was, as it will be, and in the batch. The text of
+// a long string is not copied, but for a new priority, and then once.
+//
 // A Maker is safe for concurrent use. Build, and what it is given, belong to the
 // goroutine that orders the writes of the database.
 package batch

@@ -48,7 +48,7 @@ func (b *Batch) LeavesDue() bool { return b.due.sweeps }
 // writeDue adds the rows that a write changes.
 func (b *builder) writeDue(w tree.Write) error {
 	for _, a := range w.Assignments {
-		if a.Priority {
+		if a.Priority || b.plan.marks[a.Path].void {
 			continue
 		}
 		if err := b.assignDue(a); err != nil {
@@ -92,7 +92,7 @@ func (b *builder) assignDue(a tree.Assignment) error {
 func (b *builder) moveDue(index layout.Index, child, on tree.Path) error {
 	target := child.Join(on)
 	l := b.plan.reader.Locate(target)
-	before, after, err := b.indexer.summaries(b.plan.homes.above(l), l, target)
+	before, after, err := b.indexer.summaries(b.plan.homes.above(l), l, target, true)
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,10 @@ import (
 // This file finds out which nodes a write leaves without data: they lose their
 // priorities and index rows.
 
-// eachEmptied calls yield with the keys of the nodes that lose their last child.
+// eachEmptied calls yield with the keys of the nodes that lose their last child, each
+// once: a patch may delete every child of a node by an assignment of its own.
 func (pl *plan) eachEmptied(yield func(key []byte) error) error {
+	seen := make(map[string]bool)
 	for _, h := range pl.homes.list {
 		if !h.empty {
 			continue
@@ -21,9 +23,10 @@ func (pl *plan) eachEmptied(yield func(key []byte) error) error {
 			if err != nil {
 				return err
 			}
-			if stays {
+			if stays || seen[string(h.At(d))] { // with a node that was seen, all above it were
 				break
 			}
+			seen[string(h.At(d))] = true
 			if err := yield(h.At(d)); err != nil {
 				return err
 			}

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/livetree/livetree/internal/store/damage"
 	"github.com/livetree/livetree/internal/store/layout"
@@ -18,6 +19,9 @@ type home struct {
 	path  tree.Path
 	chunk []byte // the row that is there now, if the home is a chunk
 	split bool   // or a split node
+	// isLeaf says that the chunk is that of a leaf, and keepsLeaf that the write changes
+	// nothing of it but the priority: the leaf in node then stands for it.
+	isLeaf, keepsLeaf bool
 	// isLast says that nothing was at the home, and that it comes after all that its parent has.
 	isLast bool
 	edits  []tree.Assignment
@@ -34,28 +38,42 @@ func (h *home) reset() {
 }
 
 // before looks at what is at rel below the home without the write. The home must
-// not be split.
-func (h *home) before(rel tree.Path) (layout.Summary, error) {
+// not be split. Without a value it need not look at the text of a leaf; nor does it if
+// the write keeps the leaf, whose value is then left out before and after.
+func (h *home) before(rel tree.Path, valued bool) (layout.Summary, error) {
 	if h.chunk == nil {
 		return layout.Summary{}, nil
 	}
-	g, err := layout.SummarizeIn(h.chunk, rel)
+	look := layout.SummarizeIn
+	if !valued || h.keepsLeaf {
+		look = layout.PresenceIn
+	}
+	g, err := look(h.chunk, rel)
 	if err != nil {
 		return g, damage.AtRow(h.Key, err)
 	}
 	return g, nil
 }
 
-// old returns what is there without the write. The home must not be split.
+// old returns what is there without the write, where another leaf stands for one that
+// is all of it. The home must not be split.
 func (h *home) old() (tree.Node, error) {
 	if h.chunk == nil {
 		return tree.Node{}, nil
 	}
-	n, err := layout.DecodeChunk(h.chunk)
+	n, err := layout.DecodeWithoutLeaf(h.chunk)
 	if err != nil {
 		return n, damage.AtRow(h.Key, err)
 	}
 	return n, nil
+}
+
+// leavesLeaf reports whether no edit replaces the leaf that is there: they set its
+// priority, or delete what is not there.
+func (h *home) leavesLeaf() bool {
+	return h.isLeaf && !slices.ContainsFunc(h.edits, func(a tree.Assignment) bool {
+		return !a.Priority && (a.Path == h.path || !a.Node.IsNull())
+	})
 }
 
 // A homeSet holds the homes of a write.

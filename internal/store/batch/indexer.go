@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/livetree/livetree/internal/query"
@@ -161,20 +162,22 @@ func (x *indexer) indexedChild(l layout.Location, d int, p tree.Path, indexes []
 	at := l.Above(d + 1)
 	c.home = x.plan.homes.above(at)
 	var err error
-	c.before, c.after, err = x.summaries(c.home, at, p)
+	isValued := slices.ContainsFunc(indexes, func(index layout.Index) bool { _, ok := index.Order.Child(); return !ok })
+	c.before, c.after, err = x.summaries(c.home, at, p, isValued)
 	return c, err
 }
 
 // summaries summarizes a node, in a home if that is not nil, as it is without the
-// write and as the write leaves it.
-func (x *indexer) summaries(h *home, l layout.Location, p tree.Path) (before, after layout.Summary, err error) {
+// write and as the write leaves it. Without a value only whether the node exists counts,
+// and its priority.
+func (x *indexer) summaries(h *home, l layout.Location, p tree.Path, valued bool) (before, after layout.Summary, err error) {
 	if h != nil {
 		if after, err = x.after(h, layout.Below(p, h.Depth())); err != nil {
 			return before, after, err
 		}
 	}
 	if h != nil && !h.split {
-		before, err = h.before(layout.Below(p, h.Depth()))
+		before, err = h.before(layout.Below(p, h.Depth()), valued)
 		return before, after, err
 	}
 	isAbove := h == nil && x.isAbove(l.Key) // it is split, and loses or gets something below
@@ -201,6 +204,13 @@ func (x *indexer) summaries(h *home, l layout.Location, p tree.Path) (before, af
 
 // after summarizes what the write leaves at rel below a home.
 func (x *indexer) after(h *home, rel tree.Path) (layout.Summary, error) {
+	if h.keepsLeaf {
+		s, err := h.before(rel, false)
+		if rel.IsRoot() {
+			s.Priority = h.node.Priority()
+		}
+		return s, err
+	}
 	if h.spliced != nil {
 		return layout.SummarizeIn(h.spliced, rel)
 	}
@@ -212,7 +222,7 @@ func (x *indexer) indexChild(c *indexedChild) error {
 	for _, index := range c.indexes {
 		before, after := c.before, c.after
 		if path, ok := index.Order.Child(); ok {
-			if c.keeps(path) {
+			if c.keeps(path) || x.isBeside(c, path) {
 				continue
 			}
 			var err error
@@ -249,18 +259,29 @@ func (c *indexedChild) keeps(rel tree.Path) bool {
 	return true
 }
 
+// isBeside reports whether no home of the write is at, above or below rel in a child
+// that is split and stays: then what is indexed there stays too, and is not read. It may
+// be a long string.
+func (x *indexer) isBeside(c *indexedChild, rel tree.Path) bool {
+	if c.home != nil || !c.before.Exists || !c.after.Exists {
+		return false
+	}
+	x.location.Move(x.reader.ID, c.path.Join(rel))
+	return x.plan.homes.above(x.location) == nil && !x.isAbove(x.location.Key)
+}
+
 // changed summarizes what is below a child, before and after the write.
 func (x *indexer) changed(c *indexedChild, rel tree.Path) (before, after layout.Summary, err error) {
 	if h := c.home; h != nil && !h.split {
 		rel = layout.Below(c.path, h.Depth()).Join(rel)
-		if before, err = h.before(rel); err == nil {
+		if before, err = h.before(rel, true); err == nil {
 			after, err = x.after(h, rel)
 		}
 		return before, after, err
 	}
 	p := c.path.Join(rel)
 	x.location.Move(x.reader.ID, p)
-	return x.summaries(x.plan.homes.above(x.location), x.location, p)
+	return x.summaries(x.plan.homes.above(x.location), x.location, p, true)
 }
 
 // replaceRow moves the row of a child in one index.
@@ -278,5 +299,5 @@ func (x *indexer) replaceRow(c *indexedChild, number uint32, before, after query
 		return nil
 	}
 	x.scratch = layout.IndexKey(x.scratch[:0], c.parent, number, after, c.component)
-	return x.writer.rows.Set(x.scratch, nil, nil)
+	return errors.Join(x.writer.rows.Set(x.scratch, nil, nil), x.writer.bound())
 }

@@ -9,18 +9,16 @@ import (
 
 // workOut works out what the write leaves at a home: its row, or its node.
 func (pl *plan) workOut(h *home) error {
-	start := len(pl.chunks)
-	row, spliced := pl.splice(pl.chunks, h)
-	if pl.chunks = row; spliced {
-		h.spliced = row[start:len(row):len(row)]
+	row, spliced := pl.splice(pl.row[:0], h)
+	if pl.row = row[:0]; spliced {
+		h.spliced = pl.chunks.keep(row)
 		return nil
 	}
-	pl.chunks = pl.chunks[:start]
 	var err error
 	if h.node, err = pl.edited(h); err != nil {
 		return err
 	}
-	h.empty = h.node.IsNull()
+	h.empty, h.keepsLeaf = h.node.IsNull(), h.leavesLeaf()
 	return nil
 }
 

@@ -26,24 +26,33 @@ type plan struct {
 	// filledBefore remembers what data.has said, for a patch, and leaves what
 	// leavesData said.
 	filledBefore, leaves map[string]bool
+	// leafAt are the keys of leaves that a patch deletes something below.
+	leafAt map[string]bool
 	// filled are the keys of the homes that the write leaves data at, and of all
 	// nodes above them; lastEmptied are the last homes below nodes that it leaves
 	// nothing at. Both are nil until they are needed, and unless there are many homes.
 	filled      map[string]bool
 	lastEmptied map[string][]byte
 
+	// held are the long chunks that are homes. They are not copied.
+	held []*seek.Chunk
+
 	// The rest is memory that is used again: for the chunks of homes and what comes of
-	// them, for a text that is being made, for the key of the row after a new child, and
-	// for the location of an assignment.
-	chunks, text []byte
-	until        []byte
-	location     layout.Location
+	// them, for a row and a text that are being made, for the key of the row after a new
+	// child, and for the location of an assignment.
+	chunks    block
+	row, text []byte
+	until     []byte
+	location  layout.Location
 }
 
 // emptied returns a plan that knows nothing, with the memory of this one.
 func (pl *plan) emptied() plan {
 	pl.homes.reset()
-	return plan{homes: pl.homes, data: pl.data.emptied(), location: pl.location, chunks: kept(pl.chunks), text: kept(pl.text), until: kept(pl.until)}
+	for _, c := range pl.held {
+		c.Release()
+	}
+	return plan{homes: pl.homes, data: pl.data.emptied(), location: pl.location, chunks: kept(pl.chunks), row: kept(pl.row), text: kept(pl.text), until: kept(pl.until)}
 }
 
 // make finds the homes of a write, and works out what it leaves at them.
@@ -76,6 +85,9 @@ func (pl *plan) assign(a tree.Assignment) error {
 		h.edits = append(h.edits, a)
 		return nil
 	}
+	if pl.isBelowLeaf(l) && pl.isVoid(a) {
+		return nil
+	}
 	if lacks, outermost := pl.frontier.look(l); lacks {
 		if !pl.isVoid(a) {
 			pl.assignNew(l, l.Depth(), a).isLast = outermost
@@ -87,7 +99,6 @@ func (pl *plan) assign(a tree.Assignment) error {
 		return err
 	}
 	if c != nil {
-		defer c.Release()
 		return pl.assignChunk(l, c, a)
 	}
 	return pl.assignRows(l, a)
@@ -125,8 +136,8 @@ func (pl *plan) assignRows(l layout.Location, a tree.Assignment) error {
 	return nil
 }
 
-// isVoid reports whether an assignment to a place where nothing is brings nothing,
-// and marks it then.
+// isVoid reports whether an assignment to a place where nothing is, or to one below a
+// leaf, brings nothing, and marks it then.
 func (pl *plan) isVoid(a tree.Assignment) bool {
 	void := a.Priority || a.Node.IsNull()
 	if void {
@@ -142,15 +153,66 @@ func (pl *plan) assignNew(l layout.Location, depth int, a tree.Assignment) *home
 	return h
 }
 
-// assignChunk makes a chunk the home of an assignment.
+// longRow is from how many bytes on a chunk is not copied. Only that of a string is so
+// long.
+const longRow = 16 << 10
+
+// assignChunk makes a chunk the home of an assignment, unless that brings nothing: it
+// deletes something below a leaf. The chunk is taken over.
 func (pl *plan) assignChunk(l layout.Location, c *seek.Chunk, a tree.Assignment) error {
 	if err := layout.CheckChunk(c.Row); err != nil {
+		defer c.Release()
 		return damage.AtRow(l.At(c.Depth), err)
 	}
-	start := len(pl.chunks)
-	pl.chunks = append(pl.chunks, c.Row...)
-	pl.assignNew(l, c.Depth, a).chunk = pl.chunks[start:len(pl.chunks):len(pl.chunks)]
+	_, _, _, isLeaf := layout.CutLeaf(c.Row)
+	if isLeaf && c.Depth < l.Depth() && pl.isVoid(a) {
+		pl.rememberLeaf(l.At(c.Depth))
+		c.Release()
+		return nil
+	}
+	h := pl.assignNew(l, c.Depth, a)
+	if h.isLeaf, h.chunk = isLeaf, c.Row; len(c.Row) >= longRow {
+		pl.held = append(pl.held, c)
+		return nil
+	}
+	h.chunk = pl.chunks.keep(c.Row)
+	c.Release()
 	return nil
+}
+
+// A block is memory for rows, one after the other. It does not grow: rows that are kept
+// refer to it, so that a larger one in its place would be in memory beside it.
+type block []byte
+
+// keep returns a copy of a row in the block, or in a new one if it is full.
+func (b *block) keep(row []byte) []byte {
+	if cap(*b)-len(*b) < len(row) {
+		*b = make([]byte, 0, max(min(2*cap(*b), maxKeptBytes), len(row)))
+	}
+	start := len(*b)
+	*b = append(*b, row...)
+	return (*b)[start:len(*b):len(*b)]
+}
+
+// rememberLeaf notes that a leaf is at a place, if that is likely to be asked again.
+func (pl *plan) rememberLeaf(key []byte) {
+	if !pl.isPatch {
+		return
+	}
+	if pl.leafAt == nil {
+		pl.leafAt = make(map[string]bool)
+	}
+	pl.leafAt[string(key)] = true
+}
+
+// isBelowLeaf reports whether a location is known to be below a leaf.
+func (pl *plan) isBelowLeaf(l layout.Location) bool {
+	for d := l.Depth() - 1; d >= 0 && len(pl.leafAt) > 0; d-- {
+		if pl.leafAt[string(l.At(d))] {
+			return true
+		}
+	}
+	return false
 }
 
 // highestAbsent returns the depth of the highest place above l, or l itself, where

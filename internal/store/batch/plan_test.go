@@ -1,7 +1,9 @@
 package batch
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -37,5 +39,50 @@ func TestPileUpIsNotInTheWay(t *testing.T) {
 	}
 	if err := builder.plan.data.it.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestPatchOfManyChunks: the memory for what a patch rewrites grows with that, and with
+// nothing else: the old row and the new one of each chunk, once.
+func TestPatchOfManyChunks(t *testing.T) {
+	const chunks, size = 4_000, 1_900
+	s := newStand(t, 2<<10)
+	var body, patch strings.Builder
+	for i := range chunks {
+		fmt.Fprintf(&body, `,"k%06d":{"n":1,"t":"%s"}`, i, strings.Repeat("x", size))
+		fmt.Fprintf(&patch, `,"k%06d/n":2`, i)
+	}
+	s.put("a", "{"+body.String()[1:]+"}")
+	if err := s.DB.LogData(nil, pebble.Sync); err != nil { // nothing is written in the background
+		t.Fatal(err)
+	}
+	w := patchWrite(t, "a", "{"+patch.String()[1:]+"}")
+	b := s.newBuilder(s.live(), nil)
+	defer func() { _ = b.writer.rows.Close() }()
+	var err error
+	took := allocated(func() { err = b.plan.make(w) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(b.plan.homes.list) != chunks {
+		t.Fatalf("the patch has %d homes, want %d", len(b.plan.homes.list), chunks)
+	}
+	if most := 3 * chunks * size; took > most {
+		t.Errorf("a patch of %d rows of %d bytes takes %d bytes, want less than %d", chunks, size, took, most)
+	}
+}
+
+// TestBlock: rows that are kept stay as they are, whatever is kept later.
+func TestBlock(t *testing.T) {
+	var b block
+	var kept [][]byte
+	for i := range 5000 {
+		kept = append(kept, b.keep(fmt.Appendf(nil, "%0*d", i%97, i)))
+	}
+	kept = append(kept, b.keep(make([]byte, 2*maxKeptBytes)))
+	for i, row := range kept[:5000] {
+		if want := fmt.Sprintf("%0*d", i%97, i); string(row) != want || cap(row) != len(row) {
+			t.Errorf("row %d is %q, of %d bytes, want %q", i, row, cap(row), want)
+		}
 	}
 }

@@ -77,11 +77,7 @@ func (s *stand) put(at, body string) {
 
 func (s *stand) patch(at, body string) {
 	s.Helper()
-	w, err := tree.DecodePatch(strings.NewReader(body), parsePath(s, at), tree.DecodeOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.apply(w, nil)
+	s.apply(patchWrite(s, at, body), nil)
 }
 
 // prepare prepares the nodes of a write that are larger than minBytes.
@@ -140,6 +136,15 @@ func putWrite(t testing.TB, at, body string) tree.Write {
 		t.Fatal(err)
 	}
 	return tree.Put(p, n)
+}
+
+func patchWrite(t testing.TB, at, body string) tree.Write {
+	t.Helper()
+	w, err := tree.DecodePatch(strings.NewReader(body), parsePath(t, at), tree.DecodeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
 }
 
 // children returns the body of an object of n children.

@@ -33,11 +33,26 @@ type writer struct {
 // emptied returns a writer without rows, with the memory of this one.
 func (w *writer) emptied() writer { return writer{scratch: kept(w.scratch), key: kept(w.key)} }
 
+// ErrTooMuch says that a write changes longer rows than fit into one commit: some bytes can change the priorities of many long
+// strings.
+var ErrTooMuch = errors.New("the rows of one write take too much")
+
+// mostRows is how many bytes the rows of one write may take, and a little more. Pebble ends the process at twice as many.
+var mostRows int64 = 2 << 30
+
+// bound fails if the rows take too much.
+func (w *writer) bound() error {
+	if int64(w.rows.Len()) > mostRows {
+		return ErrTooMuch
+	}
+	return nil
+}
+
 // write adds the rows of a plan.
 func (w *writer) write(pl *plan) error {
 	w.adopt(pl.homes.list)
 	for _, h := range pl.homes.list {
-		if err := w.rewrite(h); err != nil {
+		if err := errors.Join(w.rewrite(h), w.bound()); err != nil {
 			return err
 		}
 	}
@@ -77,6 +92,9 @@ func (w *writer) rewrite(h *home) error {
 	if h.spliced != nil {
 		return w.rows.Set(h.Key, h.spliced, nil)
 	}
+	if h.keepsLeaf {
+		return w.keepLeaf(h)
+	}
 	if h.split && !w.prepared.clear(h.Key) {
 		if err := w.clear(h.Location); err != nil {
 			return err
@@ -93,6 +111,21 @@ func (w *writer) rewrite(h *home) error {
 		return w.rows.Delete(h.Key, nil)
 	}
 	return nil
+}
+
+// keepLeaf gives the leaf of a home another priority. Its text, which may be long, goes
+// from the old row into the new one.
+func (w *writer) keepLeaf(h *home) error {
+	row, _ := layout.AppendChunk(w.scratch[:0], h.node, 0, nil)
+	w.scratch = row[:0]
+	head, _, tail, _ := layout.CutLeaf(row)
+	_, text, _, _ := layout.CutLeaf(h.chunk)
+	set := w.rows.SetDeferred(len(h.Key), len(head)+len(text)+len(tail))
+	copy(set.Key, h.Key)
+	n := copy(set.Value, head)
+	n += copy(set.Value[n:], text)
+	copy(set.Value[n:], tail)
+	return set.Finish()
 }
 
 // clear deletes the rows of a split node, and their index rows.

@@ -142,6 +142,19 @@ func (h *Hold) add(b *batch.Batch) {
 	}
 }
 
+// undo takes back what add has noted of a commit, unless the hold has forgotten it since. The lock is held.
+func (h *Hold) undo(b *batch.Batch) {
+	p := h.pending[b.ID]
+	if p == nil || p.newest != b.Logged.Position {
+		return
+	}
+	h.bytes -= p.undo(b)
+	if p.isDone() && !p.created { // it must be told of a new database, though it has no commit
+		h.bytes -= p.bytes
+		delete(h.pending, b.ID)
+	}
+}
+
 // lose gives up. The lock is held.
 func (h *Hold) lose() {
 	h.state, h.pending, h.bytes = Lost, map[layout.ID]*pending{}, 0

@@ -16,6 +16,7 @@ type segment struct {
 // pending is what a holder has not released of a database.
 type pending struct {
 	name    string // empty if it is not known yet
+	former  string // the name before the drop was noted
 	created bool   // since the hold began
 	dropped bool
 	wholes  bool // there may be whole records
@@ -35,7 +36,22 @@ func (p *pending) add(b *batch.Batch) int64 {
 	p.newest = r.Position
 	p.wholes = p.wholes || r.Whole > 0
 	if b.Dropped != "" {
-		p.dropped, p.name = true, b.Dropped
+		p.dropped, p.name, p.former = true, b.Dropped, p.name
+	}
+	return bytes
+}
+
+// undo takes back the newest commit, which was not made, and returns its bytes. They stay if they became one segment
+// with others, until that is released.
+func (p *pending) undo(b *batch.Batch) (bytes int64) {
+	p.newest--
+	if last := len(p.segments) - 1; last >= 0 && p.segments[last].first == b.Logged.Position {
+		bytes = p.segments[last].bytes
+		p.segments = p.segments[:last]
+		p.bytes -= bytes
+	}
+	if b.Dropped != "" {
+		p.dropped, p.name = false, p.former
 	}
 	return bytes
 }

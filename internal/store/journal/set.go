@@ -61,6 +61,22 @@ func (s *Set) Add(b *batch.Batch) {
 	}
 }
 
+// Undo takes back what Add has noted of a commit that failed; of several the last one comes first. It does nothing for
+// one that Add was not told of, or for nil. A database whose drop failed lives on: its log must not be deleted when a
+// holder releases what it has read.
+func (s *Set) Undo(b *batch.Batch) {
+	if b == nil || b.Logged.Position == 0 || !s.held.Load() {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.holds {
+		if h.isArmed() {
+			h.undo(b)
+		}
+	}
+}
+
 // Created notes a new database. It is called as Add is.
 func (s *Set) Created(id layout.ID, name string) {
 	if !s.held.Load() {

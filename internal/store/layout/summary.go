@@ -30,6 +30,9 @@ func SummarizeIn(row []byte, rel tree.Path) (Summary, error) {
 			return Summary{Exists: !leaf.IsNull(), Value: query.LeafValue(leaf)}, err
 		}
 	}
+	if isLeafRow(row) && !rel.IsRoot() {
+		return Summary{}, nil
+	}
 	n, err := DecodeChunk(row)
 	return Summarize(n.At(rel)), err
 }

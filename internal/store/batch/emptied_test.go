@@ -1,0 +1,68 @@
+package batch
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/livetree/livetree/internal/query"
+	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/tree"
+)
+
+// TestPatchThatEmptiesANode: a patch that deletes all children of an indexed node
+// deletes the node's index rows once, not once for each child.
+func TestPatchThatEmptiesANode(t *testing.T) {
+	for _, n := range []int{3, 2 * PointDeletes} {
+		s := newStand(t, 0)
+		s.indexes = &layout.Indexes{Here: []layout.Index{{Number: 1, Order: query.ByChild(parsePath(t, "v"))}}}
+		s.indexes.Wildcard = s.indexes
+		var body, patch strings.Builder
+		for i := range n {
+			fmt.Fprintf(&body, `,"k%06d":{"v":%d}`, i, i)
+			fmt.Fprintf(&patch, `,"k%06d":null`, i)
+		}
+		s.put("a/q", "{"+body.String()[1:]+"}")
+		w, err := tree.DecodePatch(strings.NewReader("{"+patch.String()[1:]+"}"), parsePath(t, "a/q"), tree.DecodeOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := s.Build(s.live(), tree.Change{Write: w, Position: 2, Millis: 1}, s.indexes, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := map[string]int{} // how often each is deleted
+		for reader := b.Rows.Reader(); ; {
+			kind, key, _, ok, err := reader.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !ok {
+				break
+			}
+			if kind == pebble.InternalKeyKindDelete || kind == pebble.InternalKeyKindRangeDelete {
+				rows[string(key)]++
+			}
+		}
+		// A row may go by itself, and with each node above it.
+		const parents = 3 // /a/q, /a and the root
+		for row, times := range rows {
+			if times > parents+1 {
+				t.Errorf("a patch that deletes %d children deletes a row of %s %d times", n, layout.DescribeKey([]byte(row)), times)
+			}
+		}
+		if len(rows) < n {
+			t.Errorf("a patch that deletes %d children deletes %d rows", n, len(rows))
+		}
+		if err := s.DB.Apply(b.Rows, pebble.NoSync); err != nil {
+			t.Fatal(err)
+		}
+		b.Close()
+		if left := s.dataRows(); len(left) > 0 {
+			t.Errorf("the patch leaves %q", left)
+		}
+		s.check()
+	}
+}
