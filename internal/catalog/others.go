@@ -1,6 +1,9 @@
 package catalog
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
@@ -66,6 +69,13 @@ func (c *Catalog) numbered(id store.ID) *engine.Database {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.byID[id]
+}
+
+// AllOpen returns the databases that are open. It waits for nothing.
+func (c *Catalog) AllOpen() []*engine.Database {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return slices.Collect(maps.Values(c.byID))
 }
 
 // openOnce opens a database unless it is open, and has its name be its own if isNamed. Databases are opened without their names being held, too, so

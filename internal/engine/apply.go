@@ -32,7 +32,6 @@ func (w *writer) apply(task *task) error {
 	if batch.Begins() {
 		begun = task.commit.Position
 	}
-	task.next = &state.Published{Position: task.commit.Position, Begun: begun, Settings: settings}
 	if task.revision.rows == nil {
 		task.commit.Assignments = batch.Assignments()
 		if err := w.notice(batch, task); err != nil {
@@ -40,6 +39,7 @@ func (w *writer) apply(task *task) error {
 			return err
 		}
 	}
+	task.next = &state.Published{Position: task.commit.Position, Begun: begun, Settings: settings}
 	task.due = dueOf(batch)
 	task.effect = w.db.watches.Observe(w.live(), task.commit.Change)
 	// Once the store has the ticket, the task is no longer ours.
@@ -62,7 +62,9 @@ func (w *writer) build(task *task) (*store.Batch, error) {
 		}
 		batch, err := w.db.source.Store.BuildSettings(w.live(), task.commit.Change, task.revision.rows, task.revision.step)
 		if err == nil {
-			err = batch.Hooks(task.revision.hooks)
+			if err = batch.Hooks(task.revision.hooks); err != nil {
+				batch.Close()
+			}
 		}
 		return batch, err
 	}

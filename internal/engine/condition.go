@@ -25,6 +25,19 @@ func (r *Request) conditions() (paths []tree.Path) {
 	return paths
 }
 
+// rests returns the paths that must not be touched between a look at the preconditions and the write. A write below a path makes
+// no value there: for a condition without an ETag a name stands for the value that no child can have, so that only
+// what is written at the path and above it counts.
+func (r *Request) rests() []tree.Path {
+	paths := r.conditions()
+	for i, c := range r.Also {
+		if c.ETag == "" {
+			paths[len(paths)-len(r.Also)+i] = c.Path.Child(".value")
+		}
+	}
+	return paths
+}
+
 var errMismatch = fault.New(fault.Precondition, "the ETag does not match")
 
 // match compares nodes with what the client takes them for.

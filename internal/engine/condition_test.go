@@ -42,3 +42,19 @@ func TestConditionsOnOtherLocations(t *testing.T) {
 		try(fault.Precondition, engine.Condition{Path: a, ETag: tag})
 	}
 }
+
+// TestRestsOnNoValue: what is prepared under the condition that there is no value at a path, or above it, stands
+// while something is written below it.
+func TestRestsOnNoValue(t *testing.T) {
+	t.Parallel()
+	condition := engine.Condition{Path: enginetest.Path(t, "/a/b")}
+	for at, want := range map[string]bool{"/": true, "/a": true, "/a/b": true, "/a/b/c": false, "/a/c": false, "/b": false} {
+		if got := engine.RestsOn(condition, enginetest.Path(t, at)); got != want {
+			t.Errorf("a write at %s ends what rests on no value at /a/b: %v, want %v", at, got, want)
+		}
+	}
+	condition.ETag = state.NullETag
+	if !engine.RestsOn(condition, enginetest.Path(t, "/a/b/c")) {
+		t.Error("a write below a node does not end what rests on its ETag")
+	}
+}

@@ -53,9 +53,6 @@ type Expiry struct {
 	rested      time.Time
 }
 
-// awayMillis is how long a node waits that is not the home of a database, before it looks again.
-const awayMillis = 1000
-
 // NewExpiry returns one that has looked at nothing yet.
 func NewExpiry(d *Database) *Expiry { return &Expiry{db: d, done: make(map[uint32][]byte)} }
 
@@ -87,10 +84,11 @@ func (e *Expiry) Note(millis int64) {
 
 // Step deletes some of the children that are due: of one rule after the other, the oldest of each.
 // It must have been told of all commits that its view shows, or be told later. While crowded says
-// that others wait, it does little.
+// that others wait, it does little. At a node that is not the home of the database it does nothing: Moved tells
+// Observers.Due when the node has become it.
 func (e *Expiry) Step(ctx context.Context, crowded func() bool) (Expired, error) {
-	if !IsHome(e.db) { // its home does it, which may be this node soon
-		return Expired{Next: Never, Oldest: Never, Again: e.db.source.Clock.Millis() + awayMillis}, nil
+	if !IsHome(e.db) {
+		return Expired{Next: Never, Oldest: Never, Again: Never}, nil
 	}
 	most := e.db.writer.limits.ExpireWindow
 	if crowded() {

@@ -13,6 +13,7 @@ import (
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/tree"
 )
 
 // SetIndexes is SetRules for indexes alone, without a document around them.
@@ -232,3 +233,10 @@ func (d *Database) reviseBy(ctx context.Context, change reviseFunc) error {
 type reviseFunc func(*state.Settings) (revision, error)
 
 func (c reviseFunc) revise(_ *writer, s *state.Settings) (revision, error) { return c(s) }
+
+// RestsOn reports whether a write at a path ends what was prepared under a condition.
+func RestsOn(c Condition, at tree.Path) bool {
+	var p prepared
+	p.restOn((&Request{Also: []Condition{c}}).rests()...)
+	return p.reads.Concerns(at)
+}

@@ -127,6 +127,9 @@ func IsHome(d *Database) bool { return d.writer.group.isHome() }
 // home, or is it no more.
 func Moved(d *Database) {
 	d.indexer.start()
+	if IsHome(d) {
+		tellDue(d, dueNews{Never, true}) // a step finds out what is due
+	}
 	if source := &d.source; source.Observers != nil && source.Observers.Hooked != nil && !Hooks(d).IsEmpty() {
 		source.Observers.Hooked(source.Name, source.Epoch(), nil)
 	}

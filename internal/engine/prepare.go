@@ -61,7 +61,7 @@ func (w *writer) prepareAbove(task *task, minBytes int) (trace string, err error
 		return "", task.request.parting.prepare()
 	}
 	p.restOn(task.request.Increments()...)
-	p.restOn(task.request.conditions()...)
+	p.restOn(task.request.rests()...)
 	t := view.Tree(w.db.source.ID).Until(task.gone)
 	j, err := w.judge(t, published.Settings, task.request, state.Effort{Bytes: math.MaxInt, Done: task.gone})
 	if err != nil {

@@ -84,6 +84,9 @@ func (h *history) scalar() string {
 	case 6:
 		return []string{"1.0", "1e3", "-0", "-0.0", "1e21", "9007199254740993.0", "5e-324", "1.5e300"}[h.rng.IntN(8)]
 	case 7:
+		if h.rng.IntN(12) == 0 {
+			return strconv.Quote(strings.Repeat("long", 4000+h.rng.IntN(2000))) // its row is not copied
+		}
 		return strconv.Quote(strings.Repeat("x", h.rng.IntN(400)))
 	case 8:
 		return `{".sv":"timestamp"}`

@@ -11,6 +11,9 @@
 // waits. A step that fails, for lack of space for example, is tried again after a wait that grows,
 // and is logged once.
 //
+// In a cluster the home of a database deletes what expires there. At other nodes a step does nothing, and the worker
+// forgets the database until a commit gives a time to a child, or the node becomes its home.
+//
 // The clock is that by which rules see now. It never goes back. Where the machine's clock is
 // set forward, what has come due by that goes within half a second.
 //
