@@ -21,7 +21,6 @@ var livetree = layout{
 		"docs",
 		"internal/fault",
 		"internal/wholefile",
-		"internal/local",
 		"internal/login",
 		"internal/machine",
 		"internal/supervisor",
@@ -29,6 +28,7 @@ var livetree = layout{
 		"internal/clientaddr",
 		"internal/budget",
 		"internal/loopback",
+		"internal/local",
 		"internal/pause",
 		"internal/shares",
 		"internal/tree",
@@ -128,6 +128,7 @@ var livetree = layout{
 	},
 	support: []string{
 		"internal/arch",
+		"internal/freeaddr",
 		"internal/histories",
 		"internal/model",
 		"internal/proof",

@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +18,7 @@ import (
 	"github.com/livetree/livetree/internal/cluster/membership"
 	"github.com/livetree/livetree/internal/cluster/peer"
 	"github.com/livetree/livetree/internal/cluster/record"
+	"github.com/livetree/livetree/internal/freeaddr"
 	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/proof"
 )
@@ -70,15 +70,7 @@ func newWorld(t *testing.T, n int) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, key: key}
-	var list []string
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, l.Addr().String())
-		defer l.Close()
-	}
+	list := freeaddr.List(t, n)
 	for _, addr := range list {
 		w.nodes = append(w.nodes, &node{w: w, addr: addr, list: list, data: filepath.Join(t.TempDir(), "data")})
 		if err := os.MkdirAll(w.nodes[len(w.nodes)-1].data, 0o700); err != nil {
