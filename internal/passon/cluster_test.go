@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/livetree/livetree/internal/freeaddr"
 	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/proof"
 	"github.com/livetree/livetree/internal/wiretest"
@@ -73,16 +74,6 @@ func (o *output) count(text string) int {
 	return strings.Count(o.text.String(), text)
 }
 
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // startCluster starts three nodes, and returns them with the home of the default database first.
 func startCluster(t *testing.T) []*node {
 	t.Helper()
@@ -103,7 +94,7 @@ func startCluster(t *testing.T) []*node {
 	nodes := make([]*node, 3)
 	var peers []string
 	for i := range nodes {
-		nodes[i] = &node{t: t, file: file, dir: filepath.Join(dir, fmt.Sprint(i)), addr: freeAddr(t), peer: freeAddr(t)}
+		nodes[i] = &node{t: t, file: file, dir: filepath.Join(dir, fmt.Sprint(i)), addr: freeaddr.One(t), peer: freeaddr.One(t)}
 		peers = append(peers, nodes[i].peer)
 	}
 	for _, n := range nodes {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
-	"net"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/livetree/livetree/internal/cluster/peer"
 	"github.com/livetree/livetree/internal/cluster/status"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/freeaddr"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
@@ -28,17 +28,6 @@ type node struct {
 	*assembly.Assembly
 	store   *store.Store
 	catalog *catalog.Catalog
-}
-
-// freeAddress returns an address of this machine that nobody listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 // start starts the only node of a cluster.
@@ -125,7 +114,7 @@ func TestOneNode(t *testing.T) {
 	}
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
-			data, addr := t.TempDir(), freeAddress(t)
+			data, addr := t.TempDir(), freeaddr.One(t)
 			n := start(t, data, addr, key)
 			d, err := n.catalog.Create("one")
 			if err != nil {

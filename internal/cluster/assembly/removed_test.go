@@ -15,6 +15,7 @@ import (
 	"github.com/livetree/livetree/internal/cluster/assembly"
 	"github.com/livetree/livetree/internal/cluster/etcdlog"
 	"github.com/livetree/livetree/internal/cluster/membership"
+	"github.com/livetree/livetree/internal/freeaddr"
 	"github.com/livetree/livetree/internal/pause"
 )
 
@@ -23,7 +24,7 @@ func TestRecoverRefusesARemovedNode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs etcd")
 	}
-	data, first, second := t.TempDir(), freeAddress(t), freeAddress(t)
+	data, first, second := t.TempDir(), freeaddr.One(t), freeaddr.One(t)
 	until := func(what string, try func(context.Context) error) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

@@ -283,10 +283,8 @@ func (d *Databases) known(ctx context.Context, id store.ID) (*engine.Database, e
 // Became is for [cluster.Options.Became].
 func (d *Databases) Became(s int, home bool) {
 	d.o.Led(s, home)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for id, db := range d.open {
-		if store.ShardOf(id) == s {
+	for _, db := range d.catalog.AllOpen() { // also those that have followed no record yet
+		if store.ShardOf(engine.IDOf(db)) == s {
 			go engine.Moved(db)
 		}
 	}

@@ -31,7 +31,10 @@ type Process struct {
 	Data    *databases.Databases
 	Node    *cluster.Node
 	Catalog *catalog.Catalog
+	Clock   *state.Clock
 	Logger  *slog.Logger
+	// Due is nil, or is state.Observers.Due. It is set by Options.Beside.
+	Due func(database string, millis int64)
 
 	world     *World
 	fs        *vfs.MemFS
@@ -105,9 +108,14 @@ func (p *Process) open() (err error) {
 	if err != nil {
 		return err
 	}
+	p.Clock = state.NewClock(time.Now, rand.NewChaCha8([32]byte{byte(p.Index)}), p.Store.LastMillis())
 	p.Catalog = catalog.New(p.Store, engine.Options{
-		Clock: state.NewClock(time.Now, rand.NewChaCha8([32]byte{byte(p.Index)}), p.Store.LastMillis()), Verifier: verifier, Metrics: &state.Metrics{},
-		Streams: watch.NewBudget(1 << 20), Log: p.Data, Deadline: 5 * time.Second,
+		Clock: p.Clock, Verifier: verifier, Metrics: &state.Metrics{}, Streams: watch.NewBudget(1 << 20), Log: p.Data, Deadline: 5 * time.Second,
+		Observers: &state.Observers{Due: func(database string, millis int64) {
+			if p.Due != nil {
+				p.Due(database, millis)
+			}
+		}},
 	})
 	return nil
 }

@@ -9,6 +9,7 @@
 package databasestest
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -38,6 +39,8 @@ type Options struct {
 	Seed uint64
 	// LargeBytes and SmallBytes are those of databases.Options.
 	LargeBytes, SmallBytes int64
+	// Shards is how many of them change their homes, 2 if it is 0.
+	Shards int
 	// Loud prints what nodes log.
 	Loud bool
 	// Beside is nil, or is called for each life of a node before the node has applied anything. What it returns runs beside the node, and
@@ -121,7 +124,7 @@ func (w *World) Disturb(times int) {
 }
 
 func (w *World) disturb() {
-	i := w.Rand.IntN(Size)
+	i, shards := w.Rand.IntN(Size), cmp.Or(w.options.Shards, 2)
 	switch w.Rand.IntN(8) {
 	case 0, 1:
 		w.Crash(i)
@@ -137,10 +140,10 @@ func (w *World) disturb() {
 		}
 	case 6:
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		_ = w.nodes[i].Node.Give(ctx, w.Rand.IntN(2), nodeID(w.Rand.IntN(Size)))
+		_ = w.nodes[i].Node.Give(ctx, w.Rand.IntN(shards), nodeID(w.Rand.IntN(Size)))
 		cancel()
 	case 7:
-		s := w.Rand.IntN(2)
+		s := w.Rand.IntN(shards)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		if tenure, home := w.nodes[i].Node.Home(s); home {
 			_, _ = w.nodes[i].Node.Append(ctx, s, tenure, record.Record{Kind: record.Check})

@@ -16,6 +16,7 @@ import (
 // TestCorruptMember turns a bit in what one of three members has. After the next compaction etcd raises an alarm for it, and nothing is taken. Once the
 // member is removed and the alarm disarmed, the other two go on.
 func TestCorruptMember(t *testing.T) {
+	t.Parallel()
 	const s, odd = 2, 1
 	c := found(t, 3, func(c *members) { c.checkEvery = 200 * time.Millisecond })
 	first, victim := c.lives[0].Member, c.lives[odd].Member

@@ -24,6 +24,7 @@ import (
 	"github.com/livetree/livetree/internal/cluster/record"
 	"github.com/livetree/livetree/internal/cluster/shard"
 	"github.com/livetree/livetree/internal/pause"
+	"github.com/livetree/livetree/internal/proof"
 )
 
 var kills = flag.Int("kills", 0, "how often one of three processes is killed under load")
@@ -46,6 +47,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	proof.SideBySide(4)
 	os.Exit(m.Run())
 }
 

@@ -14,6 +14,7 @@ import (
 
 // TestWasRemoved: the files of a member that was removed say so, whether it ended in order or not. Those of the others do not, nor do files that cannot be read.
 func TestWasRemoved(t *testing.T) {
+	t.Parallel()
 	c := found(t, 2, nil)
 	first, victim := c.lives[0].Member, c.lives[1].Member
 	c.until("a record is taken", func(ctx context.Context) error { return appendTo(ctx, first, 0, 10) })

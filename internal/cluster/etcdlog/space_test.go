@@ -20,6 +20,7 @@ import (
 // TestLogComesThroughItsQuota writes several times as much as the quota of the log. At first nodes flush nothing, until the log is full; then
 // they do, and all goes on without a hand: what was acknowledged is at every node once, and what never was is not.
 func TestLogComesThroughItsQuota(t *testing.T) {
+	t.Parallel()
 	const s, quota, bytes = 4, 64 << 20, 400 << 10
 	size, writes := 1, 2*quota/bytes
 	if *long {
