@@ -16,6 +16,7 @@ import (
 type check struct {
 	place place.Place
 	found func(Damage)
+	lost  []string // what others name, and was not there; it may have been pruned
 
 	parts    map[string]Hash // of the base that is looked at, not met yet
 	segments map[string]Hash // that indexes name, not met yet
@@ -26,7 +27,7 @@ type check struct {
 
 // Check reads all objects of the archive and reports those that are damaged, missing, or
 // foreign. It returns how many objects and bytes it read. That the records are the right
-// ones is checked by replaying them.
+// ones is checked by replaying them. It may run beside a server that writes and prunes.
 func (r *Reader) Check(ctx context.Context, found func(Damage)) (objects int, bytes int64, err error) {
 	c := &check{place: r.place, found: found, segments: map[string]Hash{}}
 	for o, err := range r.place.List(ctx, "", "") {
@@ -48,7 +49,57 @@ func (r *Reader) Check(ctx context.Context, found func(Damage)) (objects int, by
 	}
 	c.missing(c.parts)
 	c.missing(c.segments)
-	return objects, bytes, nil
+	return objects, bytes, c.settle(ctx)
+}
+
+// settle reports what is missing, but for what no base needs any more.
+func (c *check) settle(ctx context.Context) error {
+	var epoch uint64
+	var oldest *Manifest
+	for i, name := range c.lost {
+		of, err := epochOf(name)
+		if err != nil {
+			return err
+		}
+		if i == 0 || of != epoch {
+			epoch = of
+			if oldest, err = oldestBase(ctx, c.place, epoch); err != nil {
+				return err
+			}
+		}
+		if !isPruned(name, epoch, oldest) {
+			c.found(Damage{Object: name, Err: errors.New("it is missing")})
+		}
+	}
+	return nil
+}
+
+// isPruned reports whether an object is before the oldest base of its line, so that Prune has removed it or may
+// do so. Without a base all of the line goes.
+func isPruned(name string, epoch uint64, oldest *Manifest) bool {
+	if oldest == nil {
+		return true
+	}
+	if number, _, err := numberOf(name, basesPrefix(epoch)); err == nil {
+		return number < oldest.Number
+	}
+	number, _, err := numberOf(name, segmentsPrefix(epoch))
+	return err == nil && number < oldest.Follows
+}
+
+// oldestBase returns the oldest base that is in a line now; nil if there is none.
+func oldestBase(ctx context.Context, p place.Place, epoch uint64) (*Manifest, error) {
+	whole, _, _, err := bases(ctx, p, epoch)
+	for _, number := range whole {
+		m, err := manifest(ctx, p, epoch, number)
+		if err == nil {
+			return &m, nil
+		}
+		if _, damaged := errors.AsType[*Damage](err); !damaged && !errors.Is(err, place.ErrNotFound) {
+			return nil, err
+		}
+	}
+	return nil, err
 }
 
 // CheckAll is Check for who wants to know the first damage alone.
@@ -65,11 +116,9 @@ func (r *Reader) CheckAll(ctx context.Context) error {
 	return err
 }
 
-// missing reports the objects that others name and that are not there.
+// missing notes the objects that others name and that were not there.
 func (c *check) missing(names map[string]Hash) {
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		c.found(Damage{Object: name, Err: errors.New("it is missing")})
-	}
+	c.lost = append(c.lost, slices.Sorted(maps.Keys(names))...)
 	clear(names)
 }
 
@@ -159,7 +208,7 @@ func (c *check) segment(name string, content []byte) error {
 	} else {
 		for missing := c.number + 1; missing < number && missing < c.number+groupSegments; missing++ {
 			delete(c.segments, segmentName(c.epoch, missing))
-			c.found(Damage{Object: segmentName(c.epoch, missing), Err: errors.New("it is missing")})
+			c.lost = append(c.lost, segmentName(c.epoch, missing))
 		}
 	}
 	before, sum := c.number, c.sum

@@ -88,10 +88,13 @@ type tenancy struct {
 	place  place.Place
 	now    func() time.Time
 	number uint64 // of the tenure in a cluster; 0 outside of one
+	// another says that this server did not have the claim before: it was another's, or there was none.
+	another bool
 
 	mu    sync.Mutex // held while the claim is read and put
 	claim Claim
-	taken error // once another has taken it
+	seen  time.Time // when it was this one's for the last time that is known
+	taken error     // once another has taken it
 }
 
 // takeClaim takes the claim of an archive for an epoch. It waits while a server of another
@@ -116,7 +119,8 @@ func takeClaim(ctx context.Context, p place.Place, o Options) (*tenancy, error) 
 		if err != nil {
 			return nil, err
 		}
-		if there == nil || there.Epoch == t.claim.Epoch {
+		t.another = there == nil || there.Epoch != t.claim.Epoch
+		if there == nil || !t.another {
 			return t, nil
 		}
 		if err := pause.For(ctx, settle); err != nil {
@@ -171,6 +175,35 @@ func (t *tenancy) renew(ctx context.Context) error {
 	return t.renewLocked(ctx)
 }
 
+// check fails with ErrTaken if another has taken the claim. It looks at it only if it was not seen for so long that
+// this may be: this process could not reach the archive, or stood still.
+func (t *tenancy) check(ctx context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now().Round(0)
+	if t.taken != nil || now.Sub(t.seen) < 2*RenewEvery {
+		return t.taken
+	}
+	if err := t.look(ctx); err != nil {
+		return err
+	}
+	t.seen = now
+	return nil
+}
+
+// look reads the claim, and fails if it is another's. One that is damaged can be put right.
+func (t *tenancy) look(ctx context.Context) error {
+	there, err := readClaim(ctx, t.place)
+	if _, damaged := errors.AsType[*Damage](err); damaged {
+		return nil
+	}
+	if err == nil && (there == nil || there.Tenure != t.claim.Tenure && !t.replaces(there)) {
+		t.taken = takenBy(there)
+		return t.taken
+	}
+	return err
+}
+
 // isOurs reports whether this process still has the claim.
 func (t *tenancy) isOurs(ctx context.Context) (bool, error) {
 	there, err := readClaim(ctx, t.place)
@@ -181,14 +214,7 @@ func (t *tenancy) renewLocked(ctx context.Context) error {
 	if t.taken != nil {
 		return t.taken
 	}
-	there, err := readClaim(ctx, t.place)
-	if _, damaged := errors.AsType[*Damage](err); damaged {
-		err = nil // put it right
-	} else if err == nil && (there == nil || there.Tenure != t.claim.Tenure && !t.replaces(there)) {
-		t.taken = takenBy(there)
-		return t.taken
-	}
-	if err != nil {
+	if err := t.look(ctx); err != nil {
 		return err
 	}
 	return t.put(ctx, false)
@@ -251,7 +277,12 @@ func (t *tenancy) put(ctx context.Context, onlyNew bool) error {
 	if err != nil {
 		return err
 	}
-	return t.place.Put(ctx, claimName, text, onlyNew)
+	began := t.now().Round(0) // clocks that stop while the machine sleeps do not count
+	if err := t.place.Put(ctx, claimName, text, onlyNew); err != nil {
+		return err
+	}
+	t.seen = began
+	return nil
 }
 
 // random is where tenures come from, unless Options say otherwise.

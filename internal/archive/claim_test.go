@@ -290,3 +290,33 @@ func TestClaimOfACluster(t *testing.T) {
 		}
 	})
 }
+
+// TestCutOff: a server that could not reach the archive while another took the claim writes nothing when it
+// can again, neither a segment nor a base: its line would be taken for the one that was written to last.
+func TestCutOff(t *testing.T) {
+	t.Parallel()
+	for _, what := range []string{"a base", "a segment"} {
+		synctest.Test(t, func(t *testing.T) {
+			p := placetest.NewMemory()
+			now := time.UnixMilli(1_800_000_000_000)
+			one, two := &visitor{t: t, epoch: 1}, &visitor{t: t, epoch: 2}
+			first := one.open(p, &now)
+			one.base(first, now)
+			base, err := first.NewBase(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			now = now.Add(time.Minute)
+			two.base(two.open(p, &now), now)
+			before := len(p.Names())
+			if what == "a base" {
+				_, err = base.Commit(t.Context(), now)
+			} else {
+				err = one.put(first, now)
+			}
+			if wrote := len(p.Names()) - before; !errors.Is(err, archive.ErrTaken) || wrote != 0 {
+				t.Errorf("%s of a server that was cut off: %d objects were written, %v, want ErrTaken", what, wrote, err)
+			}
+		})
+	}
+}

@@ -122,36 +122,48 @@ func (w *Writer) skipHoles(ctx context.Context) error {
 	return nil
 }
 
+// manyParts is how many objects of one base are listed before the list is begun again after them. A place lists
+// about as many at once.
+const manyParts = 1000
+
 // bases returns the numbers of the whole bases of a line and of the others, ascending, and the
-// last of all. It jumps from base to base: a base may have many parts. A list may be old, so it
+// last of all. It goes through one list, but jumps over the parts of large bases. A list may be old, so it
 // looks for manifests that a list lacks.
 func bases(ctx context.Context, p place.Place, epoch uint64) (whole, torn []uint64, last uint64, err error) {
-	prefix, after := basesPrefix(epoch), ""
-	for {
-		// base.json sorts before the parts, so it is the first object of a whole base.
-		first, err := firstName(ctx, p, prefix, after)
-		if err != nil || first == "" {
-			return whole, torn, last, err
-		}
-		number, _, err := numberOf(first, prefix)
-		if err != nil {
-			after = first // it is not of an archive
-			continue
-		}
-		last = number
-		isWhole := first == manifestName(epoch, number)
-		if !isWhole {
-			if isWhole, err = hasAny(ctx, p, manifestName(epoch, number)); err != nil {
+	for after, more := "", true; more; {
+		more = false
+		listed := 0
+		for o, err := range p.List(ctx, basesPrefix(epoch), after) {
+			if err != nil {
 				return nil, nil, 0, err
 			}
+			number, _, err := numberOf(o.Name, basesPrefix(epoch))
+			if err != nil {
+				continue // it is not of an archive
+			}
+			if number == last {
+				if listed++; listed == manyParts {
+					after, more = strings.TrimSuffix(basePrefix(epoch, number), "/")+afterSlash, true
+					break
+				}
+				continue
+			}
+			last, listed = number, 1
+			// base.json sorts before the parts, so it is the first object of a whole base.
+			isWhole := o.Name == manifestName(epoch, number)
+			if !isWhole {
+				if isWhole, err = hasAny(ctx, p, manifestName(epoch, number)); err != nil {
+					return nil, nil, 0, err
+				}
+			}
+			if isWhole {
+				whole = append(whole, number)
+			} else {
+				torn = append(torn, number)
+			}
 		}
-		if isWhole {
-			whole = append(whole, number)
-		} else {
-			torn = append(torn, number)
-		}
-		after = strings.TrimSuffix(basePrefix(epoch, number), "/") + afterSlash
 	}
+	return whole, torn, last, nil
 }
 
 // hasBase reports whether there is anything of a base, without a list: its manifest or its

@@ -74,5 +74,5 @@ func (r *Reader) CheckObject(ctx context.Context, name string, found func(Damage
 	if err := c.object(name, content); err != nil {
 		found(Damage{Object: name, Err: err})
 	}
-	return nil
+	return c.settle(ctx)
 }

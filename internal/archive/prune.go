@@ -19,8 +19,8 @@ type Pruned struct {
 // base that shows that moment, and all that follows it; a line that ended before is
 // removed if a later one shows the moment. It never removes the newest base of the
 // archive, nor the last segment of a line that it keeps, nor anything of a line with
-// damage in its manifests. A line without a base is one whose removal was interrupted, unless
-// its server has the claim.
+// damage in its manifests, nor the line of the server that had the claim last, which may go on with it. A line
+// without a base is one whose removal was interrupted.
 //
 // A base loses its manifest first, so that it never seems whole, and segments go in
 // ascending order. It may be interrupted, and run beside a writer.
@@ -30,23 +30,15 @@ func Prune(ctx context.Context, p place.Place, from time.Time) (Pruned, error) {
 	if err != nil {
 		return done, err
 	}
-	claim, err := readClaim(ctx, p)
-	if _, damaged := errors.AsType[*Damage](err); err != nil && !damaged {
-		return done, err
-	}
 	for _, line := range lines {
 		if len(line.Damaged) > 0 {
 			continue
 		}
 		var err error
 		switch {
-		case len(line.Bases) == 0:
-			if claim != nil && claim.Epoch != epochText(line.Epoch) && !line.Last.After(from) {
-				err = done.line(ctx, p, line.Epoch)
-			}
-		case isOver(line, lines, from):
-			err = done.line(ctx, p, line.Epoch)
-		default:
+		case len(line.Bases) == 0 && !line.Last.After(from), len(line.Bases) > 0 && isOver(line, lines, from):
+			err = done.unclaimed(ctx, p, line.Epoch)
+		case len(line.Bases) > 0:
 			err = done.part(ctx, p, line, from)
 		}
 		if err != nil {
@@ -75,6 +67,18 @@ func isOver(line Line, lines []Line, from time.Time) bool {
 			return m.Moment().After(end) && !m.Moment().After(from)
 		})
 	})
+}
+
+// unclaimed removes a whole line, unless its server has the claim, or may have it: the claim cannot be read.
+func (d *Pruned) unclaimed(ctx context.Context, p place.Place, epoch uint64) error {
+	claim, err := readClaim(ctx, p)
+	if _, damaged := errors.AsType[*Damage](err); damaged {
+		return nil
+	}
+	if err != nil || claim == nil || claim.Epoch == epochText(epoch) {
+		return err
+	}
+	return d.line(ctx, p, epoch)
 }
 
 // line removes a whole line.
@@ -126,11 +130,7 @@ func (d *Pruned) part(ctx context.Context, p place.Place, line Line, from time.T
 // torn removes what is there of bases that were given up, before the newest that is whole.
 func (d *Pruned) torn(ctx context.Context, p place.Place, line Line) error {
 	newest := line.Bases[len(line.Bases)-1].Number
-	_, torn, _, err := bases(ctx, p, line.Epoch)
-	if err != nil {
-		return err
-	}
-	for _, number := range torn {
+	for _, number := range line.torn {
 		if number >= newest {
 			break
 		}
@@ -160,8 +160,8 @@ func (d *Pruned) below(ctx context.Context, p place.Place, prefix string, number
 }
 
 // pruneBatch is how many names are gathered before they are deleted: a list should not
-// be changed by who goes through it.
-const pruneBatch = 1000
+// be changed by who goes through it. They take a few MiB. A directory is read as a whole for each list.
+const pruneBatch = 20_000
 
 // all removes objects after a prefix, in the order of names, up to the first that stays.
 func (d *Pruned) all(ctx context.Context, p place.Place, prefix string, goes func(name string) bool) error {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -128,5 +129,54 @@ func TestPruneLines(t *testing.T) {
 	}
 	if m, err := archive.NewReader(memory, archive.ReaderOptions{}).Find(t.Context(), time.Time{}); err != nil || m.Epoch != "0000000000000002" {
 		t.Errorf("after all, Find = %v, %v", m.Epoch, err)
+	}
+}
+
+// prunedAt makes an archive with two bases, and a place that prunes the first of them away when an object is
+// read for the first time.
+func prunedAt(t *testing.T, object string) (*placetest.Faulty, archive.Manifest) {
+	t.Helper()
+	memory := placetest.NewMemory()
+	now := time.UnixMilli(1_800_000_000_000)
+	v := &visitor{t: t, epoch: 7}
+	w := v.open(memory, &now)
+	for i := range 100 {
+		now = now.Add(time.Minute)
+		if i%50 == 0 {
+			v.base(w, now)
+		}
+		if err := v.put(w, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, err := archive.NewReader(memory, archive.ReaderOptions{}).FindIn(t.Context(), 7, now.Add(-60*time.Minute))
+	if err != nil || first.Number != 1 {
+		t.Fatalf("the first base is %d, %v", first.Number, err)
+	}
+	p := placetest.NewFaulty(memory)
+	var once sync.Once
+	p.Set(placetest.Faults{Fail: func(call, name string) (err error) {
+		if call == "get" && strings.HasSuffix(name, object) {
+			once.Do(func() { _, err = archive.Prune(t.Context(), memory, now.Add(-10*time.Minute)) })
+		}
+		return err
+	}})
+	return p, first
+}
+
+// TestReadBesidePrune: what is pruned while it is read is no damage, and a restore that needs it says
+// what has happened.
+func TestReadBesidePrune(t *testing.T) {
+	t.Parallel()
+	for _, object := range []string{"/bases/000000000001/list-000001", "/segments/000000000001", "/segments/000000000005"} {
+		p, _ := prunedAt(t, object)
+		if err := archive.NewReader(p, archive.ReaderOptions{}).CheckAll(t.Context()); err != nil {
+			t.Errorf("pruned at %s: Check finds %v", object, err)
+		}
+		p, first := prunedAt(t, object)
+		err := archive.NewReader(p, archive.ReaderOptions{}).Replay(t.Context(), first, time.Time{}, func(archive.Entry) error { return nil })
+		if _, damaged := errors.AsType[*archive.Damage](err); damaged || !errors.Is(err, archive.ErrNoBase) || !strings.Contains(err.Error(), "pruned while it was read") {
+			t.Errorf("pruned at %s: Replay = %v", object, err)
+		}
 	}
 }

@@ -37,6 +37,7 @@ type Line struct {
 	// cannot be read.
 	Bases   []Manifest
 	Damaged []*Damage
+	torn    []uint64 // the numbers of bases that were given up, or are being made
 	// Segment is the last segment, which is 0 if there is none, and Last the time of
 	// the newest commit in it.
 	Segment uint64
@@ -54,20 +55,6 @@ func (l Line) End() time.Time {
 		}
 	}
 	return last.UTC()
-}
-
-// Newest returns the line that was written to last, ErrNoBase if there is none.
-func (r *Reader) Newest(ctx context.Context) (newest Line, err error) {
-	lines, err := r.Lines(ctx)
-	if err == nil && len(lines) == 0 {
-		err = ErrNoBase
-	}
-	for _, line := range lines {
-		if line.End().After(newest.End()) {
-			newest = line
-		}
-	}
-	return newest, err
 }
 
 // Lines returns all lines of the archive, by epoch. It reads the manifests and the end
@@ -107,9 +94,12 @@ func epochs(ctx context.Context, p place.Place) ([]uint64, error) {
 }
 
 func (r *Reader) line(ctx context.Context, epoch uint64) (Line, error) {
-	line := Line{Epoch: epoch}
-	var err error
-	if line.Bases, line.Damaged, err = r.bases(ctx, epoch); err != nil {
+	whole, torn, _, err := bases(ctx, r.place, epoch)
+	line := Line{Epoch: epoch, torn: torn}
+	for i := 0; i < len(whole) && err == nil; i++ {
+		err = line.read(ctx, r.place, whole[i])
+	}
+	if err != nil {
 		return line, err
 	}
 	// The end is found as a writer finds it.
@@ -126,70 +116,20 @@ func (r *Reader) line(ctx context.Context, epoch uint64) (Line, error) {
 	return line, nil
 }
 
-// bases returns the whole bases of a line, the oldest first, and what is wrong with the
-// manifests of others.
-func (r *Reader) bases(ctx context.Context, epoch uint64) (good []Manifest, damaged []*Damage, err error) {
-	whole, _, _, err := bases(ctx, r.place, epoch)
-	if err != nil {
-		return nil, nil, err
+// read reads the manifest of a base. One that was pruned meanwhile is left out.
+func (l *Line) read(ctx context.Context, p place.Place, number uint64) error {
+	m, err := manifest(ctx, p, l.Epoch, number)
+	if damage, ok := errors.AsType[*Damage](err); ok {
+		l.Damaged = append(l.Damaged, damage)
+		return nil
 	}
-	for _, number := range whole {
-		m, err := manifest(ctx, r.place, epoch, number)
-		if damage, ok := errors.AsType[*Damage](err); ok {
-			damaged = append(damaged, damage)
-			continue
-		}
-		if errors.Is(err, place.ErrNotFound) {
-			continue // it was pruned meanwhile
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		good = append(good, m)
+	if errors.Is(err, place.ErrNotFound) {
+		return nil
 	}
-	return good, damaged, nil
-}
-
-// Find returns the newest base that shows a moment, or an earlier one, of all lines. A
-// zero time means now. It fails with ErrNoBase, and says how far the archive reaches
-// back, if there is none. Damaged manifests are passed over.
-func (r *Reader) Find(ctx context.Context, at time.Time) (Manifest, error) {
-	epochs, err := epochs(ctx, r.place)
-	if err != nil {
-		return Manifest{}, err
+	if err == nil {
+		l.Bases = append(l.Bases, m)
 	}
-	return r.find(ctx, epochs, at)
-}
-
-// FindIn is Find in one line.
-func (r *Reader) FindIn(ctx context.Context, epoch uint64, at time.Time) (Manifest, error) {
-	return r.find(ctx, []uint64{epoch}, at)
-}
-
-func (r *Reader) find(ctx context.Context, epochs []uint64, at time.Time) (Manifest, error) {
-	var found, oldest *Manifest
-	for _, epoch := range epochs {
-		good, _, err := r.bases(ctx, epoch)
-		if err != nil {
-			return Manifest{}, err
-		}
-		for _, m := range good {
-			if oldest == nil || m.Moment().Before(oldest.Moment()) {
-				oldest = &m
-			}
-			if (at.IsZero() || !m.Moment().After(at)) && (found == nil || !m.Moment().Before(found.Moment())) {
-				found = &m
-			}
-		}
-	}
-	switch {
-	case found != nil:
-		return *found, nil
-	case oldest != nil:
-		return Manifest{}, fmt.Errorf("%w: its first moment is %s", ErrNoBase, oldest.Moment().UTC().Format(time.RFC3339Nano))
-	default:
-		return Manifest{}, fmt.Errorf("%w: it holds no base", ErrNoBase)
-	}
+	return err
 }
 
 // Databases yields the databases of a base, by number.
@@ -243,7 +183,16 @@ func (r *Reader) rows(ctx context.Context, m Manifest, part Part, kind byte, yie
 	if err == nil || errors.Is(err, ErrNoIdentity) || ctx.Err() != nil {
 		return err
 	}
-	return &Damage{Object: name, LastGood: r.before(ctx, m), Err: err}
+	return r.unlessPruned(ctx, epoch, m.Number, &Damage{Object: name, LastGood: r.before(ctx, m), Err: err})
+}
+
+// unlessPruned returns damage that was met on the way from a base, or says that the base was pruned meanwhile: its
+// manifest goes first, then its parts and what follows it.
+func (r *Reader) unlessPruned(ctx context.Context, epoch, base uint64, damage *Damage) error {
+	if there, err := hasAny(ctx, r.place, manifestName(epoch, base)); err != nil || there {
+		return damage
+	}
+	return fmt.Errorf("%w any more: base %d was pruned while it was read", ErrNoBase, base)
 }
 
 // decodePart checks a part and yields its rows, whose keys ascend.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/livetree/livetree/internal/archive/place"
@@ -25,8 +26,10 @@ type replay struct {
 	newest int64  // the newest time in the first segment of the round
 	good   time.Time
 	base   time.Time
+	from   uint64    // the number of the base
 	start  uint64    // the segment before the first
-	gap    *Manifest // the next base that does not continue what is before it
+	later  []uint64  // the bases after it that were not looked at
+	coming *Manifest // the first of those that were
 	states map[uint32]*state
 }
 
@@ -96,9 +99,10 @@ func (r *Reader) newReplay(ctx context.Context, m Manifest, until time.Time, yie
 	if err != nil {
 		return nil, err
 	}
-	gap, err := r.gapAfter(ctx, epoch, m)
+	whole, _, _, err := bases(ctx, r.place, epoch)
+	later := slices.DeleteFunc(whole, func(n uint64) bool { return n <= m.Number })
 	return &replay{
-		reader: r, epoch: epoch, until: until.UnixMilli(), all: until.IsZero(), yield: yield, gap: gap,
+		reader: r, epoch: epoch, until: until.UnixMilli(), all: until.IsZero(), yield: yield, later: later, from: m.Number,
 		number: m.Follows, start: m.Follows, sum: m.FollowsSum, good: m.Moment(), base: m.Moment(), states: map[uint32]*state{},
 	}, err
 }
@@ -112,25 +116,38 @@ func (p *replay) run(ctx context.Context) error {
 	}
 }
 
-// gapAfter returns the first base after one in its line that does not continue what is before
-// it; nil if there is none.
-func (r *Reader) gapAfter(ctx context.Context, epoch uint64, m Manifest) (*Manifest, error) {
-	good, _, err := r.bases(ctx, epoch)
-	for i := range good {
-		if err == nil && good[i].Number > m.Number && !good[i].Unknown.IsZero() {
-			return &good[i], nil
+// gap returns the base that does not continue what was read, nil if it has not come to one. It reads the manifest of
+// a base when it has passed the one before.
+func (p *replay) gap(ctx context.Context) (*Manifest, error) {
+	for {
+		if p.coming != nil && p.number < p.coming.Follows {
+			return nil, nil
+		}
+		if p.coming != nil && !p.coming.Unknown.IsZero() {
+			return p.coming, nil
+		}
+		if p.coming = nil; len(p.later) == 0 {
+			return nil, nil
+		}
+		m, err := manifest(ctx, p.reader.place, p.epoch, p.later[0])
+		if _, damaged := errors.AsType[*Damage](err); err != nil && !damaged && !errors.Is(err, place.ErrNotFound) {
+			return nil, err
+		}
+		if p.later = p.later[1:]; err == nil {
+			p.coming = &m
 		}
 	}
-	return nil, err
 }
 
 // next reads one more segment, and reports whether to go on.
 func (p *replay) next(ctx context.Context) (more bool, err error) {
-	if p.gap != nil && p.number >= p.gap.Follows {
+	if gap, err := p.gap(ctx); err != nil {
+		return false, err
+	} else if gap != nil {
 		if !p.all && p.until <= p.lastGood().UnixMilli() {
 			return false, nil
 		}
-		return false, &Gap{From: p.lastGood(), To: p.gap.Moment()}
+		return false, &Gap{From: p.lastGood(), To: gap.Moment()}
 	}
 	name := segmentName(p.epoch, p.number+1)
 	content, err := place.Read(ctx, p.reader.place, name, maxObject)
@@ -150,7 +167,7 @@ func (p *replay) next(ctx context.Context) (more bool, err error) {
 	if !p.all && p.until <= p.lastGood().UnixMilli() {
 		return false, nil // the segment was looked at only to see that it is later
 	}
-	return false, &Damage{Object: name, LastGood: p.lastGood(), Err: err}
+	return false, p.reader.unlessPruned(ctx, p.epoch, p.from, &Damage{Object: name, LastGood: p.lastGood(), Err: err})
 }
 
 // lastGood returns the last moment of which all records were read. There may be more of
@@ -171,14 +188,14 @@ func (p *replay) checkEnd(ctx context.Context) error {
 		return err
 	}
 	if next != "" {
-		return &Damage{Object: missing, LastGood: p.lastGood(), Err: errors.New("it is missing, and later segments are there")}
+		return p.reader.unlessPruned(ctx, p.epoch, p.from, &Damage{Object: missing, LastGood: p.lastGood(), Err: errors.New("it is missing, and later segments are there")})
 	}
 	infos, err := readIndex(ctx, p.reader.place, p.epoch, groupEnd(p.number+1))
 	if _, damaged := errors.AsType[*Damage](err); err != nil && !damaged {
 		return err
 	}
 	if n := len(infos); n > 0 && infos[n-1].Number > p.number {
-		return &Damage{Object: missing, LastGood: p.lastGood(), Err: errors.New("it is missing, and the index names it")}
+		return p.reader.unlessPruned(ctx, p.epoch, p.from, &Damage{Object: missing, LastGood: p.lastGood(), Err: errors.New("it is missing, and the index names it")})
 	}
 	return nil
 }

@@ -79,6 +79,7 @@ type line struct {
 	total    int64  // the size of all segments up to it, as stored
 	base     uint64 // the last number that was given to a base
 	lastBase *Manifest
+	back     bool  // another server may have had the archive, and there is no base since
 	taken    error // why the writer has stopped
 }
 
@@ -90,6 +91,9 @@ type Status struct {
 	LastBase *Manifest // the newest whole one; nil if there is none
 	// SinceBase is how many bytes of segments follow it.
 	SinceBase int64
+	// Back says that another server may have had the archive before, and that there is no base
+	// since: until there is one, the time since the other's last commit is told by its line.
+	Back bool
 }
 
 // Open takes the claim of an archive, for which it may have to wait, and finds the end
@@ -105,13 +109,16 @@ func Open(ctx context.Context, p place.Place, options Options) (*Writer, error) 
 	if err := w.findEnd(ctx); err != nil {
 		return nil, fmt.Errorf("find the end of the archive: %w", err)
 	}
+	w.line.back = w.tenancy.another
 	return w, nil
 }
 
 // Renew says that the server still writes. It is to be called every RenewEvery, and
 // returns ErrTaken when the writer must stop for good.
-func (w *Writer) Renew(ctx context.Context) error {
-	err := w.tenancy.renew(ctx)
+func (w *Writer) Renew(ctx context.Context) error { return w.stopIfTaken(w.tenancy.renew(ctx)) }
+
+// stopIfTaken returns an error, and makes all later calls fail if it says so.
+func (w *Writer) stopIfTaken(err error) error {
 	if errors.Is(err, ErrTaken) {
 		w.stop(err)
 	}
@@ -134,7 +141,7 @@ func (w *Writer) now() line {
 // Line says how far the line has come.
 func (w *Writer) Line() Status {
 	l := w.now()
-	status := Status{Epoch: w.options.Epoch, Segment: l.segment, Sum: l.sum, LastBase: l.lastBase, SinceBase: l.total}
+	status := Status{Epoch: w.options.Epoch, Segment: l.segment, Sum: l.sum, LastBase: l.lastBase, SinceBase: l.total, Back: l.back}
 	if l.lastBase != nil {
 		status.SinceBase -= l.lastBase.FollowsTotal
 	}
@@ -175,6 +182,9 @@ func (w *Writer) Append(ctx context.Context, s *Segment) error {
 		return errors.New("another segment may have been sent: it must be sent again first")
 	case s.Len() == 0:
 		return errors.New("a segment without records is not sent")
+	}
+	if err := w.stopIfTaken(w.tenancy.check(ctx)); err != nil {
+		return err
 	}
 	w.pending = s
 	packed, err := s.pack(&w.packer, w.options.Epoch, line)
@@ -273,7 +283,13 @@ func (w *Writer) put(ctx context.Context, name string, content []byte) error {
 		if taken := w.now().taken; taken != nil {
 			return taken
 		}
-		err := w.place.Put(ctx, name, content, true)
+		err := w.stopIfTaken(w.tenancy.check(ctx))
+		if errors.Is(err, ErrTaken) {
+			return err
+		}
+		if err == nil {
+			err = w.place.Put(ctx, name, content, true)
+		}
 		if errors.Is(err, place.ErrExists) {
 			var same bool
 			if same, err = w.isThere(ctx, name, content); err == nil && !same {
@@ -294,7 +310,7 @@ func (w *Writer) put(ctx context.Context, name string, content []byte) error {
 func (w *Writer) baseCommitted(m Manifest) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.line.lastBase, w.line.broken = &m, false
+	w.line.lastBase, w.line.broken, w.line.back = &m, false, false
 	w.line.newest = max(w.line.newest, m.Moment().UnixMilli())
 }
 

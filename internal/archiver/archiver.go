@@ -73,9 +73,11 @@ type Pace struct {
 	// MaxSegment is how many bytes a segment has at most, unless one record is larger.
 	MaxSegment int
 	// BaseEvery is the age from which on a base is followed by another, and BaseBytes how
-	// many bytes of segments must follow it at least to do so earlier: when they outgrow it.
+	// many bytes of segments must follow it at least to do so earlier: when they outgrow it, and
+	// the base is BaseLeast old.
 	BaseEvery time.Duration
 	BaseBytes int64
+	BaseLeast time.Duration
 	// LeastPause and MostPause are waited between tries.
 	LeastPause, MostPause time.Duration
 	// Patience is how long the claim of another server must stand still.
@@ -90,6 +92,7 @@ func (p Pace) withDefaults() Pace {
 	set(&p.MaxSegment, archive.MaxSegment)
 	set(&p.BaseEvery, 24*time.Hour)
 	set(&p.BaseBytes, 64<<20)
+	set(&p.BaseLeast, 15*time.Minute)
 	set(&p.LeastPause, time.Second)
 	set(&p.MostPause, 30*time.Second)
 	set(&p.Patience, time.Minute)

@@ -93,7 +93,7 @@ func (a *Archiver) tell(what string) {
 // makeBases makes a base whenever one is due, until ctx ends.
 func (a *Archiver) makeBases(ctx context.Context, w *archive.Writer) error {
 	for {
-		if a.baseIsDue(w.Line()) {
+		if a.options.baseIsDue(w.Line(), a.options.Now()) {
 			if err := a.makeBase(ctx, w, nil); err != nil {
 				if ctx.Err() != nil {
 					return nil
@@ -111,13 +111,18 @@ func (a *Archiver) makeBases(ctx context.Context, w *archive.Writer) error {
 	}
 }
 
-// baseIsDue reports whether a restore from the newest base would take long.
-func (a *Archiver) baseIsDue(line archive.Status) bool {
+// baseIsDue reports whether a restore from the newest base would take long, or would take another server's line for
+// this one's: after that server had the archive, only a base says that this one has it again. Records need not wait for it.
+func (p Pace) baseIsDue(line archive.Status, now time.Time) bool {
 	last := line.LastBase
-	if last != nil && last.Made.Sub(a.options.Now()) > late {
+	if last != nil && last.Made.Sub(now) > late {
 		return true // the clock was wrong then
 	}
-	return last == nil || a.options.Now().Sub(last.Made) >= a.options.BaseEvery || line.SinceBase > max(last.Bytes, a.options.BaseBytes)
+	if last == nil || line.Back {
+		return true
+	}
+	age := now.Sub(last.Made)
+	return age >= p.BaseEvery || age >= p.BaseLeast && line.SinceBase > max(last.Bytes, p.BaseBytes)
 }
 
 // makeBase sends all rows of one view, and removes what the archive need not keep any

@@ -188,3 +188,38 @@ func TestNoCatchUpWhenTaken(t *testing.T) {
 		t.Errorf("the lag is %s", lag)
 	}
 }
+
+// TestBackFromAnotherServer: another server has had the archive for a while, as in a drill. When
+// the first one is back, the archive tells its state again, at once; and the other's for the time between.
+func TestBackFromAnotherServer(t *testing.T) {
+	t.Parallel()
+	one, other := enginetest.Open(t, store.Options{}), enginetest.Open(t, store.Options{})
+	p := placetest.NewMemory()
+	putInto(t, one, p, "/one")
+	before, ofOne := time.Now(), now(t, one)
+	putInto(t, other, p, "/other")
+	between := time.Now()
+	a, stop := run(t, one, p, nil)
+	back := await(t, a, "back, with a base", func(s archiver.Status) bool { return s.Bases == 1 && isSent(s) })
+	if back.Losses != 0 {
+		t.Errorf("%d losses were told, and nothing was lost", back.Losses)
+	}
+	if got := restored(t, p, time.Time{}); got != ofOne {
+		t.Errorf("with its base, %s was restored, want %s", got, ofOne)
+	}
+	one.Put("/one", "2")
+	if err := a.CatchUp(t.Context(), time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	after := time.Now()
+	stop()
+	for at, want := range map[time.Time]string{before: ofOne, between: now(t, other), after: now(t, one), {}: now(t, one)} {
+		if got := restored(t, p, at); got != want {
+			t.Errorf("at %v %s was restored, want %s", at, got, want)
+		}
+	}
+	line, err := archive.NewReader(p, archive.ReaderOptions{}).Newest(t.Context())
+	if err != nil || line.Epoch != one.Store.Epoch() {
+		t.Errorf("the line that verify proves is %016x, want %016x, %v", line.Epoch, one.Store.Epoch(), err)
+	}
+}

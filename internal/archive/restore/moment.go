@@ -82,28 +82,36 @@ func (p plan) takes(e archive.Entry) bool {
 	return p.position == 0 || e.Database != p.number || e.Position <= p.position
 }
 
-// findCommit looks for a commit, from the newest base to the oldest. It reads the
+// findCommit looks for a commit, from the newest base of each line to the oldest. It reads the
 // records after each base that does not show the commit or a later one.
 func findCommit(ctx context.Context, r *archive.Reader, at Moment) (plan, error) {
 	lines, err := r.Lines(ctx)
 	if err != nil {
 		return plan{}, err
 	}
+	// The line that was written to last comes first, as for the newest state: see archive.Reader.Find.
+	slices.SortStableFunc(lines, func(a, b archive.Line) int { return b.End().Compare(a.End()) })
 	var list []archive.Manifest
 	for _, line := range lines {
+		slices.SortStableFunc(line.Bases, func(a, b archive.Manifest) int {
+			return cmp.Or(b.Moment().Compare(a.Moment()), cmp.Compare(b.Number, a.Number))
+		})
 		list = append(list, line.Bases...)
 	}
-	slices.SortStableFunc(list, func(a, b archive.Manifest) int {
-		return cmp.Or(b.Moment().Compare(a.Moment()), cmp.Compare(b.Number, a.Number))
-	})
+	var damage *archive.Damage
 	for _, base := range list {
 		p, err := findAfter(ctx, r, base, at)
 		if err == nil {
 			err = p.rebase(ctx, r, list)
 		}
-		if !errors.Is(err, ErrNoCommit) {
+		if found, ok := errors.AsType[*archive.Damage](err); ok {
+			damage = cmp.Or(damage, found) // an older base may lead to the commit without it
+		} else if !errors.Is(err, ErrNoCommit) {
 			return p, err
 		}
+	}
+	if damage != nil {
+		return plan{}, fmt.Errorf("%w, or it comes after damage: %w", ErrNoCommit, damage)
 	}
 	return plan{}, fmt.Errorf("%w: %s", ErrNoCommit, at)
 }
@@ -111,7 +119,7 @@ func findCommit(ctx context.Context, r *archive.Reader, at Moment) (plan, error)
 // findAfter looks for a commit in a base and the records after it. Of databases that
 // had the name one after the other it takes the last. Records of one that was dropped before the base may come
 // after it; if the base shows a later database of that name they do not count: that one may have come to the
-// position before, which an older base tells.
+// position before, which an older base tells. Damage after the commit does no harm.
 func findAfter(ctx context.Context, r *archive.Reader, base archive.Manifest, at Moment) (plan, error) {
 	p := plan{base: base, position: at.Position}
 	var least layout.ID // the serial number of the database that has the name in the base, then of the one that was found
@@ -136,6 +144,9 @@ func findAfter(ctx context.Context, r *archive.Reader, base archive.Manifest, at
 	if _, ok := errors.AsType[*archive.Gap](err); ok {
 		err = nil // what comes after it is after another base
 	}
+	if damage, ok := errors.AsType[*archive.Damage](err); ok && p.number != 0 && !p.until.After(damage.LastGood) {
+		err = nil
+	}
 	if err == nil && p.number == 0 {
 		err = ErrNoCommit
 	}
@@ -144,7 +155,7 @@ func findAfter(ctx context.Context, r *archive.Reader, base archive.Manifest, at
 
 // rebase takes the newest base of a list, which has the newest first, that shows no
 // commit after the one that was found: also not of other databases, but for those of the
-// same millisecond.
+// same millisecond. Damaged bases are passed over.
 func (p *plan) rebase(ctx context.Context, r *archive.Reader, list []archive.Manifest) error {
 	for _, base := range list {
 		if base.Epoch != p.base.Epoch || base.Moment().After(p.until) {
@@ -155,10 +166,10 @@ func (p *plan) rebase(ctx context.Context, r *archive.Reader, list []archive.Man
 			fits = fits && (d.Number != p.number || d.Position <= p.position)
 			return nil
 		})
-		if err != nil {
+		if _, damaged := errors.AsType[*archive.Damage](err); err != nil && !damaged {
 			return err
 		}
-		if fits {
+		if err == nil && fits {
 			p.base = base
 			return nil
 		}

@@ -479,8 +479,35 @@ func TestRestoreDamage(t *testing.T) {
 	if damage.LastGood.After(base.Moment()) { // there may be more of its millisecond
 		openRestored(t, data).expect(o.wantAt(damage.LastGood.UnixMilli()))
 	}
+	checkAroundDamage(t, o, r, base.Moment(), damage.LastGood)
 	if t.Failed() {
 		t.Logf("seed %d", seed)
+	}
+}
+
+// checkAroundDamage restores a few commits before damage by their positions; one after it is refused.
+func checkAroundDamage(t *testing.T, o *original, r *archive.Reader, from, lastGood time.Time) {
+	t.Helper()
+	restored, refused := 0, 0
+	for i, m := range o.moments {
+		same := func(other moment) bool { return other.database == m.database && other.position <= m.position }
+		options := restore.Options{At: restore.Moment{Database: m.database, Position: m.position}}
+		switch data := filepath.Join(t.TempDir(), "data"); {
+		case m.database == "" || m.millis <= from.UnixMilli():
+		case m.millis <= lastGood.UnixMilli() && restored < 3 && !slices.ContainsFunc(o.moments[i+1:], same):
+			restored++
+			if _, err := restore.Run(context.Background(), r, data, options); err != nil {
+				t.Errorf("%s, before the last good moment: %v", options.At, err)
+			} else if got, want := openRestored(t, data).contents()[m.database], m.databases[m.database]; !reflect.DeepEqual(got, want) {
+				t.Errorf("%s is\n%+v, want\n%+v", options.At, shown(got), shown(want))
+			}
+		case m.millis > lastGood.UnixMilli()+1 && refused < 1 && !slices.ContainsFunc(o.moments[:i], func(e moment) bool { return e.database == m.database && e.position >= m.position }):
+			refused++
+			_, err := restore.Run(context.Background(), r, data, options)
+			if _, ok := errors.AsType[*archive.Damage](err); !ok || !errors.Is(err, restore.ErrNoCommit) {
+				t.Errorf("%s, after the last good moment: %v", options.At, err)
+			}
+		}
 	}
 }
 
