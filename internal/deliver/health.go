@@ -69,6 +69,9 @@ func (q *queue) heed(h *hook.Hook) {
 	for _, p := range q.pending {
 		p.next, p.age, p.since, p.here = 0, 0, q.elapsed(), 0
 	}
+	for _, l := range q.late { // what is taken up of them has their age
+		l.age, l.since = 0, q.elapsed()
+	}
 }
 
 // losses are deliveries that were given up and are not logged yet.

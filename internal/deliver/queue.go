@@ -121,8 +121,7 @@ func (q *queue) run() {
 			if fault.KindOf(err) == fault.NotFound || q.ctx.Err() != nil {
 				return // it was dropped, or is stopped
 			}
-			q.warn("what a hook has to deliver cannot be read: it is tried again", "error", err)
-			wait = 10 * time.Second
+			wait = stumble(q, err)
 		}
 		timer.Reset(wait)
 		select {
@@ -135,6 +134,14 @@ func (q *queue) run() {
 		case <-q.ctx.Done():
 		}
 	}
+}
+
+// stumble notes that a step has failed, and returns when to try again. Meanwhile the queue does not wait for a slot: others would wait for it.
+func stumble(q *queue, err error) time.Duration {
+	q.warn("what a hook has to deliver cannot be read: it is tried again", "error", err)
+	q.base.runner.slots.leave(q)
+	q.waits = false
+	return 10 * time.Second
 }
 
 // end waits until nothing is under way any more.

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/livetree/livetree/internal/freeaddr"
 	"github.com/livetree/livetree/internal/hook"
 )
 
@@ -60,7 +61,7 @@ func TestReceivers(t *testing.T) {
 
 func tryReceiver(t *testing.T, command []string) {
 	t.Helper()
-	port := freePort(t)
+	_, port, _ := net.SplitHostPort(freeaddr.One(t))
 	run := exec.CommandContext(t.Context(), command[0], command[1:]...)
 	var out bytes.Buffer
 	run.Stdout, run.Stderr = &out, &out
@@ -89,17 +90,6 @@ func tryReceiver(t *testing.T, command []string) {
 	if text := strings.TrimSpace(out.String()); text != string(body) {
 		t.Errorf("the receiver has dealt with %q, want %q once", text, body)
 	}
-}
-
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
 }
 
 // post sends a body, and waits until the receiver has started.

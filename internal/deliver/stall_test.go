@@ -250,3 +250,51 @@ func TestStoppedForLong(t *testing.T) {
 		}
 	})
 }
+
+// TestPausedForLong has a hook paused for longer than deliveries are tried, while one location is written more often than its share. The
+// receiver fails for half a minute after the hook was resumed: nothing is given up.
+func TestPausedForLong(t *testing.T) {
+	t.Parallel()
+	for _, why := range []string{hook.Gone, hook.ByOperator} {
+		for _, writes := range []int{10, 40} {
+			synctest.Test(t, func(t *testing.T) {
+				var gone, fails atomic.Bool
+				l := &log{}
+				l.refuse = func(path string) int {
+					switch {
+					case gone.Load():
+						return http.StatusGone
+					case fails.Load() && len(l.taken[path]) >= writes/2+4: // some that were left are taken up by then
+						return http.StatusBadGateway
+					}
+					return 0
+				}
+				x := open(t, vfs.NewMem(), deliver.DefaultLimits(), nil, l.receive)
+				defer x.close()
+				d := x.database("db")
+				h := add(t, d, "h", "/a/$x")
+				if gone.Store(why == hook.Gone); why == hook.ByOperator {
+					revise(t, d, func(h *hook.Hook) { h.Paused = why })
+				}
+				for i := range writes {
+					put(t, d, "/a/hot", fmt.Sprint(i))
+				}
+				time.Sleep(25 * time.Hour) //nolint:forbidigo // fake time
+				gone.Store(false)
+				fails.Store(true)
+				revise(t, d, func(h *hook.Hook) {
+					if h.Paused != why {
+						t.Errorf("the hook is paused by %q, want %q", h.Paused, why)
+					}
+					h.Paused = ""
+				})
+				time.Sleep(30 * time.Second) //nolint:forbidigo // fake time
+				fails.Store(false)
+				time.Sleep(time.Hour) //nolint:forbidigo // fake time
+				if s := x.runner.Stat("db", h); l.count("/a/") != writes || s.Failed > 0 {
+					t.Errorf("paused by %s: %d of %d deliveries were made, %d were given up after half a minute", why, l.count("/a/"), writes, s.Failed)
+				}
+			})
+		}
+	}
+}
