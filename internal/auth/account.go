@@ -104,6 +104,9 @@ var (
 	errReplayed    = errors.New("the assertion was used before: sign a new one; if programs that start together get this, set their clock right")
 	errAssertions  = errors.New("too many assertions were signed with this key in the last hour: use an access token until it expires")
 	errAccessToken = errors.New("the access token is malformed")
+
+	errDatabaseAssertions = errors.New("too many assertions were signed with the keys of this database in the last hour: use an access token until it expires")
+	errAllAssertions      = errors.New("too many assertions were signed with the keys of all databases in the last hour: try again later")
 )
 
 // maxAssertionLife is the most that may lie between iat and exp of an assertion.
@@ -198,7 +201,7 @@ func (v *Verifier) asserted(text string, database Database, isHere func(string) 
 	if err != nil {
 		return Account{}, err
 	}
-	used := assertion{signed: t.signed, keyID: account.KeyID, unique: unique, issued: issued, expires: expires}
+	used := assertion{signed: t.signed, keyID: account.KeyID, database: database.Name, unique: unique, issued: issued, expires: expires}
 	return account, v.assertions.use(used, now)
 }
 
@@ -218,7 +221,7 @@ func (c claims) assertionPeriod(now time.Time) (issued, expires time.Time, err e
 // assertionRefusal gives an error its meaning. Its text says what is wrong: the
 // holder of a key has to be able to find out, and no cause shows what was sent.
 func assertionRefusal(cause error) error {
-	if errors.Is(cause, errAssertions) {
+	if errors.Is(cause, errAssertions) || errors.Is(cause, errDatabaseAssertions) || errors.Is(cause, errAllAssertions) {
 		return fault.Wrap(fault.Unavailable, cause, "%v", cause)
 	}
 	return fault.Wrap(fault.Unauthenticated, cause, "%v", cause)

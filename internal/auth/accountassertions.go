@@ -13,10 +13,11 @@ const (
 	// of Google's libraries puts a jti into its assertions. Those for Java try again
 	// for up to 8 seconds, and those for Go set iat 10 seconds back.
 	repeatTime = 20 * time.Second
-	// maxAssertions bounds what is remembered of one key, and of all. Only the
-	// holder of a key can fill it.
-	maxAssertions    = 8 << 10
-	maxAllAssertions = 128 << 10
+	// What is remembered is bounded for one key, for the keys of one database, and for all. Only the holder of a key can
+	// fill it. The administrators of a database may make many keys: those of others are not to suffer for it.
+	maxAssertions         = 8 << 10
+	maxDatabaseAssertions = 16 << 10
+	maxAllAssertions      = 128 << 10
 	// sweepInterval is how often what has expired is forgotten.
 	sweepInterval = time.Minute
 )
@@ -24,14 +25,16 @@ const (
 // assertions remembers the assertions that were used until they expire. It does
 // not outlive the process.
 type assertions struct {
-	mu     sync.Mutex
-	used   map[[sha256.Size]byte]assertionUse
-	byKey  map[string]int
-	sweeps time.Time // when the next is due
+	mu         sync.Mutex
+	used       map[[sha256.Size]byte]assertionUse
+	byKey      map[string]int
+	byDatabase map[string]int
+	sweeps     time.Time // when the next is due
 }
 
 type assertionUse struct {
 	keyID          string
+	database       string // that of the key
 	first, expires time.Time
 }
 
@@ -39,7 +42,8 @@ type assertionUse struct {
 // signed part: a signature could have two spellings, this has one.
 type assertion struct {
 	signed, keyID   string
-	unique          bool // it has a jti, so that nobody else can have signed the same
+	database        string // that of the key
+	unique          bool   // it has a jti, so that nobody else can have signed the same
 	issued, expires time.Time
 }
 
@@ -59,7 +63,7 @@ func (a *assertions) use(s assertion, now time.Time) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.used == nil {
-		a.used, a.byKey = make(map[[sha256.Size]byte]assertionUse), make(map[string]int)
+		a.used, a.byKey, a.byDatabase = make(map[[sha256.Size]byte]assertionUse), make(map[string]int), make(map[string]int)
 	}
 	if use, ok := a.used[id]; ok {
 		if s.mayRepeat(use.first, now) {
@@ -70,11 +74,25 @@ func (a *assertions) use(s assertion, now time.Time) error {
 	if !now.Before(a.sweeps) {
 		a.sweep(now)
 	}
-	if a.byKey[s.keyID] >= maxAssertions || len(a.used) >= maxAllAssertions {
-		return errAssertions
+	if err := a.room(s); err != nil {
+		return err
 	}
-	a.used[id] = assertionUse{keyID: s.keyID, first: now, expires: s.expires}
+	a.used[id] = assertionUse{keyID: s.keyID, database: s.database, first: now, expires: s.expires}
 	a.byKey[s.keyID]++
+	a.byDatabase[s.database]++
+	return nil
+}
+
+// room returns an error if there is none to remember one more. The lock is held.
+func (a *assertions) room(s assertion) error {
+	switch {
+	case a.byKey[s.keyID] >= maxAssertions:
+		return errAssertions
+	case a.byDatabase[s.database] >= maxDatabaseAssertions:
+		return errDatabaseAssertions
+	case len(a.used) >= maxAllAssertions:
+		return errAllAssertions
+	}
 	return nil
 }
 
@@ -86,8 +104,14 @@ func (a *assertions) sweep(now time.Time) {
 			continue
 		}
 		delete(a.used, id)
-		if a.byKey[use.keyID]--; a.byKey[use.keyID] == 0 {
-			delete(a.byKey, use.keyID)
-		}
+		less(a.byKey, use.keyID)
+		less(a.byDatabase, use.database)
+	}
+}
+
+// less counts one less.
+func less(counts map[string]int, name string) {
+	if counts[name]--; counts[name] == 0 {
+		delete(counts, name)
 	}
 }

@@ -9,7 +9,8 @@
 // A client gets a quarter: an address, which for IPv6 is a network, and an identity, each
 // by itself. A connection that carries many requests gets an eighth. A client with nothing
 // else in flight gets one claim that is larger, if there is room. The last eighth of the
-// budget is for administrators. Small claims have a part of their own, so that large ones
+// budget is for administrators, who have no shares of their own; those of a database together leave a quarter to others, so
+// that whoever holds one secret does not take everything. Small claims have a part of their own, so that large ones
 // do not shut them out.
 //
 // Nothing here waits but [Claim.Await], which takes nothing while it does.
@@ -26,6 +27,7 @@ const (
 	connectionShare = 8
 	adminShare      = 8
 	databaseShare   = 2
+	leftShare       = 4 // what the administrators of a database leave
 	// smallShare is what an address gets for small claims when large ones take all of its
 	// share, modest what it gets when others have used up the budget.
 	smallShare = 16
@@ -82,7 +84,7 @@ type Client struct {
 	Connection netip.AddrPort
 	// Database is where the client asks, UID who it is there.
 	Database, UID string
-	// Admin says that the client holds the secret of the database.
+	// Admin says that the client holds the secret of the database. All of them count together.
 	Admin bool
 	// Keeps says that claims last: even a client with nothing else in flight gets no more
 	// than its share, and those of a database count together. It gets a half.
@@ -109,17 +111,19 @@ func (c *Client) holders() []holder {
 	if c.UID != "" {
 		list = append(list, holder{database: c.Database, uid: c.UID})
 	}
-	if c.Keeps {
+	if c.Keeps || c.Admin && c.Database != "" {
 		list = append(list, holder{database: c.Database})
 	}
 	return list
 }
 
+func (h *holder) isDatabase() bool { return h.database != "" && h.uid == "" }
+
 func (h *holder) share(limit int64) int64 {
 	switch {
 	case h.port != 0:
 		return limit / connectionShare
-	case h.database != "" && h.uid == "":
+	case h.isDatabase():
 		return limit / databaseShare
 	}
 	return limit / clientShare

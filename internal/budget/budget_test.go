@@ -99,6 +99,29 @@ func TestBudgetOfAdministrators(t *testing.T) {
 	d.grows(d.budget.Claim(admin, false), 1, false)
 }
 
+// TestBudgetOfAdministratorsOfOneDatabase: whoever holds the secret of a database leaves a quarter to others, but may send
+// one body that is larger.
+func TestBudgetOfAdministratorsOfOneDatabase(t *testing.T) {
+	d := newDesk(t, 512, WriteCopies)
+	claim := func(host, database string) *Claim {
+		return d.budget.Claim(Client{Network: netip.MustParseAddr(host), Database: database, Admin: true}, false)
+	}
+	var held []*Claim
+	for i := range 12 { // of 16, which count twice
+		held = append(held, claim(fmt.Sprintf("192.0.2.%d", i%2), "a"))
+		d.grows(held[i], 16, true)
+	}
+	d.grows(claim("192.0.2.9", "a"), 1, false)
+	d.grows(claim("192.0.2.9", "b"), 16, true)
+	d.grows(d.claim("192.0.2.10:1000"), 16, true) // a user, of any database
+	for _, c := range held[1:] {
+		c.Release()
+	}
+	d.grows(held[0], 256, true)                 // it is alone now
+	d.grows(claim("192.0.2.9", "a"), 100, true) // which is three quarters
+	d.grows(claim("192.0.2.9", "a"), 1, false)
+}
+
 // TestBudgetAlwaysHasRoomForOne: a body as large as any may be is taken beside what
 // others hold, if there is room: it is not counted as often as smaller ones.
 func TestBudgetAlwaysHasRoomForOne(t *testing.T) {

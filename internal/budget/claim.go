@@ -85,12 +85,19 @@ func (c *Claim) fits(cost, parts int64) bool {
 	if b.taken+more > c.Most()/parts {
 		return false
 	}
-	if c.admin || c.small && small <= b.limit/smallShare/parts {
+	if c.small && small <= b.limit/smallShare/parts {
 		return true
 	}
 	for i := range c.holders {
+		if c.admin && !c.holders[i].isDatabase() {
+			continue
+		}
+		share := c.holders[i].share(b.limit)
+		if c.admin && !c.lasts {
+			share = b.limit - b.limit/leftShare
+		}
 		others := b.holders[c.holders[i]].all - c.cost
-		if (others > 0 || c.lasts) && others+cost > c.holders[i].share(b.limit)/parts {
+		if (others > 0 || c.lasts) && others+cost > share/parts {
 			return false
 		}
 	}

@@ -139,10 +139,9 @@ func (t *tokenRequest) tokenForm() (map[string]string, error) {
 		t.unread = true
 		return nil, badForm("the body is too large")
 	}
-	// Errors are of writers that know no deadlines: those of tests.
-	control := http.NewResponseController(t.W)
-	_ = control.SetReadDeadline(t.opts.Now().Add(tokenFormTime))
-	defer func() { _ = control.SetReadDeadline(time.Time{}) }()
+	// Errors are of writers that know no deadlines: those of tests. It stays: of a form that
+	// is refused, net/http waits for the rest.
+	_ = http.NewResponseController(t.W).SetReadDeadline(t.opts.Now().Add(tokenFormTime))
 	t.R.Body = http.MaxBytesReader(t.W, t.R.Body, maxTokenForm)
 	form, err := readForm(t.R)
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {

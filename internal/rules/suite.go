@@ -37,9 +37,15 @@ type Suite struct {
 	done  <-chan struct{}
 }
 
-// Until says that nobody waits for the results once done is closed. Cases that are
-// judged then end with an error.
-func (s *Suite) Until(done <-chan struct{}) { s.done = done }
+// isUnwanted reports whether nobody waits for the results any more.
+func (s *Suite) isUnwanted() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return false
+	}
+}
 
 // A suiteCase is one request with what should become of it.
 type suiteCase struct {
@@ -75,7 +81,8 @@ const (
 	triedMore     = "… and more"
 )
 
-// Run judges every case in order, and counts what the rules came to.
+// Run judges every case in order, and counts what the rules came to. Once nobody waits for the results, the rest of the
+// cases are not judged: their result is an error.
 func (s *Suite) Run(r *Ruleset) ([]Result, *Coverage) {
 	coverage := NewCoverage(r)
 	results := make([]Result, 0, len(s.cases))
@@ -84,12 +91,17 @@ func (s *Suite) Run(r *Ruleset) ([]Result, *Coverage) {
 	room := maxTriedBytes
 	for i := range s.cases {
 		c := &s.cases[i]
+		result := Result{Name: c.name, Command: c.command, Line: c.line, Want: c.want}
+		if s.isUnwanted() {
+			result.Got = "error: " + ErrUnwanted.Error()
+			results = append(results, result)
+			continue
+		}
 		c.request.Done = s.done
 		if c.data != nil {
 			data = *c.data
 		}
 		data = clean.sweep(r, data, c.request.NowMillis, s.done)
-		result := Result{Name: c.name, Command: c.command, Line: c.line, Want: c.want}
 		data = c.run(r, data, coverage, &result, &room)
 		results = append(results, result)
 	}

@@ -14,13 +14,20 @@ import (
 )
 
 // ParseSuite reads a suite. The error is of type Problems.
-func ParseSuite(text string) (*Suite, error) {
-	p := &suiteParser{nowMillis: SuiteMillis, auths: map[string]tree.Node{}, keys: pushid.New(zeros{})}
+func ParseSuite(text string) (*Suite, error) { return ParseSuiteUntil(text, nil) }
+
+// ParseSuiteUntil is ParseSuite for somebody who waits for the suite, and for its results, until done is closed. What is
+// read then ends with ErrUnwanted.
+func ParseSuiteUntil(text string, done <-chan struct{}) (*Suite, error) {
+	p := &suiteParser{suite: Suite{done: done}, nowMillis: SuiteMillis, auths: map[string]tree.Node{}, keys: pushid.New(zeros{})}
 	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	for i := 0; i < len(lines); i++ {
 		end := i
 		for end < len(lines) && strings.TrimSpace(lines[end]) != "" {
 			end++
+		}
+		if p.suite.isUnwanted() {
+			return nil, ErrUnwanted
 		}
 		if end > i {
 			p.block(lines[i:end], i+1)

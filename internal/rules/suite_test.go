@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/livetree/livetree/internal/rules"
+	"github.com/livetree/livetree/internal/tree"
 )
 
 // runSuite runs cases that can be read, and returns a line for each.
@@ -186,4 +187,49 @@ func manyChildren(n int) string {
 		fmt.Fprintf(&b, ",\"k%d\":1", i)
 	}
 	return b.String()
+}
+
+// TestSuiteEndsWhenNobodyWaits: no case is judged, and nothing is read, once nobody waits for the results.
+func TestSuiteEndsWhenNobodyWaits(t *testing.T) {
+	const cases = 200
+	text := "data\n{\"a\":1}\n\n" + strings.Repeat("read /a\n----\ndenied\n\n", cases)
+	done := make(chan struct{})
+	suite, err := rules.ParseSuiteUntil(text, done)
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(done)
+	results, coverage := suite.Run(compile(t, `{"a": {".read": "data.val() == 2"}}`))
+	if len(results) != cases {
+		t.Fatalf("%d results, want one for each of %d cases", len(results), cases)
+	}
+	for _, r := range results {
+		if r.Passed || !strings.HasPrefix(r.Got, "error: nobody waits") {
+			t.Fatalf("a case that nobody waits for: %+v", r)
+		}
+	}
+	for _, rule := range coverage.Rules() {
+		if rule.True+rule.False+rule.Failed > 0 {
+			t.Errorf("rules were asked though nobody waits: %+v", rule)
+		}
+	}
+	if suite, err := rules.ParseSuiteUntil(text, done); !errors.Is(err, rules.ErrUnwanted) {
+		t.Errorf("reading cases that nobody waits for gives %v, %v, want ErrUnwanted", suite, err)
+	}
+}
+
+// TestCaseEndsWhenNobodyWaits: a case with few rules is not judged to its end.
+func TestCaseEndsWhenNobodyWaits(t *testing.T) {
+	done := make(chan struct{})
+	asked := 0
+	request := rules.Request{Trace: true, Done: done, Observe: func(rules.Asked) {
+		if asked++; asked == 3 {
+			close(done)
+		}
+	}}
+	r := compile(t, `{".write": true, "$k": {".validate": "newData.isNumber()"}}`)
+	w := tree.Put(tree.Path{}, decode(t, `{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6}`))
+	if _, err := r.Write(request, rules.InNode(tree.Node{}), w); !errors.Is(err, rules.ErrUnwanted) || asked != 3 {
+		t.Errorf("%d rules were asked, and then: %v, want ErrUnwanted after 3", asked, err)
+	}
 }

@@ -21,14 +21,21 @@ const (
 // A regex is a pattern as matches() uses it.
 type regex struct {
 	compiled *regexp.Regexp
-	size     int // in instructions: what a byte of text costs at most
+	size     int  // in instructions: what a byte of text costs at most
+	anchored bool // it can match at the beginning of a text alone
 }
 
 // steps is what matching a text of n bytes costs.
 func (r *regex) steps(n int) int { return 1 + n*r.size/1000 }
 
-// work is what matching a text of n bytes is charged beside that.
-func (r *regex) work(n int) int { return n/2 + n*r.size/16 }
+// work is what matching a text of n bytes is charged beside that. A pattern that is not anchored may begin at every byte,
+// and then a counted one keeps most of its instructions busy all the time.
+func (r *regex) work(n int) int {
+	if r.anchored {
+		return n/2 + n*r.size/16
+	}
+	return n/2 + n*r.size/4
+}
 
 // compileRegex translates a pattern into one of package regexp, which takes time
 // linear in the text.
@@ -61,7 +68,7 @@ func compileRegex(text string, ignoreCase bool) (*regex, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &regex{compiled, len(prog.Inst)}, nil
+	return &regex{compiled, len(prog.Inst), prog.StartCond()&syntax.EmptyBeginText != 0}, nil
 }
 
 // A translator reads a pattern and writes it in the language of package regexp.
