@@ -89,6 +89,7 @@ func (g *gate) guarded(to route) http.HandlerFunc {
 			if limit == 0 {
 				limit = maxBodyBytes
 			}
+			boundBody(w, r, bodyTime+time.Duration(limit/bodyRate)*time.Second)
 			r.Body = http.MaxBytesReader(w, r.Body, limit)
 		}
 		streams := to.streams || to.pattern == dataPattern && isStream(r)
@@ -142,6 +143,7 @@ func (to route) refuses(who caller, r *http.Request) string {
 // admit calls a handler, whose request ends with the session of its caller.
 func (g *gate) admit(w http.ResponseWriter, r *http.Request, who caller, streams bool, next http.HandlerFunc) {
 	ctx := context.WithValue(r.Context(), callerKey{}, who)
+	noteKnown(ctx)
 	if streams {
 		noteStream(ctx, who.group())
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 
 	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/fault"
@@ -62,6 +63,9 @@ func bodyText(r *http.Request) (string, error) {
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return "", fault.Wrap(fault.TooLarge, err, "the body is larger than %d bytes", tooLarge.Limit)
 	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return "", fault.Wrap(fault.Invalid, err, "the body came too slowly")
+	}
 	return string(text), err
 }
 
@@ -73,6 +77,9 @@ func body(r *http.Request, into any) error {
 	err := decoder.Decode(into)
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return fault.Wrap(fault.TooLarge, err, "the body is larger than %d bytes", tooLarge.Limit)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fault.Wrap(fault.Invalid, err, "the body came too slowly")
 	}
 	if err != nil || decoder.More() {
 		// Not the error itself: it may show a part of a secret.

@@ -19,8 +19,9 @@ const (
 )
 
 // connections are those of a listener. When there are too many, the one goes that has
-// been idle for longest; when none is idle a stream, and then the oldest of
-// all. So a new one is always let in.
+// been idle for longest; when none is idle the oldest that has shown no credential; then a
+// stream, and then the oldest of all. So a new one is always let in, and a stranger who is busy never
+// has one of those cut who were recognised.
 //
 // Of too many streams, the holders of databases' secrets have half. If they have more, the one
 // with the most loses its oldest; else the operator's oldest goes. So none of them can have the
@@ -40,6 +41,7 @@ type connection struct {
 
 	// Guarded by the lock of connections.
 	idleSince uint64 // the turn when its last request ended; 0 while it has one
+	known     bool   // a request of it had a good credential
 	streams   bool   // its request has an answer that goes on
 	owner     string // of that: the database of who asks, empty for the operator
 }
@@ -79,6 +81,9 @@ func (c *connections) dispensable() *connection {
 	}
 	if idle != nil {
 		return idle
+	}
+	if i := slices.IndexFunc(c.open, func(n *connection) bool { return !n.known }); i >= 0 {
+		return c.open[i]
 	}
 	if stream := c.dispensableStream(); stream != nil {
 		return stream
@@ -159,6 +164,15 @@ func below(conn net.Conn) *connection {
 
 // connKey is where a request's context has its connection.
 type connKey struct{}
+
+// noteKnown says that the request of a context has a good credential.
+func noteKnown(ctx context.Context) {
+	if n, ok := ctx.Value(connKey{}).(*connection); ok {
+		n.of.mu.Lock()
+		defer n.of.mu.Unlock()
+		n.known = true
+	}
+}
 
 // noteStream says that the answer to the request of a context goes on for as long as its
 // client likes, who is the operator, or holds the secret of a database. If there are too many

@@ -18,9 +18,12 @@ import (
 const patience = time.Minute
 
 // bounded starts a listener whose path /stream goes on until its client leaves.
-func bounded(t *testing.T) *Listener {
+func bounded(t *testing.T) *Listener { return boundedBy(t, ListenerOptions{}) }
+
+func boundedBy(t *testing.T, opts ListenerOptions) *Listener {
 	t.Helper()
-	l, err := Listen(ListenerOptions{Addr: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+	opts.Addr, opts.Logger = "127.0.0.1:0", slog.New(slog.DiscardHandler)
+	l, err := Listen(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,12 +35,22 @@ func bounded(t *testing.T) *Listener {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", livez)
 	mux.HandleFunc("GET /stream", func(w http.ResponseWriter, r *http.Request) {
+		noteKnown(r.Context())
 		noteStream(r.Context(), r.URL.Query().Get("of"))
 		w.WriteHeader(http.StatusOK)
 		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	})
-	mux.HandleFunc("GET /busy", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	mux.HandleFunc("GET /busy", func(_ http.ResponseWriter, r *http.Request) {
+		noteKnown(r.Context())
+		<-r.Context().Done()
+	})
+	mux.HandleFunc("POST /", func(w http.ResponseWriter, r *http.Request) {
+		var request struct{}
+		if err := body(r, &request); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+		}
+	})
 	if err := l.Serve(mux, t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
@@ -140,6 +153,52 @@ func TestStreamsGo(t *testing.T) {
 	streams[2].wantOpen()
 }
 
+// stall sends a request without all of its body.
+func (p *peer) stall(method, path string) {
+	p.t.Helper()
+	if _, err := fmt.Fprintf(p.Conn, "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{", method, path); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// TestStrangersCutNobody: strangers who keep their requests open lose their own connections, and
+// neither streams nor long requests of those who were recognised.
+func TestStrangersCutNobody(t *testing.T) {
+	l := boundedBy(t, ListenerOptions{bodyTime: patience})
+	stream, busy := dial(t, l), dial(t, l)
+	stream.want("/stream")
+	if _, err := io.WriteString(busy.Conn, "GET /busy HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool { return l.known() == 2 })
+	first := dial(t, l)
+	first.stall("POST", "/v1/sessions")
+	for n := 1; n <= 2*MaxConnections; n++ {
+		waitFor(t, func() bool { return l.count() == min(n+2, MaxConnections) && l.idle() == 0 })
+		dial(t, l).stall("POST", "/v1/sessions")
+	}
+	first.wantCut("the oldest of too many strangers")
+	stream.wantOpen()
+	busy.wantOpen()
+	dial(t, l).want("/livez")
+	if l.known() != 2 {
+		t.Errorf("%d of 2 connections are left that were recognised", l.known())
+	}
+}
+
+// TestBodiesToTheListenerThatDoNotCome: their requests are answered, and the connections end, whether anything reads
+// the body or not.
+func TestBodiesToTheListenerThatDoNotCome(t *testing.T) {
+	l := boundedBy(t, ListenerOptions{bodyTime: 10 * time.Millisecond})
+	for _, request := range [][3]string{{"GET", "/livez", "200"}, {"POST", "/v1/sessions", "400"}, {"DELETE", "/none", "405"}} {
+		p := dial(t, l)
+		p.stall(request[0], request[1])
+		if answer, err := io.ReadAll(p.Reader); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 "+request[2]) {
+			t.Errorf("%s %s is answered %q, %v; want %s and the end", request[0], request[1], answer, err, request[2])
+		}
+	}
+}
+
 // TestOthersDoNotCutTheOperatorsStreams: who holds the secret of a database, and opens very many
 // streams, loses their own.
 func TestOthersDoNotCutTheOperatorsStreams(t *testing.T) {
@@ -189,6 +248,19 @@ func (c *connections) size() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.open)
+}
+
+// known returns how many connections are open that were recognised.
+func (l *Listener) known() (n int) {
+	c := l.connections()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range c.open {
+		if conn.known {
+			n++
+		}
+	}
+	return n
 }
 
 func (l *Listener) idle() (n int) {

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -28,6 +29,13 @@ const DefaultAddr = "127.0.0.1:9001"
 // the data: the path of a node can be long.
 const maxHeadBytes = 128 << 10
 
+// bodyTime is how long the body of a request may take. Whoever was recognised has a second
+// more for each bodyRate bytes that the body may have.
+const (
+	bodyTime = 10 * time.Second
+	bodyRate = 16 << 10
+)
+
 // closeTime is what requests get to return after they were told to.
 const closeTime = 2 * time.Second
 
@@ -42,6 +50,7 @@ type Listener struct {
 	server   *http.Server
 	handler  atomic.Pointer[http.Handler]
 	running  *exchange.Running
+	bodyTime time.Duration
 	cancel   context.CancelFunc
 	stopped  chan struct{} // closed when the loop has ended
 	secure   bool
@@ -57,6 +66,8 @@ type ListenerOptions struct {
 	TLS *tls.Config
 	// Hosts are as in Options.
 	Hosts []string
+
+	bodyTime time.Duration // of a stranger's body; as the constant if it is 0
 }
 
 // Listen opens the port and answers health checks: the server is alive and not
@@ -69,6 +80,7 @@ func Listen(opts ListenerOptions) (*Listener, error) {
 	base, cancel := context.WithCancel(context.Background())
 	bounded := &connections{Listener: tcp}
 	l := &Listener{logger: opts.Logger, tcp: bounded, cancel: cancel, running: exchange.NewRunning(), stopped: make(chan struct{})}
+	l.bodyTime = cmp.Or(opts.bodyTime, bodyTime)
 	if !loopback.Address(opts.Addr) {
 		l.secure, l.tcp = true, tls.NewListener(bounded, opts.TLS)
 	}
@@ -153,7 +165,13 @@ func (l *Listener) URL() string {
 }
 
 func (l *Listener) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	boundBody(w, r, l.bodyTime)
 	(*l.handler.Load()).ServeHTTP(w, r)
+}
+
+// boundBody bounds how long the body of a request may take from now on, whether it is read or not.
+func boundBody(w http.ResponseWriter, r *http.Request, limit time.Duration) {
+	exchange.BoundBody(w, r, time.Now().Add(limit)) //nolint:forbidigo // the deadline of a connection
 }
 
 // Close ends the listener. Requests that are running are told to end; if some do

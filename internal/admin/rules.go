@@ -230,7 +230,11 @@ func (d *ruleDesk) test(w http.ResponseWriter, r *http.Request) {
 		d.fail(w, err)
 		return
 	}
-	suite, err := rules.ParseSuite(request.Cases)
+	suite, err := rules.ParseSuiteUntil(request.Cases, ctx.Done())
+	if errors.Is(err, rules.ErrUnwanted) {
+		exchange.Fail(w, http.StatusServiceUnavailable, "reading the cases takes too long: send fewer at a time")
+		return
+	}
 	if problems, ok := problemsIn("cases", err); ok {
 		result.Problems = append(result.Problems, problems...)
 	} else if err != nil {
@@ -238,7 +242,6 @@ func (d *ruleDesk) test(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if len(result.Problems) == 0 {
-		suite.Until(ctx.Done())
 		result.run(suite, ruleset)
 	}
 	answer(w, http.StatusOK, result)

@@ -15,14 +15,15 @@ import (
 
 const (
 	// bodyRate is the least that a client must send of a body, in bytes a second, over
-	// bodyWindow.
-	bodyRate   = 16 << 10
-	bodyWindow = 10 * time.Second
-	bodyPart   = bodyRate * int64(bodyWindow/time.Second)
+	// BodyWindow.
+	bodyRate = 16 << 10
+	// BodyWindow is also how long a body may take that is not wanted.
+	BodyWindow = 10 * time.Second
+	bodyPart   = bodyRate * int64(BodyWindow/time.Second)
 )
 
 // A body is that of a request: of bounded size, from a client that keeps sending. Each
-// bodyPart must come within bodyWindow; only the time counts in which the client is
+// bodyPart must come within BodyWindow; only the time counts in which the client is
 // waited for.
 type body struct {
 	r       *http.Request
@@ -143,6 +144,38 @@ func (a *reply) failUnread(status int, text string) {
 	_, _ = io.CopyN(io.Discard, a.r.Body, drainBytes)
 }
 
+// skipBytes is how much of a body that is not wanted is read.
+const skipBytes = 256 << 10
+
+// skip reads a body that is not wanted, as of a GET, before anything is held for the
+// answer: net/http would wait for it when the answer begins. The connection ends with the
+// answer if the body is longer than skipBytes, or not sent before it is asked for. HTTP/2 can
+// tell a sender to stop.
+func (b *body) skip(answer http.Header) error {
+	if b.r.ProtoMajor != 1 || b.r.Body == nil || b.r.Body == http.NoBody {
+		return nil
+	}
+	if b.r.ContentLength > skipBytes || b.r.Header.Get("Expect") != "" {
+		answer.Set("Connection", "close")
+		return nil
+	}
+	// Errors are of writers that know no deadlines: those of tests.
+	_ = b.control.SetReadDeadline(b.now().Add(BodyWindow))
+	_, err := io.CopyN(io.Discard, b.r.Body, skipBytes)
+	switch {
+	case errors.Is(err, io.EOF):
+		_ = b.control.SetReadDeadline(time.Time{})
+		return nil
+	case err == nil:
+		answer.Set("Connection", "close")
+		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		b.unread = true
+		return errSlowBody
+	}
+	return fault.Wrap(fault.Invalid, err, "the body ends early")
+}
+
 // announced is the share of the budget that a body may reserve because of what
 // it announces; the rest it gets as it comes.
 const announced = 16
@@ -166,7 +199,7 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	before := b.now()
 	// Errors are of writers that know no deadlines: those of tests.
-	_ = b.control.SetReadDeadline(before.Add(bodyWindow - b.waited))
+	_ = b.control.SetReadDeadline(before.Add(BodyWindow - b.waited))
 	n, err := b.r.Body.Read(p)
 	b.read += int64(n)
 	switch {
@@ -191,7 +224,7 @@ func (b *body) keepsUp(bytes int64, waited time.Duration) error {
 	switch {
 	case b.part >= bodyPart:
 		b.part, b.waited = 0, 0
-	case b.waited >= bodyWindow:
+	case b.waited >= BodyWindow:
 		return errSlowBody
 	}
 	return nil

@@ -60,7 +60,7 @@ func TestSlowBodies(t *testing.T) {
 		if slow := errors.Is(err, errSlowBody); slow != test.slow || err != nil && !slow {
 			t.Errorf("%s: %v, want it too slow: %v", test.name, err, test.slow)
 		}
-		if waited := s.now.Sub(time.Time{}); test.slow && waited > bodyWindow+test.takes {
+		if waited := s.now.Sub(time.Time{}); test.slow && waited > BodyWindow+test.takes {
 			t.Errorf("%s is refused after %v", test.name, waited)
 		}
 	}

@@ -34,28 +34,22 @@ const (
 // agreeTime is how long a read waits for the other nodes, or for a position.
 const agreeTime = 10 * time.Second
 
-// await returns when this node may show what is asked for.
-func await(c *call, values values) error {
+// await returns when this node may show what is asked for, but for a position that the request may name: awaitPosition
+// sees to that, when it is known who asks.
+func await(c *call, values values) (fresh Consistency, err error) {
 	if c.opts.Reads == "" || c.database == nil {
-		return nil
+		return "", nil
 	}
-	fresh, err := wanted(c, values)
-	if err != nil {
-		return err
+	if fresh, err = wanted(c, values); err != nil {
+		return "", err
 	}
 	if !c.verb.reads() {
-		return nil // the node that judges a write has everything
+		return "", nil // the node that judges a write has everything
 	}
 	if fresh == Linearizable {
-		return engine.AwaitWithin(c.r.Context(), c.database, agreeTime)
+		return fresh, engine.AwaitWithin(c.r.Context(), c.database, agreeTime)
 	}
-	least := one(c.r.Header, minimumHeader)
-	if least == "" {
-		return nil // most local reads name none: they are to cost what they do on a single server
-	}
-	ctx, cancel := context.WithTimeout(c.r.Context(), agreeTime)
-	defer cancel()
-	return awaitPosition(ctx, c, least)
+	return fresh, nil
 }
 
 // one returns the first value of a header whose name is in canonical form.
@@ -84,21 +78,42 @@ func wanted(c *call, values values) (Consistency, error) {
 	return "", fault.New(fault.Invalid, "the consistency is %.40q: it must be %s or %s", given, Linearizable, Local)
 }
 
-// positionPause is how often a position is looked for.
-const positionPause = 5 * time.Millisecond
+// A position is looked for after firstPause, and then less and less often, up to lastPause: whoever waits for one that
+// never comes is to cost little.
+const (
+	firstPause = 2 * time.Millisecond
+	lastPause  = 128 * time.Millisecond
+)
 
-// awaitPosition returns when this node has the position that the request names.
-func awaitPosition(ctx context.Context, c *call, text string) error {
+// farAhead is more than any node that answers is behind. What is beyond is no position of this database.
+const farAhead = 1 << 32
+
+// awaitPosition returns when this node has the position that a request for a local read names. The request counts as an
+// answer that is under way meanwhile.
+func awaitPosition(c *call, fresh Consistency, values values) error {
+	text := one(c.r.Header, minimumHeader)
+	if fresh != Local || text == "" {
+		return nil // most local reads name none: they are to cost what they do on a single server
+	}
 	epoch, position, ok := parseID(text)
-	if !ok || epoch != c.database.Epoch() {
+	here := c.database.Published().Position
+	if !ok || epoch != c.database.Epoch() || position > here && position-here > farAhead {
 		return fault.New(fault.Invalid, "%s is %.60q: it must be what %s said for this database", minimumHeader, text, positionHeader)
 	}
-	for c.database.Published().Position < position {
-		if err := pause.For(ctx, positionPause); err != nil {
+	if here >= position {
+		return nil
+	}
+	if err := c.usage.chargeAnswer(c.usage.waitingBytes(), true); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.r.Context(), agreeTime)
+	defer cancel()
+	for next := firstPause; c.database.Published().Position < position; next = min(2*next, lastPause) {
+		if err := pause.For(ctx, next); err != nil {
 			return fault.Wrap(fault.Unavailable, err, "this node is behind position %d, try again", position)
 		}
 	}
-	return nil
+	return c.identify(values) // a secret may have gone meanwhile
 }
 
 // showPosition says which commit an answer shows, or a later one.

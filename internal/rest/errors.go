@@ -61,7 +61,7 @@ func (a *reply) fail(err error) {
 	}
 	if fault.KindOf(err) == fault.Unknown {
 		// The client must not take any status for an outcome.
-		a.logger.Warn("a write is not confirmed", "request", a.w.Header().Get(exchange.IDHeader), "path", a.asked.path().String(), "error", err)
+		a.logger.Warn("a write is not confirmed", "request", a.w.Header().Get(exchange.IDHeader), "path", a.loggedPath(), "error", exchange.Redact(err.Error()))
 		abort()
 	}
 	status, text := answer(err)
@@ -87,6 +87,9 @@ func (a *reply) fail(err error) {
 	a.settle()
 }
 
+// loggedPath returns the path for the log.
+func (a *reply) loggedPath() string { return exchange.Redact(a.asked.path().String()) }
+
 // logFailure tells the log of a failure of the server. Overload is told now and then,
 // with how many requests it refused: one client can bring it about as often as it likes.
 func (a *reply) logFailure(status int, err error) {
@@ -103,7 +106,7 @@ func (a *reply) logFailure(status int, err error) {
 		}
 	}
 	a.logger.Log(a.r.Context(), level, "request failed", "request", a.w.Header().Get(exchange.IDHeader), "method", a.r.Method,
-		"path", a.asked.path().String(), "status", status, "error", err, "times", refused)
+		"path", a.loggedPath(), "status", status, "error", exchange.Redact(err.Error()), "times", refused)
 }
 
 // answer returns the status and the text for an error.

@@ -203,10 +203,14 @@ func (c *call) serve() error {
 	if err := c.findDatabase(values); err != nil {
 		return err
 	}
-	if err := await(c, values); err != nil {
+	fresh, err := await(c, values)
+	if err != nil {
 		return err
 	}
 	if err := c.identify(values); err != nil {
+		return err
+	}
+	if err := awaitPosition(c, fresh, values); err != nil {
 		return err
 	}
 	return c.answer(values)
@@ -219,6 +223,11 @@ func (c *call) answer(values values) (err error) {
 	}
 	if err := c.overrideIdentity(); err != nil {
 		return err
+	}
+	if c.verb.ignoresBody() {
+		if err := c.body.skip(c.w.Header()); err != nil {
+			return err
+		}
 	}
 	switch c.target.kind {
 	case ofRules:

@@ -43,12 +43,12 @@ func (c *call) look() (content, string, error) {
 	snapshot := c.database.View() // not by c.snapshot: this one stays off the heap
 	snapshot.Until(waiting(c.r))
 	defer snapshot.Close()
-	c.showPosition()
 	trace, err := snapshot.AllowRead(c.who, c.path(), c.params.filter())
 	c.reply.showTrace(trace)
 	if err != nil {
-		return nil, "", err
+		return nil, "", err // without a position, which tells how much is written
 	}
+	c.showPosition()
 	tag, err := c.readTag(snapshot)
 	if err != nil {
 		return nil, "", err

@@ -127,7 +127,7 @@ func (a *reply) print(status int, body content) error {
 		return err
 	}
 	if !isGone(a.r, err) && !errors.Is(err, outbox.ErrSlow) {
-		a.logger.Error("an answer was cut off", "path", a.asked.path().String(), "error", err)
+		a.logger.Error("an answer was cut off", "path", a.loggedPath(), "error", exchange.Redact(err.Error()))
 	}
 	abort()
 	return nil

@@ -30,6 +30,9 @@ const (
 
 func (v verb) reads() bool { return v&reading != 0 }
 
+// ignoresBody reports whether a body means nothing.
+func (v verb) ignoresBody() bool { return v&(reading|del) != 0 }
+
 // String names what a set of verbs that is not all of them is called.
 func (v verb) String() string {
 	if v&writing != 0 {

@@ -56,7 +56,7 @@ func (g *guard) recover(x *exchange.Exchange, r *http.Request) {
 	}
 	g.panics.Add(1)
 	// Not the query: it may hold a secret.
-	g.logger.Error("a handler panicked", "request", x.ID(), "method", r.Method, "path", r.URL.Path,
+	g.logger.Error("a handler panicked", "request", x.ID(), "method", r.Method, "path", exchange.Redact(r.URL.Path),
 		"panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
 	if x.Begun() {
 		panic(http.ErrAbortHandler)

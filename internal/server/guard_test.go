@@ -42,6 +42,9 @@ func TestHandlerThatPanics(t *testing.T) {
 			response.Header.Get("Access-Control-Allow-Origin") != "*" {
 			t.Errorf("%s: answer to a panic: %d %v %q", protocol, response.StatusCode, response.Header, body)
 		}
+		if _, _, err := get(client, url+"/a%3Fauth=swordfish"); err != nil {
+			t.Error(err)
+		}
 		for _, path := range []string{"/late", "/flushed", "/abort"} {
 			// By a new client: on a kept connection it would try again.
 			if _, body, err := get(s.client(t, protocol), url+path); err == nil {
@@ -50,8 +53,8 @@ func TestHandlerThatPanics(t *testing.T) {
 		}
 	}
 	log := s.log.String()
-	if n := strings.Count(log, "a handler panicked"); n != 9 {
-		t.Errorf("%d panics in the log, want 9: an abort is none", n)
+	if n := strings.Count(log, "a handler panicked"); n != 12 {
+		t.Errorf("%d panics in the log, want 12: an abort is none", n)
 	}
 	for text, want := range map[string]bool{"at the disco": true, "guard_test.go": true, "swordfish": false} {
 		if strings.Contains(log, text) != want {

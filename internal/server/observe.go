@@ -75,7 +75,7 @@ func observationOf(x *exchange.Exchange, r *http.Request, start time.Time) Obser
 		TraceID:   traceID(r.Header.Get("Traceparent")),
 		Remote:    r.RemoteAddr,
 		Method:    r.Method,
-		Path:      redactPath(r.URL.Path),
+		Path:      exchange.Redact(r.URL.Path),
 		Start:     start,
 		Duration:  time.Since(start),
 		Status:    x.Status(),
@@ -83,17 +83,6 @@ func observationOf(x *exchange.Exchange, r *http.Request, start time.Time) Obser
 	o.Route, o.Database = x.Noted()
 	o.BytesIn, o.BytesOut = x.Bytes()
 	return o
-}
-
-// redactPath cuts a path where a credential begins: some clients escape the
-// question mark in front of it.
-func redactPath(path string) string {
-	for _, name := range []string{"auth=", "access_token="} {
-		if before, _, found := strings.Cut(path, name); found {
-			path = before + name + "(redacted)"
-		}
-	}
-	return path
 }
 
 // traceID returns the trace id of a traceparent header, or "" if it is not a

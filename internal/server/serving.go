@@ -40,6 +40,7 @@ type servingLimits struct {
 	opening    time.Duration // from accepting to the end of the TLS handshake
 	maxOpening int           // connections in that state; beyond, the oldest is cut
 	head       time.Duration // for reading the request line and the headers
+	body       time.Duration // for a body over HTTP/1 that no handler reads
 	idle       time.Duration // of a connection without requests
 	fresh      time.Duration // how old one without any must be to be closed by drain
 
@@ -58,6 +59,7 @@ func (l servingLimits) withDefaults() servingLimits {
 	setDefault(&l.opening, 10*time.Second)
 	setDefault(&l.maxOpening, 6144) // above the storm of 5,000 that follows a restart
 	setDefault(&l.head, DefaultHeadTimeout)
+	setDefault(&l.body, rest.BodyWindow)
 	setDefault(&l.idle, DefaultIdleTimeout)
 	setDefault(&l.fresh, 5*time.Second) // as net/http has it
 	setDefault(&l.maxConnections, DefaultMaxConnections)
@@ -178,11 +180,11 @@ func (s *serving) newLane(requests context.Context, handler http.Handler, handOv
 	})
 }
 
-// newServer returns a server without a time limit for bodies and answers: how
-// long those may take depends on what they are, which the handler knows.
+// newServer returns a server without a time limit for answers, and for bodies that
+// are read: how long those may take depends on what they are, which the handler knows.
 func (s *serving) newServer(requests context.Context, handler http.Handler) *http.Server {
 	return &http.Server{
-		Handler:           beginning(s.resets.watching(handler)),
+		Handler:           s.beginning(s.resets.watching(handler)),
 		ReadHeaderTimeout: s.options.limits.head,
 		IdleTimeout:       s.options.limits.idle,
 		MaxHeaderBytes:    maxHeadBytes - headSlop,
@@ -208,8 +210,8 @@ func (s *serving) newServer(requests context.Context, handler http.Handler) *htt
 type guestKey struct{}
 
 // beginning tells a lane that a request has begun on a connection that it has handed
-// over.
-func beginning(next http.Handler) http.Handler {
+// over, and bounds how long its body is waited for.
+func (s *serving) beginning(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if guest, ok := r.Context().Value(guestKey{}).(lane.Guest); ok {
 			guest.Begun()
@@ -217,6 +219,7 @@ func beginning(next http.Handler) http.Handler {
 		if r.ProtoMajor == 2 {
 			exchange.Deepen()
 		}
+		exchange.BoundBody(w, r, time.Now().Add(s.options.limits.body))
 		next.ServeHTTP(w, r)
 	})
 }

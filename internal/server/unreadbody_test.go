@@ -1,0 +1,98 @@
+package server
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestBodiesThatNobodyReads: a request that announces a body and does not send it is answered, and
+// its connection ends, on every port, and with the lanes as without them.
+func TestBodiesThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	heads := []string{
+		"GET /a.json HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n",
+		"GET /a.json HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",
+		"POST /a HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",
+		"POST /a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n",
+		"OPTIONS /a.json HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n",
+		"DELETE /a.json HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n1",
+		"PUT /a.json HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 10\r\n\r\n",
+		"GET /a.json HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\nContent-Length: 10\r\n\r\n",
+	}
+	for _, noLane := range []bool{false, true} {
+		s := startServing(t, servingOptions{noLane: noLane, limits: servingLimits{head: 2 * time.Second, body: 10 * time.Millisecond}})
+		for _, head := range heads {
+			for name, dial := range s.eachWay(t) {
+				conn := dial() // now: one that waits for its request is cut
+				if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.WriteString(conn, head); err != nil {
+					t.Fatal(err)
+				}
+				answer, err := io.ReadAll(conn)
+				if err != nil || !strings.Contains(string(answer), " 200 OK\r\n") {
+					t.Errorf("%s, without lanes %v: %.30q is answered %q, %v; want an answer and the end", name, noLane, head, answer, err)
+				}
+			}
+		}
+	}
+}
+
+// eachWay returns how to connect, for each way to send a request.
+func (s *testServing) eachWay(t *testing.T) map[string]func() net.Conn {
+	t.Helper()
+	ways := map[string]func() net.Conn{"https": func() net.Conn { return s.dialTLS(t) }}
+	for name, addr := range map[string]string{"http": s.addr, "http on a port of its own": s.httpAddr().String()} {
+		ways[name] = func() net.Conn {
+			conn, err := net.Dial("tcp", addr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { conn.Close() })
+			return conn
+		}
+	}
+	return ways
+}
+
+// TestTheDeadlineOfABodyEndsWithIt: an answer that takes longer than a body may, to a request whose
+// body has come, is not cut.
+func TestTheDeadlineOfABodyEndsWithIt(t *testing.T) {
+	t.Parallel()
+	const window = 10 * time.Millisecond
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).Flush()
+		began := time.Now()
+		for time.Since(began) < 3*window {
+			select {
+			case <-time.After(window):
+			case <-r.Context().Done():
+				fmt.Fprint(w, "ended")
+				return
+			}
+		}
+		fmt.Fprint(w, "whole")
+	})
+	s := startServing(t, servingOptions{secure: handler, plain: handler, limits: servingLimits{body: window}})
+	for _, protocol := range []string{"https", "h2"} {
+		request, err := http.NewRequestWithContext(t.Context(), "GET", "https://"+s.addr+"/a", strings.NewReader("null"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := s.client(t, protocol).Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if string(text) != "whole" || err != nil {
+			t.Errorf("%s: the answer is %q, %v", protocol, text, err)
+		}
+	}
+}
