@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"time"
 
@@ -11,7 +13,7 @@ import (
 
 	"github.com/livetree/livetree/internal/bench"
 	"github.com/livetree/livetree/internal/cli"
-	"github.com/livetree/livetree/internal/client"
+	"github.com/livetree/livetree/internal/local"
 )
 
 // settings are what the flags fill in.
@@ -45,7 +47,7 @@ func (s *settings) declare(f *pflag.FlagSet) {
 	f.StringVar(&s.Target.URL, "url", "", "the `URL` of a server that is running, to be put under load")
 	f.StringVar(&s.Target.Database, "db", "", "the `name` of its database")
 	f.StringVar(&s.Target.Auth, "auth", "", "the `secret` of that; better in LIVETREE_AUTH")
-	f.StringVar(&s.Target.CA, "ca", "", "a PEM `file` with a certificate to trust; default "+client.OwnAuthority+" if there is one")
+	f.StringVar(&s.Target.CA, "ca", "", "a PEM `file` with a certificate to trust; default livetree-data/tls/ca.pem if there is one and the server is on this machine")
 	f.IntVar(&s.Target.PID, "pid", 0, "the `process` of that server, if it is on this machine, to tell what it takes")
 	f.BoolVar(&s.growing, "growth", false, "measure how cost grows with the data, and with databases")
 	f.IntVar(&s.MaxLeaves, "leaves", 1_000_000, "with --growth: up to so many leaves; 0 for none")
@@ -72,10 +74,8 @@ func (s *settings) settle(flags *pflag.FlagSet) error {
 	case s.modes() > 1:
 		return errors.New("--growth, --stalls, --writers and --memory are runs of their own: give one")
 	}
-	if s.Target.CA == "" && s.Target.URL != "" {
-		if _, err := os.Stat(client.OwnAuthority); err == nil {
-			s.Target.CA = client.OwnAuthority
-		}
+	if u, err := url.Parse(s.Target.URL); err == nil && s.Target.URL != "" {
+		s.Target.CA = cmp.Or(s.Target.CA, local.Authority(local.DefaultData, u.Hostname()))
 	}
 	if s.quick {
 		s.beQuick(flags)

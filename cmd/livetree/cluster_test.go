@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"net"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -11,22 +10,9 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/cluster/status"
+	"github.com/livetree/livetree/internal/freeaddr"
 	"github.com/livetree/livetree/internal/server"
 )
-
-// freeAddrs are addresses of this machine that were free a moment ago.
-func freeAddrs(t *testing.T, count int) (addrs []string) {
-	t.Helper()
-	for range count {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		addrs = append(addrs, l.Addr().String())
-		defer func() { _ = l.Close() }() // when all are known, so that they differ
-	}
-	return addrs
-}
 
 // startNodes starts the nodes of a cluster in this process, each on a directory of its own.
 func startNodes(t *testing.T, dir string, addrs []string) (stop func()) {
@@ -67,7 +53,7 @@ func TestClusterCommands(t *testing.T) {
 		t.Skip("it takes half a minute, most of which a node waits for others")
 	}
 	t.Parallel()
-	dir, addrs := t.TempDir(), freeAddrs(t, 3)
+	dir, addrs := t.TempDir(), freeaddr.List(t, 3)
 	stop := startNodes(t, dir, addrs)
 	for i, addr := range addrs {
 		code, out, errs := atTerminal("", "cluster", "status", "--json", "--data", nodeDir(dir, i))

@@ -61,9 +61,6 @@ func doctored(r *remote) error {
 	if _, err := local.Find(r.Data); r.URL == "" && errors.Is(err, local.ErrNone) {
 		r.URL = "https://localhost:9000"
 	}
-	if own := filepath.Join(r.Data, "tls", "ca.pem"); r.CA == "" && isFile(own) {
-		r.CA = own
-	}
 	return nil
 }
 

@@ -7,12 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -21,10 +19,6 @@ import (
 	"github.com/livetree/livetree/internal/login"
 	"github.com/livetree/livetree/internal/loopback"
 )
-
-// OwnAuthority is where a server that was started here keeps the certificate of
-// its authority.
-const OwnAuthority = "livetree-data/tls/ca.pem"
 
 // An address is a server and the name of a database on it.
 type address struct {
@@ -51,13 +45,25 @@ func (o *Options) find() error {
 	o.URL = found.URL
 	o.CA = cmp.Or(o.CA, found.CA)
 	if o.Auth != "" {
-		return nil
+		return o.mayLeave()
 	}
 	if o.Auth, err = found.Secret(o.Database); err != nil {
 		return &FileError{fmt.Errorf("the app secret, which can also be in LIVETREE_AUTH: %w", err)}
 	}
 	if o.Auth == "" {
 		o.Auth = askSecret(o.Data, cmp.Or(o.Database, found.Database))
+	}
+	return nil
+}
+
+// mayLeave returns an error unless a credential that was given may be sent where the note of a data directory says.
+func (o *Options) mayLeave() error {
+	u, err := url.Parse(o.URL)
+	if err == nil {
+		err = local.CheckNoted(o.Data, u.Hostname(), "--url")
+	}
+	if err != nil {
+		return &FileError{err}
 	}
 	return nil
 }
@@ -179,23 +185,22 @@ func (a address) wantsParameter(auth string) bool {
 	return original && !strings.HasPrefix(auth, "ya29.")
 }
 
-// trusted returns whom to trust: the authorities of the system, and that of --ca, of the login or of the data
-// directory here. The last one is not trusted with what the user has logged in to, which can be anywhere.
-func (o *Options) trusted() (*x509.CertPool, error) {
+// trusted returns whom to trust at a host: the authorities of the system, and that of --ca, of the login or of the data
+// directory, as far as local.Authority goes. The last one is not trusted with what the user has logged in to, which can
+// be anywhere.
+func (o *Options) trusted(host string) (*x509.CertPool, error) {
 	pool, err := x509.SystemCertPool()
 	if err != nil {
 		pool = x509.NewCertPool()
 	}
 	name, pem := o.CA, []byte(o.Authority)
 	if name == "" && !o.loggedIn && o.Authority == "" {
-		name = filepath.FromSlash(OwnAuthority)
+		name = local.Authority(cmp.Or(o.Data, local.DefaultData), host)
 	}
 	if name != "" {
 		pem, err = os.ReadFile(name)
 	}
 	switch {
-	case o.CA == "" && errors.Is(err, fs.ErrNotExist):
-		return pool, nil
 	case name != "" && err != nil:
 		return nil, &FileError{fmt.Errorf("a certificate to trust: %w", err)}
 	case len(pem) == 0 && name == "":

@@ -62,7 +62,7 @@ type Options struct {
 	// Auth is the credential: a secret or a token.
 	Auth string
 	// CA is a PEM file with a certificate to trust beside those of the system;
-	// without it OwnAuthority is trusted if there is one.
+	// without it that of the data directory is, as far as local.Authority goes.
 	CA string
 	// Authority is such a certificate as text, for a server without a CA.
 	Authority string
@@ -102,7 +102,7 @@ func New(opts Options) (*Client, error) {
 	if a.url.Scheme == "http" && opts.Auth != "" && !loopback.Host(a.url.Hostname()) {
 		return nil, usage("--url must be https: the secret would be sent in the clear")
 	}
-	roots, err := opts.trusted()
+	roots, err := opts.trusted(a.url.Hostname())
 	if err != nil {
 		return nil, err
 	}

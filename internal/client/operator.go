@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -17,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/livetree/livetree/internal/admin"
+	"github.com/livetree/livetree/internal/local"
 	"github.com/livetree/livetree/internal/loopback"
 )
 
@@ -35,7 +37,7 @@ const (
 type Operator struct {
 	Data string // the data directory of the server
 	URL  string // of the listener, if it is not the one that runs on Data
-	CA   string // a file with a certificate to trust; tls/ca.pem of Data if it is empty
+	CA   string // a file with a certificate to trust; if it is empty, what local.Authority returns
 	// Lookup returns variables of the environment.
 	Lookup func(name string) (string, bool)
 }
@@ -63,15 +65,18 @@ func (o *Operator) base() (*url.URL, error) {
 	return base, nil
 }
 
-// file reads a file of the data directory.
+// file reads a file of the data directory, unless it is another user's.
 func (o *Operator) file(names ...string) (string, error) {
-	text, err := os.ReadFile(filepath.Join(append([]string{o.Data}, names...)...))
-	return strings.TrimSpace(string(text)), err
+	return local.Read(filepath.Join(append([]string{o.Data}, names...)...), "--admin-url")
 }
 
-// credential returns that of the admin listener.
-func (o *Operator) credential() (string, error) {
+// credential returns that of the admin listener. The one of the environment is not sent to another machine because a
+// data directory says so.
+func (o *Operator) credential(base *url.URL) (string, error) {
 	if token, ok := o.Lookup(OperatorVariable); ok {
+		if o.URL == "" {
+			return token, local.CheckNoted(o.Data, base.Hostname(), "--admin-url")
+		}
 		return token, nil
 	}
 	token, err := o.file(admin.Dir, admin.TokenFile)
@@ -83,16 +88,13 @@ func (o *Operator) credential() (string, error) {
 
 // transport trusts what the system does, and the server's own authority. It uses
 // no proxy: that would see the credential.
-func (o *Operator) transport() (*http.Transport, error) {
-	file := o.CA
+func (o *Operator) transport(base *url.URL) (*http.Transport, error) {
+	file := cmp.Or(o.CA, local.Authority(o.Data, base.Hostname()))
 	if file == "" {
-		file = filepath.Join(o.Data, "tls", "ca.pem")
+		return &http.Transport{}, nil
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		if o.CA == "" {
-			return &http.Transport{}, nil
-		}
 		return nil, err
 	}
 	roots, err := x509.SystemCertPool()
@@ -112,7 +114,7 @@ func (o *Operator) send(ctx context.Context, method, path, credential string, bo
 	if err != nil {
 		return err
 	}
-	transport, err := o.transport()
+	transport, err := o.transport(base)
 	if err != nil {
 		return err
 	}
@@ -171,10 +173,11 @@ func (o *Operator) Follow(ctx context.Context, method, path string, request any,
 
 // ask has an answer read that is none of an error.
 func (o *Operator) ask(ctx context.Context, method, path string, request any, read func(io.Reader) error) error {
-	if _, err := o.base(); err != nil {
+	base, err := o.base()
+	if err != nil {
 		return err // which says more than that there is no credential
 	}
-	credential, err := o.credential()
+	credential, err := o.credential(base)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,10 @@
 // A server notes in its data directory where it is reached, while it runs. What else a client needs is
 // there already: the certificate of its authority, and the app secrets, which only the owner of the
 // directory can read. So whoever may read the files needs to be told nothing.
+//
+// A command looks into ./livetree-data by itself, wherever it is run: in a directory of another user, or in one that was
+// fetched from elsewhere. So files of other users are refused, and what a directory says is believed only as far as it
+// can do no harm: see [CheckNoted] and [Authority].
 package local
 
 import (
@@ -14,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/livetree/livetree/internal/loopback"
 	"github.com/livetree/livetree/internal/wholefile"
 )
 
@@ -61,7 +66,7 @@ func Note(data, address, database string) (forget func() error, err error) {
 
 // Find returns the server on a data directory. One that was killed is found, too: its note stayed.
 func Find(data string) (Server, error) {
-	text, err := read(filepath.Join(data, urlFile))
+	text, err := Read(filepath.Join(data, urlFile), "--url")
 	if errors.Is(err, fs.ErrNotExist) {
 		return Server{}, ErrNone
 	}
@@ -73,10 +78,36 @@ func Find(data string) (Server, error) {
 		return Server{}, fmt.Errorf("%s does not hold the address of a server", filepath.Join(data, urlFile))
 	}
 	s := Server{URL: address, Database: database, data: data}
-	if ca := filepath.Join(data, tlsDir, caFile); isFile(ca) {
-		s.CA = ca
-	}
+	s.CA = authorityOf(data)
 	return s, nil
+}
+
+// CheckNoted returns an error unless a credential that does not come from a data directory may be sent to an address
+// that does: whoever has written the note could lead the credential anywhere but to this machine. The flag is the one
+// that names the address.
+func CheckNoted(data, host, flag string) error {
+	if loopback.Host(host) {
+		return nil
+	}
+	return fmt.Errorf("%s says that the server is at %s, which is not this machine: your credential is not sent there unless you name the address with %s, and its certificate with --ca", data, host, flag)
+}
+
+// Authority returns the file with the certificate of the authority of a data directory, empty if there is none to trust
+// for a host. That of DefaultData, which is found wherever a command is run, is good for this machine alone.
+func Authority(data, host string) string {
+	if filepath.Clean(data) == filepath.Clean(DefaultData) && !loopback.Host(host) {
+		return ""
+	}
+	return authorityOf(data)
+}
+
+// authorityOf returns the file if there is one and it is ours.
+func authorityOf(data string) string {
+	name := filepath.Join(data, tlsDir, caFile)
+	if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() || !isOurs(info) {
+		return ""
+	}
+	return name
 }
 
 // Secret returns the app secret of a database, the default one if the name is empty; nothing if its
@@ -88,7 +119,7 @@ func (s Server) Secret(database string) (string, error) {
 	if database == "" || strings.ContainsAny(database, `/\`) || database[0] == '.' {
 		return "", nil
 	}
-	text, err := read(filepath.Join(s.data, secretsDir, database))
+	text, err := Read(filepath.Join(s.data, secretsDir, database), "--url")
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -96,8 +127,9 @@ func (s Server) Secret(database string) (string, error) {
 	return secret, err
 }
 
-// read returns a small file without the space around it.
-func read(file string) (string, error) {
+// Read returns a small file of a data directory without the space around it, unless it is another user's. The flag is
+// the one by which a user names a server instead.
+func Read(file, flag string) (string, error) {
 	info, err := os.Stat(file)
 	if err != nil {
 		return "", err
@@ -106,13 +138,8 @@ func read(file string) (string, error) {
 		return "", fmt.Errorf("%s is not a file of a server", file)
 	}
 	if !isOurs(info) {
-		return "", fmt.Errorf("%s belongs to somebody else, who could lead you to a server of theirs: name yours with --url", file)
+		return "", fmt.Errorf("%s belongs to somebody else, who could lead you to a server of theirs: name yours with %s", file, flag)
 	}
 	text, err := os.ReadFile(file)
 	return strings.TrimSpace(string(text)), err
-}
-
-func isFile(name string) bool {
-	info, err := os.Stat(name)
-	return err == nil && info.Mode().IsRegular()
 }

@@ -3,6 +3,7 @@
 package logincli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,13 +11,13 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/livetree/livetree/internal/cli"
 	"github.com/livetree/livetree/internal/client"
+	"github.com/livetree/livetree/internal/local"
 	"github.com/livetree/livetree/internal/login"
 )
 
@@ -76,7 +77,7 @@ func (s Surroundings) Login() *cobra.Command {
 	}
 	c.Flags().StringVar(&f.name, "name", "", "the `name` of the server for --server; default the host of its URL")
 	c.Flags().StringVar(&f.database, "db", "", "the `name` of the database; the server has a default")
-	c.Flags().StringVar(&f.ca, "ca", "", "a PEM `file` with a certificate to trust, which is kept; default tls/ca.pem of ./livetree-data if there is one")
+	c.Flags().StringVar(&f.ca, "ca", "", "a PEM `file` with a certificate to trust, which is kept; default tls/ca.pem of ./livetree-data if there is one and the server is on this machine")
 	c.Flags().BoolVar(&f.list, "list", false, "list the servers that you have logged in to, the default one with a star")
 	c.Flags().StringVar(&f.use, "use", "", "make the server of this `name` the default one, without logging in")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -182,21 +183,17 @@ func (f flags) server(address string) (login.Server, error) {
 	if u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
 		return login.Server{}, errors.New("the URL must name a server and nothing else: the secret is asked for, the database belongs into --db")
 	}
-	authority, err := readAuthority(f.ca)
+	authority, err := readAuthority(cmp.Or(f.ca, local.Authority(local.DefaultData, u.Hostname())))
 	return login.Server{URL: u.Scheme + "://" + u.Host, Database: f.database, Authority: authority}, err
 }
 
-// readAuthority returns the certificate to keep.
-func readAuthority(file string) (string, error) {
+// readAuthority returns the certificate to keep, none if there is no file.
+func readAuthority(name string) (string, error) {
 	const maxCertificates = 1 << 20
-	name := file
 	if name == "" {
-		name = filepath.FromSlash(client.OwnAuthority)
-	}
-	text, err := cli.ReadText(name, maxCertificates)
-	if file == "" && errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
+	text, err := cli.ReadText(name, maxCertificates)
 	if err == nil && len(text) > maxCertificates {
 		err = fmt.Errorf("%s is too large for a certificate", name)
 	}
