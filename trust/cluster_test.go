@@ -8,16 +8,16 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/livetree/livetree/internal/freeaddr"
 )
 
 var drills = flag.Int("drills", 0, "how many rounds each drill of a cluster has, in units of some seconds; 0 leaves them out but for a short one")
@@ -41,7 +41,7 @@ type cluster struct {
 // startCluster runs a cluster of empty nodes until the test ends. Flags are for all nodes.
 func startCluster(t *testing.T, flags ...string) *cluster {
 	t.Helper()
-	c := &cluster{addrs: freeAddrs(t, 3), sight: &sightings{}}
+	c := &cluster{addrs: freeaddr.List(t, 3), sight: &sightings{}}
 	c.makeNodes(t, c.addrs, flags)
 	if err := c.each(func(p *process) error { return p.start() }); err != nil {
 		t.Fatal(err)
@@ -85,23 +85,6 @@ func (c *cluster) each(do func(*process) error) error {
 		}
 	}
 	return nil
-}
-
-// freeAddrs returns addresses that nothing listens at. They are below the ports that the system gives to connections, so
-// that none of these takes the place of a node that is down.
-func freeAddrs(t *testing.T, count int) (addrs []string) {
-	t.Helper()
-	rng := newRand(uint64(os.Getpid()), int(time.Now().UnixNano()))
-	for len(addrs) < count {
-		addr := "127.0.0.1:" + strconv.Itoa(12_000+rng.IntN(18_000))
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			continue
-		}
-		defer l.Close() // not before all are chosen
-		addrs = append(addrs, addr)
-	}
-	return addrs
 }
 
 // client returns a client of one node, whose answers are noted.

@@ -21,6 +21,7 @@ func TestClusterBucketSmoke(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes some seconds")
 	}
+	t.Parallel()
 	d := newBucketDrill(t, 1)
 	d.late(t)
 	d.noteMiddle(t)
@@ -53,8 +54,6 @@ type bucketDrill struct {
 
 func newBucketDrill(t *testing.T, each int) *bucketDrill {
 	t.Helper()
-	t.Setenv("AWS_ACCESS_KEY_ID", "id")
-	t.Setenv("AWS_SECRET_ACCESS_KEY", "very-secret")
 	d := &bucketDrill{bucket: s3test.New(t)}
 	d.archiveDrill = newArchiveDrill(t, each, "s3://bucket/livetree", []string{"--archive-endpoint", d.bucket.URL})
 	d.caughtUp(t) // there is a base, and faults cause no other

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/livetree/livetree/internal/freeaddr"
 	"github.com/livetree/livetree/internal/proof"
 )
 
@@ -19,7 +20,7 @@ import (
 // other, timestamps never go back, and push keys grow. The nodes say whose clock is wrong.
 func TestClusterClock(t *testing.T) {
 	count := drill(t, 3)
-	c := &cluster{addrs: freeAddrs(t, 3), sight: &sightings{}}
+	c := &cluster{addrs: freeaddr.List(t, 3), sight: &sightings{}}
 	c.makeNodes(t, c.addrs, nil)
 	c.nodes[1].env, c.nodes[2].env = []string{"LIVETREE_CLOCK_OFFSET=5m"}, []string{"LIVETREE_CLOCK_OFFSET=-5m"}
 	if err := c.each(func(p *process) error { return p.start() }); err != nil {

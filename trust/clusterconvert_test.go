@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/livetree/livetree/internal/freeaddr"
 	"github.com/livetree/livetree/internal/proof"
 )
 
@@ -54,7 +55,7 @@ type conversion struct {
 
 func newConversion(t *testing.T) *conversion {
 	t.Helper()
-	c := &cluster{addrs: freeAddrs(t, 3), sight: &sightings{}}
+	c := &cluster{addrs: freeaddr.List(t, 3), sight: &sightings{}}
 	c.makeNodes(t, c.addrs, nil)
 	one := c.nodes[0]
 	v := &conversion{three: c, alone: []string{"--admin-addr", "127.0.0.1:0"}, joined: one.flags}

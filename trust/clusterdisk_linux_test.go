@@ -6,13 +6,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/livetree/livetree/internal/freeaddr"
 	"github.com/livetree/livetree/internal/proof"
 )
 
 // startClusterOn runs a cluster of empty nodes, each on a disk of its own.
 func startClusterOn(t *testing.T, disks []*realDisk) *cluster {
 	t.Helper()
-	c := &cluster{addrs: freeAddrs(t, len(disks)), sight: &sightings{}}
+	c := &cluster{addrs: freeaddr.List(t, len(disks)), sight: &sightings{}}
 	c.makeNodes(t, c.addrs, nil)
 	for i, d := range disks {
 		c.nodes[i].dir = filepath.Join(d.mount, "data")

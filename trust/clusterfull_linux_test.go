@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/livetree/livetree/internal/freeaddr"
 )
 
 const (
@@ -34,11 +36,11 @@ func TestClusterFullDisk(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	c := &cluster{addrs: freeAddrs(t, 3), sight: &sightings{}}
+	c := &cluster{addrs: freeaddr.List(t, 3), sight: &sightings{}}
 	c.makeNodes(t, c.addrs, nil)
 	const victim = 1
 	c.nodes[victim].dir = filepath.Join(mount, "data")
-	ports := freeAddrs(t, 2) // a process that begins again is found where it was
+	ports := freeaddr.List(t, 2) // a process that begins again is found where it was
 	c.nodes[victim].flags = append(c.nodes[victim].flags, "--addr", ports[0], "--admin-addr", ports[1])
 	if err := c.each(func(p *process) error { return p.start() }); err != nil {
 		t.Fatal(err)

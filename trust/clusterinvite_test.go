@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/livetree/livetree/internal/freeaddr"
 )
 
 // TestClusterInvite has a fourth node join with an invitation, restart, and leave, while writes go on: all are answered, and the
@@ -36,7 +38,7 @@ func TestClusterInvite(t *testing.T) {
 	}
 	guest := func(name string) *process {
 		p := &process{dir: filepath.Join(dir, name)}
-		p.flags = []string{"--admin-addr", "127.0.0.1:0", "--cluster-addr", freeAddrs(t, 1)[0], "--cluster-join", join}
+		p.flags = []string{"--admin-addr", "127.0.0.1:0", "--cluster-addr", freeaddr.One(t), "--cluster-join", join}
 		p.watchOver(t)
 		return p
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/livetree/livetree/internal/freeaddr"
 )
 
 // Relays stand between the nodes of a cluster, one before each, and hold up what a node that is cut off sends or is sent.
@@ -27,7 +29,7 @@ type relays struct {
 // startRelayed runs a cluster of empty nodes that reach each other by relays.
 func startRelayed(t *testing.T, flags ...string) (*cluster, *relays) {
 	t.Helper()
-	addrs := freeAddrs(t, 6)
+	addrs := freeaddr.List(t, 6)
 	c := &cluster{addrs: addrs[:3], sight: &sightings{}}
 	c.makeNodes(t, addrs[3:], flags)
 	r := &relays{nodes: c.nodes, isCut: map[int]bool{}}

@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"net"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/livetree/livetree/internal/freeaddr"
 	"github.com/livetree/livetree/internal/proof"
 )
 
@@ -64,14 +64,9 @@ type presence struct {
 
 func newPresence(t *testing.T, n int) *presence {
 	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free.Close()
 	// Of one network, one in 32 may be such as do not listen yet.
 	most, clients := strconv.Itoa(2*n+1000), strconv.Itoa(2*n+4096)
-	c := &presence{t: t, addr: free.Addr().String(), clients: make([]*connected, n), online: map[string]bool{}}
+	c := &presence{t: t, addr: freeaddr.One(t), clients: make([]*connected, n), online: map[string]bool{}}
 	c.server = startProcess(t, "--dev", "--http-addr", c.addr, "--allow-http", "--max-clients", clients, "--max-connections", most,
 		"--max-connections-per-address", most)
 	c.began = time.Now()

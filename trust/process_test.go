@@ -48,6 +48,10 @@ func TestMain(m *testing.M) {
 	if text, ok := os.LookupEnv(faultVariable); ok {
 		runFaultyServer(text)
 	}
+	proof.SideBySide(4)
+	// The credentials of s3test.
+	_ = os.Setenv("AWS_ACCESS_KEY_ID", "id")
+	_ = os.Setenv("AWS_SECRET_ACCESS_KEY", "very-secret")
 	os.Exit(command.Run(m))
 }
 
