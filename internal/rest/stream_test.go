@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"go.uber.org/goleak"
 
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
@@ -46,10 +45,9 @@ type streaming struct {
 }
 
 // serveStreams returns a server that is gone with all its goroutines when the
-// test ends.
+// test ends; TestMain looks whether they are.
 func serveStreams(t testing.TB, opts outbox.Options) *streaming {
 	t.Helper()
-	ignore := goleak.IgnoreCurrent()
 	db, err := store.Open("data", store.Options{FS: vfs.NewMem()})
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +80,6 @@ func serveStreams(t testing.TB, opts outbox.Options) *streaming {
 		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
-		verifyNone(t, ignore)
 	})
 	return s
 }
@@ -95,21 +92,6 @@ func beUnhurried(opts *outbox.Options) {
 	}
 	if opts.KeepAlive == 0 {
 		opts.KeepAlive = time.Hour
-	}
-}
-
-// verifyNone waits until there are no goroutines but those to ignore. By itself
-// goleak waits for less than half a second.
-func verifyNone(t testing.TB, ignore goleak.Option) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); ; {
-		err := goleak.Find(ignore)
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
 	}
 }
 

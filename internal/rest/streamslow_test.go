@@ -115,6 +115,7 @@ func heapBytes() int64 {
 // A client that takes an event slowly, but steadily, keeps its stream, also if it
 // takes longer than the time in which it must take something.
 func TestStreamOfASteadyClient(t *testing.T) {
+	t.Parallel()
 	const blocked = 5 * time.Second // some of which a busy machine needs for itself
 	s := serveStreams(t, outbox.Options{Blocked: blocked})
 	var clients []*listening
