@@ -1,7 +1,6 @@
 package batch
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/livetree/livetree/internal/query"
@@ -299,5 +298,8 @@ func (x *indexer) replaceRow(c *indexedChild, number uint32, before, after query
 		return nil
 	}
 	x.scratch = layout.IndexKey(x.scratch[:0], c.parent, number, after, c.component)
-	return errors.Join(x.writer.rows.Set(x.scratch, nil, nil), x.writer.bound())
+	if err := x.writer.rows.Set(x.scratch, nil, nil); err != nil {
+		return err
+	}
+	return x.writer.bound()
 }

@@ -1,8 +1,6 @@
 package batch
 
 import (
-	"errors"
-
 	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/tree"
@@ -37,7 +35,10 @@ func (w *writer) emitIndexes(key []byte, n tree.Node, indexes []layout.Index) er
 			}
 			value := order.Value(ordered)
 			w.scratch = layout.IndexKey(w.scratch[:0], key, index.Number, value, component)
-			if err := errors.Join(w.rows.Set(w.scratch, nil, nil), w.bound()); err != nil {
+			if err := w.rows.Set(w.scratch, nil, nil); err != nil {
+				return err
+			}
+			if err := w.bound(); err != nil {
 				return err
 			}
 			if w.times != nil && order.IsTime(ordered) {

@@ -52,7 +52,10 @@ func (w *writer) bound() error {
 func (w *writer) write(pl *plan) error {
 	w.adopt(pl.homes.list)
 	for _, h := range pl.homes.list {
-		if err := errors.Join(w.rewrite(h), w.bound()); err != nil {
+		if err := w.rewrite(h); err != nil {
+			return err
+		}
+		if err := w.bound(); err != nil {
 			return err
 		}
 	}
@@ -67,7 +70,10 @@ func (w *writer) write(pl *plan) error {
 		}
 	}
 	return pl.eachEmptied(func(key []byte) error {
-		return errors.Join(w.setPriority(key, tree.Leaf{}), w.clearIndexes(key))
+		if err := w.setPriority(key, tree.Leaf{}); err != nil {
+			return err
+		}
+		return w.clearIndexes(key)
 	})
 }
 
