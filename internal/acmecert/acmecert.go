@@ -286,7 +286,7 @@ func (c *Certificates) keep(ctx context.Context, domain string) {
 func (c *Certificates) complain(domain string, err error, retry time.Duration) {
 	c.logger.Error("no certificate could be got; clients see that of Livetree's own authority until then: "+
 		"port 443 of the domain must reach --addr from the internet, or its port 80 --http-addr",
-		"domain", domain, "error", err, "retry_in", retry)
+		"domain", domain, "error", err, "retry_in", retry.String())
 }
 
 // refresh takes over the certificate that autocert has, after getting one if

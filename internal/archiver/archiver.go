@@ -195,7 +195,7 @@ func (a *Archiver) Run(ctx context.Context) {
 		}
 		a.tellLoss()
 		a.fail(StateFailing, err)
-		a.options.Logger.Warn("the archive cannot be written, records wait on disk", "archive", a.options.Place.String(), "error", err, "next try in", tries.next)
+		a.options.Logger.Warn("the archive cannot be written, records wait on disk", "archive", a.options.Place.String(), "error", err, "retry_in", tries.next.String())
 		if tries.wait(ctx) != nil {
 			return
 		}

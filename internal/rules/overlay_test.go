@@ -142,7 +142,7 @@ func deletes(t *testing.T, paths ...string) tree.Write {
 func TestDataErrorsEndTheJudgement(t *testing.T) {
 	m := maker{random(t)}
 	failed := 0
-	for range 200 {
+	for range 400 {
 		_, text := m.document(3, nil)
 		r := compile(t, text)
 		data := rules.InNode(decode(t, m.body(3)))

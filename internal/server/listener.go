@@ -125,7 +125,7 @@ func acceptAll(ctx context.Context, tcp net.Listener, logger *slog.Logger, admit
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		logger.Warn("no connection can be accepted", "error", err, "retry_in", wait)
+		logger.Warn("no connection can be accepted", "error", err, "retry_in", wait.String())
 		_ = pause.For(ctx, wait)
 		wait = min(2*wait, longest)
 	}
