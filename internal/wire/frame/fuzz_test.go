@@ -27,6 +27,7 @@ func FuzzReader(f *testing.F) {
 	f.Add(sent(text(object(600)), control(wiretest.OpClose, "\x03\xe8bye")))
 	f.Add(sent(cut(object(16384), 16384, "2")...))
 	f.Add([]byte{0x81, 0xff, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 2, 3, 4})
+	f.Add([]byte{0x01, 0x81, 0, 0, 0, 0, '{', 0x80, 0xff, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 'x'})
 	f.Fuzz(func(t *testing.T, all []byte) {
 		const most = 1 << 20
 		budget := &budget{left: most, least: most}

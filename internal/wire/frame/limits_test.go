@@ -2,8 +2,10 @@ package frame_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 	"runtime"
 	"strings"
 	"testing"
@@ -191,4 +193,20 @@ func heap() uint64 {
 	}
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
+}
+
+// TestFragmentOfMostBytes: the length of a fragment that exceeds the numbers together with what came before is too large,
+// too.
+func TestFragmentOfMostBytes(t *testing.T) {
+	mask := []byte{0, 0, 0, 0}
+	in := append([]byte{0x01, 0x80 | 1}, mask...) // text, not fin, 1 byte
+	in = append(in, '{')
+	in = append(in, 0x80, 0x80|127) // continuation, fin, 64 bit length
+	in = binary.BigEndian.AppendUint64(in, math.MaxInt64)
+	in = append(append(in, mask...), "xyz"...)
+	_, err := frame.NewReader(bytes.NewReader(in), frame.ReaderOptions{}).Next()
+	var wrong *frame.Error
+	if !errors.As(err, &wrong) || wrong.Code != frame.CodeTooBig {
+		t.Errorf("Next returns %v, want a frame.Error with code 1009", err)
+	}
 }

@@ -229,11 +229,11 @@ func (r *Reader) short(header ws.Header) ([]byte, error) {
 
 // hold reads the payload of a frame, or fragment, of the text that begins at start.
 func (r *Reader) hold(header ws.Header, start int) error {
-	length := int64(len(r.held.bytes)-start) + header.Length
-	if r.missing > 0 && length > maxSegment {
+	// A client may announce the largest number there is, to which nothing can be added.
+	if before := int64(len(r.held.bytes) - start); r.missing > 0 && header.Length > maxSegment-before {
 		return &Error{CodeTooBig, "a segment is too large"}
 	}
-	if int64(start)+length > MaxMessage {
+	if header.Length > MaxMessage-int64(len(r.held.bytes)) {
 		return &Error{CodeTooBig, "a message is too large"}
 	}
 	for read := 0; int64(read) < header.Length; {
