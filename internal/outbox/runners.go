@@ -43,6 +43,12 @@ func (r *runners) runFirst(c *Client) { r.all.Go(func() { c.run() }) }
 func (r *runners) run(c *Client) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if len(r.queue) == cap(r.queue) && r.next > len(r.queue)/2 {
+		// A queue that is never empty does not grow with what went through it.
+		left := copy(r.queue, r.queue[r.next:])
+		clear(r.queue[left:])
+		r.queue, r.next = r.queue[:left], 0
+	}
 	r.queue = append(r.queue, c)
 	if r.running < r.most {
 		r.add(1)
