@@ -203,7 +203,7 @@ func (c *conn) next() bool {
 	}
 	head := string(unread[:i+len("\r\n")]) // the handler may keep parts of it
 	c.request.reset(c)
-	if !c.request.parse(head) {
+	if !c.request.parse(head) || c.request.url.Path == c.lane.opts.Held {
 		return false
 	}
 	c.start += i + len(headEnd)

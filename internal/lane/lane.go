@@ -11,7 +11,7 @@
 //
 // A lane never refuses a request. What it does not know as ordinary, because it is
 // rare, incomplete, or wrong, goes to net/http with all that was read, and net/http
-// keeps the connection from then on: streams, chunked bodies, other methods and
+// keeps the connection from then on: streams, polls, chunked bodies, other methods and
 // versions, long heads, Connection: close, bad syntax. So there is one place that
 // judges HTTP, and it is not this one; head.go accepts less than net/http does and
 // reads what it accepts in the same way, which a fuzz test compares.
@@ -38,6 +38,9 @@ type Options struct {
 	// HandOver takes a connection that the lane does not serve any more. It is a
 	// Guest.
 	HandOver func(net.Conn)
+	// Held is the path of requests that are answered when something happens, perhaps in a minute. They go to net/http, by which
+	// a handler learns that the client has left.
+	Held string
 	// ConnState is called as http.Server calls its own: when a connection has a request
 	// whose head was read, and when it waits for another.
 	ConnState func(net.Conn, http.ConnState)

@@ -16,6 +16,7 @@ import (
 	"github.com/livetree/livetree/internal/passon"
 	"github.com/livetree/livetree/internal/rest"
 	"github.com/livetree/livetree/internal/supervisor"
+	"github.com/livetree/livetree/internal/wire"
 )
 
 const (
@@ -170,6 +171,7 @@ func (s *serving) newLane(requests context.Context, handler http.Handler, handOv
 		Handler:   handler,
 		Context:   requests,
 		HandOver:  handOver,
+		Held:      wire.PollPath,
 		ConnState: s.connections.note,
 		Logger:    s.options.logger,
 		Now:       time.Now,

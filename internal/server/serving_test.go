@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -14,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/livetree/livetree/internal/wire"
 )
 
 // A testServing is a server on a port of its own.
@@ -163,6 +166,45 @@ func TestServingByLanes(t *testing.T) {
 		s.wantGet(t, plain, "http://"+s.httpAddr().String(), "net/http: false")
 		s.wantGet(t, secure, "https://"+s.addr, "net/http: false")
 		s.wantGet(t, s.client(t, "h2"), "https://"+s.addr, "net/http: true")
+	}
+}
+
+// TestServingTellsThatAPollIsLeft: a page that is left ends its poll, also on a connection that a lane had.
+func TestServingTellsThatAPollIsLeft(t *testing.T) {
+	t.Parallel()
+	held, left := make(chan struct{}), make(chan struct{})
+	handler := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == wire.PollPath {
+			held <- struct{}{}
+			<-r.Context().Done()
+			left <- struct{}{}
+		}
+	})
+	s := startServing(t, servingOptions{secure: handler, plain: handler})
+	for _, protocol := range []string{"http", "https", "h2"} {
+		client, url := s.client(t, protocol), "https://"+s.addr
+		if protocol == "http" {
+			url = "http://" + s.addr
+		}
+		s.wantGet(t, client, url, "")
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-held
+			cancel()
+		}()
+		request, err := http.NewRequestWithContext(ctx, "GET", url+wire.PollPath+"?id=1", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if response, err := client.Do(request); err == nil {
+			response.Body.Close()
+			t.Errorf("%s: the poll is answered %s", protocol, response.Status)
+		}
+		select {
+		case <-left:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: the poll goes on without its client", protocol)
+		}
 	}
 }
 
