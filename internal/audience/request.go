@@ -12,8 +12,11 @@ import (
 )
 
 // request does what is not a write: when all writes before it are visible or refused.
-func (a *Audience) request(id int64, do func() *Answer) {
-	if !a.admit(requestBytes) {
+func (a *Audience) request(id int64, do func() *Answer) { a.requestOf(id, requestBytes, do) }
+
+// requestOf is request, for one that counts for so many bytes until it is answered.
+func (a *Audience) requestOf(id int64, bytes int, do func() *Answer) {
+	if !a.admit(bytes) {
 		return
 	}
 	a.Settle()
@@ -26,13 +29,22 @@ func (a *Audience) request(id int64, do func() *Answer) {
 		answer = do()
 	}
 	a.requests.Unlock()
-	answer.ID, answer.bytes = id, requestBytes
+	answer.ID, answer.bytes = id, bytes
 	answer.placed = answer.position == 0 // no data has a part in it
 	a.reply(answer)
 }
 
-// requestBytes is what a request that is not a write counts for.
+// requestBytes is what a request that is not a write counts for, beside the texts in it.
 const requestBytes = 256
+
+// readBytes is what a read counts for: what it asks for is kept with its content.
+func readBytes(p tree.Path, q *query.Query) int {
+	bytes := requestBytes + p.Bytes()
+	if q != nil {
+		bytes += len(q.Lower.Value.Text()) + len(q.Lower.Key) + len(q.Upper.Value.Text()) + len(q.Upper.Key)
+	}
+	return bytes
+}
 
 // failed returns the answer to what was refused, behind all that it may have been judged
 // on.
@@ -47,7 +59,7 @@ func (a *Audience) Reply(id int64, note any, err error) {
 
 // Get reads what is at a location. Without its index, a query is refused.
 func (a *Audience) Get(id int64, p tree.Path, q *query.Query) {
-	a.request(id, func() *Answer {
+	a.requestOf(id, readBytes(p, q), func() *Answer {
 		v := a.db.View()
 		defer v.Close()
 		v.Until(a.opts.Done)

@@ -40,7 +40,7 @@ type write struct {
 // effect in the order in which they come here.
 func (a *Audience) Write(id int64, req engine.Request) {
 	const writeBytes = 512
-	bytes := writeBytes + req.Bytes()
+	bytes := writeBytes + req.At.Bytes() + req.Bytes()
 	if !a.admit(bytes) {
 		return
 	}

@@ -121,6 +121,16 @@ func TestActions(t *testing.T) {
 	}
 }
 
+// TestLongHash: a hash that is none is not kept, and is that of nothing.
+func TestLongHash(t *testing.T) {
+	for _, hash := range []string{strings.Repeat("x", 1<<20), strings.Repeat("x", 65)} {
+		q := request(t, "p", `{"p":"/a","d":1,"h":"`+hash+`"}`)
+		if q.Err != nil || q.Hash == nil || len(*q.Hash) > 64 || *q.Hash == "" {
+			t.Errorf("a hash of %d bytes is read as %v, %v", len(hash), q.Hash, q.Err)
+		}
+	}
+}
+
 func TestListens(t *testing.T) {
 	t.Parallel()
 	const object = `{"l":2, "vf":"l"}`

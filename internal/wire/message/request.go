@@ -181,6 +181,12 @@ func (q *Request) parseBody(text []byte) error {
 	return nil
 }
 
+// A hash has 28 characters. What is longer than maxHash is not kept, and noHash, which is that of nothing, stands for it.
+const (
+	maxHash = 64
+	noHash  = "too long for a hash"
+)
+
 // parseData reads a request about a path.
 func (q *Request) parseData(b *body) (err error) {
 	if q.Path, q.Priority, err = parsePath(b.path, q.mayEndInPriority()); err != nil {
@@ -190,6 +196,9 @@ func (q *Request) parseData(b *body) (err error) {
 		hash, ok := plainText(b.hash)
 		if !ok {
 			return errHash
+		}
+		if len(hash) > maxHash {
+			hash = noHash
 		}
 		q.Hash = &hash
 	}
@@ -276,7 +285,7 @@ func parsePath(value []byte, priority bool) (p tree.Path, isPriority bool, err e
 	if err != nil {
 		return tree.Path{}, false, errPath(err)
 	}
-	return p, isPriority, nil
+	return p.Clone(), isPriority, nil // the text, of which slashes were left out, may be much longer
 }
 
 // cutPriority returns a path without the key .priority at its end, if it has one.
