@@ -79,7 +79,7 @@ func (f *Front) serveTaker(w http.ResponseWriter, r *http.Request, at found, id 
 	s.attach(conn, buffered)
 	if session := f.find(at.name, id); session != nil {
 		if polls, ok := session.way().(*socket); ok && polls.line != nil && polls.line.ByPoll() {
-			s.busy, s.polls, s.taking = polls.busy, polls, &taking{s.newWay(), s.reader}
+			s.busy, s.polls, s.taking = polls.busy, polls, &taking{s.newWay(), s}
 			select {
 			case polls.takers <- s:
 				return
@@ -129,8 +129,14 @@ func (s *socket) answerPing(pong []byte) {
 // A taking is a websocket that takes over, as the line sees it.
 type taking struct {
 	*outbox.Conn
-	reader messages
+	socket *socket
 }
 
 // Next implements poll.Socket.
-func (t taking) Next() ([]byte, error) { return t.reader.Next() }
+func (t taking) Next() ([]byte, error) {
+	text, err := t.socket.reader.Next()
+	if err == nil {
+		t.socket.whole()
+	}
+	return text, err
+}

@@ -40,6 +40,7 @@ func (l *Line) answer(ctx context.Context, a *answer) {
 		case nothing:
 			a.open(number)
 			a.close()
+			a.flush()
 			l.wrote(a.err)
 			return
 		case over:
@@ -147,6 +148,7 @@ func (l *Line) fill(ctx context.Context, a *answer, number int) {
 	}
 	if a.err == nil {
 		a.close()
+		a.flush()
 	}
 	l.mu.Lock()
 	l.filling = false

@@ -114,15 +114,19 @@ func (a *answer) write(p []byte) {
 	}
 }
 
-// end sends what net/http still has of the answer while the deadline holds, and lifts it: the
-// next answer on the connection may be to another request.
+// flush sends what net/http still has of the answer, while the deadline holds.
+func (a *answer) flush() {
+	if a.err == nil {
+		a.err = a.control.Flush()
+	}
+}
+
+// end sends the rest, and lifts the deadline: the next answer on the connection may be to another request.
 func (a *answer) end() {
 	if !a.begun {
 		return
 	}
-	if a.err == nil {
-		a.err = a.control.Flush()
-	}
+	a.flush()
 	_ = a.patience.Lift(a.control.SetWriteDeadline) // the connection has gone, otherwise
 }
 
