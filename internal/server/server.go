@@ -44,7 +44,9 @@ func Run(ctx context.Context, c Config) error {
 	memory := machine.Memory()
 	c.shareMemory(memory)
 	limitMemory(c, memory)
-	keepPrivate(c)
+	if !store.IsForeign(c.Data) { // it is refused below, and stays as it is
+		keepPrivate(c)
+	}
 	if c.ClockOffset != 0 {
 		c.Logger.Warn("the clock of this server is shifted: that is for drills", "by", c.ClockOffset.String())
 	}

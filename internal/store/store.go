@@ -78,6 +78,12 @@ func Open(path string, opts Options) (*Store, error) {
 	return s, nil
 }
 
+// IsForeign reports whether a directory holds files and is no data directory: Open refuses it with ErrForeign.
+func IsForeign(path string) bool {
+	names, err := vfs.Default.List(path)
+	return err == nil && datadir.IsForeign(names)
+}
+
 // openOn is Open on a given file system.
 func openOn(path string, opts Options) (*Store, error) {
 	opts, err := opts.withDefaults()

@@ -50,7 +50,7 @@ func Open(fs vfs.FS, path string) (*Directory, error) {
 		}
 	case err != nil:
 		return nil, err
-	case isForeign(names):
+	case IsForeign(names):
 		return nil, fmt.Errorf("%w: it holds files but no %s", ErrForeign, MarkerFile)
 	}
 	if d.lock, err = fs.Lock(d.Join(LockFile)); err != nil {
@@ -98,8 +98,8 @@ func syncDirectory(fs vfs.FS, path string) error {
 // nodeFiles are there before the store, if that is of a node which founds a cluster.
 var nodeFiles = []string{"cluster.json", "cluster-key", "cluster-list", "cluster-tls", "etcd"}
 
-// isForeign reports whether a directory with these files is somebody else's.
-func isForeign(names []string) bool {
+// IsForeign reports whether a directory with these files is somebody else's.
+func IsForeign(names []string) bool {
 	strangers := 0
 	for _, name := range names {
 		switch {
