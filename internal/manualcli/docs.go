@@ -95,8 +95,16 @@ func (a Surroundings) write(site, man string) error {
 	return nil
 }
 
-// textWidth is the width of a page as text: that of a screen, which long lines are hard to read on.
+// textWidth is the width of a page as text where the terminal is wider: long lines are hard to read.
 const textWidth = 88
+
+// width returns the width of a page as text.
+func (a Surroundings) width() int {
+	if width := cli.Width(a.Out()); width > 0 {
+		return min(width, textWidth)
+	}
+	return textWidth
+}
 
 // show shows what the arguments of the command ask for.
 func (a Surroundings) show(pages []docs.Page, args []string, list bool) error {
@@ -115,7 +123,7 @@ func (a Surroundings) show(pages []docs.Page, args []string, list bool) error {
 	for _, p := range pages {
 		if p.Topic == args[0] {
 			if a.IsTerminal(a.Out()) {
-				return a.page(manual.Text(manual.Parse(p.Text), textWidth))
+				return a.page(manual.Text(manual.Parse(p.Text), a.width()))
 			}
 			return a.page(p.Text)
 		}
