@@ -23,7 +23,7 @@ func newCompletionCommand(a *app) *cobra.Command {
 		Use:   "completion bash|zsh|fish|powershell",
 		Short: "print a script that lets a shell complete commands and flags",
 		Long: `livetree completion prints a script that lets a shell complete the commands and flags
-of livetree.`,
+of livetree. That for bash needs the package bash-completion.`,
 		Example: `  source <(livetree completion bash)
   livetree completion bash > /etc/bash_completion.d/livetree
   livetree completion zsh > "${fpath[1]}/_livetree"
