@@ -182,7 +182,7 @@ func (c *Config) check() error {
 // checkData refuses what cannot be a data directory. It need not be there.
 func checkData(data string) error {
 	if info, err := os.Stat(data); err == nil && !info.IsDir() {
-		return fmt.Errorf("--data %s is a file: name a directory", data)
+		return fmt.Errorf("--data %s is not a directory: name one", data)
 	}
 	if _, err := os.ReadDir(data); errors.Is(err, fs.ErrPermission) {
 		return fmt.Errorf("--data %s: %w: run the server as the user that owns it", data, err)
