@@ -139,9 +139,9 @@ func newHelpCommand(a *app) *cobra.Command {
 		Short:             "say what a command does",
 		Long:              "livetree help shows the help of a command, as its flag --help does.",
 		Example:           "  livetree help serve\n  livetree help rules test",
-		ValidArgsFunction: completeCommand,
+		ValidArgsFunction: cli.CompleteCommand,
 		RunE: func(c *cobra.Command, args []string) error {
-			topic := commandNamed(c.Root(), args)
+			topic := cli.CommandNamed(c.Root(), args)
 			if topic == nil {
 				return fmt.Errorf("unknown command %q; livetree --help lists the commands", strings.Join(args, " "))
 			}

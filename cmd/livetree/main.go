@@ -52,6 +52,7 @@ import (
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/cli"
 	"github.com/livetree/livetree/internal/client"
+	"github.com/livetree/livetree/internal/login"
 	"github.com/livetree/livetree/internal/owneronly"
 	"github.com/livetree/livetree/internal/store"
 )
@@ -180,7 +181,13 @@ fit to be one, or the command is another program now; 65 the stored data is dama
 	for _, newCommand := range commands {
 		root.AddCommand(newCommand(a))
 	}
-	complete(root)
+	cli.Complete(root, func() []string {
+		book, err := login.Read(login.File())
+		if err != nil {
+			return nil
+		}
+		return book.Names()
+	})
 	for _, g := range groups {
 		if slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return c.GroupID == g.ID }) {
 			root.AddGroup(g)

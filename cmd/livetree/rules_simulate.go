@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/livetree/livetree/internal/admin"
+	"github.com/livetree/livetree/internal/cli"
 )
 
 func newRulesSimulateCommand(a *app) *cobra.Command {
@@ -22,7 +23,7 @@ delete. Exit code 1 if it is denied.` + operatorLong,
 		Example: `  livetree rules simulate read /rooms/blue --as '{"uid": "eve"}'
   livetree rules simulate put /rooms/blue/topic '"mine"' --rules rules.json`,
 		Args:              takes("OPERATION", "PATH", "[DATA]"),
-		ValidArgsFunction: completeFirst("read", "put", "patch", "post", "delete"),
+		ValidArgsFunction: cli.CompleteFirst("read", "put", "patch", "post", "delete"),
 	}
 	o, db := operatorFlags(a, c.Flags()), databaseFlag(c)
 	as := c.Flags().String("as", "null", "what the rules see as auth, as `JSON`; nobody by default")

@@ -1,25 +1,26 @@
-package main
+package cli
 
 import (
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/livetree/livetree/internal/login"
 )
 
-// complete tells shells what comes after a command and all commands below it, as far as those do not say it themselves. A path is that of a
-// location and a name that of a database: without this, shells complete both as files.
-func complete(c *cobra.Command) {
+// Complete tells shells what comes after a command and all commands below it, as far as those do not say it themselves. A path is that of a
+// location and a name that of a database: without this, shells complete both as files. The names of the flag --server are those that servers
+// returns.
+func Complete(c *cobra.Command, servers func() []string) {
 	if c.ValidArgsFunction == nil && len(c.ValidArgs) == 0 && !takesFile(c.Use) {
 		c.ValidArgsFunction = cobra.NoFileCompletions
 	}
 	// These fail for a flag that is not there, or that is completed already.
 	_ = c.MarkFlagDirname("data")
 	_ = c.MarkFlagFilename("ca", "pem", "crt")
-	_ = c.RegisterFlagCompletionFunc("server", completeServer)
+	_ = c.RegisterFlagCompletionFunc("server", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return servers(), cobra.ShellCompDirectiveNoFileComp
+	})
 	for _, below := range c.Commands() {
-		complete(below)
+		Complete(below, servers)
 	}
 }
 
@@ -33,17 +34,8 @@ func takesFile(use string) bool {
 	return false
 }
 
-// completeServer lists the servers that the user has logged in to.
-func completeServer(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	book, err := login.Read(login.File())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return book.Names(), cobra.ShellCompDirectiveNoFileComp
-}
-
-// completeFirst completes the first argument of a command with one of some words.
-func completeFirst(words ...string) cobra.CompletionFunc {
+// CompleteFirst completes the first argument of a command with one of some words.
+func CompleteFirst(words ...string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -52,9 +44,9 @@ func completeFirst(words ...string) cobra.CompletionFunc {
 	}
 }
 
-// completeCommand completes the arguments of help: a command, and one below it.
-func completeCommand(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	topic, names := commandNamed(c.Root(), args), []string(nil)
+// CompleteCommand completes the arguments of help: a command, and one below it.
+func CompleteCommand(c *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	topic, names := CommandNamed(c.Root(), args), []string(nil)
 	if topic != nil {
 		for _, below := range topic.Commands() {
 			if below.IsAvailableCommand() {
@@ -65,8 +57,8 @@ func completeCommand(c *cobra.Command, args []string, _ string) ([]string, cobra
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// commandNamed returns the command with these names from c on, nil if there is none.
-func commandNamed(c *cobra.Command, names []string) *cobra.Command {
+// CommandNamed returns the command with these names from c on, nil if there is none.
+func CommandNamed(c *cobra.Command, names []string) *cobra.Command {
 	for _, name := range names {
 		var next *cobra.Command
 		for _, below := range c.Commands() {
