@@ -67,7 +67,7 @@ func keyOf(p tree.Path, q *query.Query) (key listenKey, bytes int) {
 // Listen begins to tell the client of a location. The answer comes behind the first
 // event. A listen that is there already is replaced.
 func (a *Audience) Listen(id int64, req ListenRequest) {
-	a.request(id, func() *Answer {
+	a.request(id, requestBytes, func() *Answer {
 		key, bytes := keyOf(req.Path, req.Query)
 		known := req.Known
 		if old := a.find(key); old != nil {
@@ -247,7 +247,7 @@ func (a *Audience) end(l *Listen) {
 
 // Unlisten ends a listen, if there is one. Nothing comes for it behind the answer.
 func (a *Audience) Unlisten(id int64, p tree.Path, q *query.Query) {
-	a.request(id, func() *Answer {
+	a.request(id, requestBytes, func() *Answer {
 		key, _ := keyOf(p, q)
 		if l := a.find(key); l != nil {
 			a.end(l)
