@@ -115,6 +115,9 @@ func commitRecord(s *Store, parts []RecordPart, applied Applied, more func(*pebb
 	if err != nil {
 		s.rows.Undo(rows) // with those that were gathered
 		for _, part := range slices.Backward(parts) {
+			if part.Batch != nil {
+				s.memos.Undo(part.Batch, p.group.Load())
+			}
 			s.holds.Undo(part.Batch)
 		}
 		<-p.slots

@@ -17,6 +17,7 @@ import (
 	"github.com/livetree/livetree/internal/store/journal"
 	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/store/logkeep"
+	"github.com/livetree/livetree/internal/store/memo"
 	"github.com/livetree/livetree/internal/store/rowcache"
 	"github.com/livetree/livetree/internal/store/seek"
 )
@@ -37,7 +38,7 @@ type Store struct {
 	batches  batch.Maker
 	blocks   *pebble.Cache
 	rows     *rowcache.Cache // nil if there is none
-	memos    memos
+	memos    memo.Memos
 	digests  digests
 	health   health
 	counters counters
@@ -88,7 +89,7 @@ func openOn(path string, opts Options) (*Store, error) {
 	s.shared.GapSteps, s.shared.Ahead, s.shared.Flush = opts.GapSteps, opts.Ahead, s.askFlush
 	s.shared.Complete, s.shared.Newest = s.pipeline.complete, func() uint64 { return s.view.Load().number }
 	s.health.opts, s.health.opened = opts, opts.Now()
-	s.memos.init(opts.CacheBytes)
+	s.memos.Init(opts.CacheBytes)
 	s.digests.init()
 	if s.dir, err = datadir.Open(opts.FS, path); err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, datadir.Failed(err))
