@@ -130,7 +130,7 @@ func Enter(ctx context.Context, o Options) (*Assembly, error) {
 	})
 	if err == nil && a.membership.Founded() {
 		// It makes a store that there is none of, or takes from one what it knew of another cluster.
-		err = store.ForgetApplied(o.Data, store.Options{Logger: o.Logger}, invite.Note)
+		err = store.ForgetApplied(o.Data, store.Options{Logger: o.Logger}, notesOfClusters()...)
 	}
 	if err != nil {
 		a.Close()
