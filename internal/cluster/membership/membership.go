@@ -56,7 +56,9 @@ type Options struct {
 	Data string
 	// HasStore says that there is a store in it.
 	HasStore bool
-	Front    *peer.Front
+	// Forget has that store forget the cluster that it was of before. It is called before this node founds another; nil for nothing.
+	Forget func() error
+	Front  *peer.Front
 	// List are the addresses of nodes, those of --cluster.
 	List []string
 	// Election and Quota are etcd's, see [etcdlog.Options].
