@@ -243,12 +243,21 @@ func (a *Assembly) OthersWell(ctx context.Context) (well int) {
 	return well
 }
 
-// Remove removes a node from the cluster.
+// Remove removes a node from the cluster. If that is this one, it hands over first what it leads; if it is not removed after all, it serves on.
 func (a *Assembly) Remove(ctx context.Context, node string) error {
-	if node == a.o.Addr {
+	_, err := membership.Removable(ctx, a.membership, node)
+	if was := a.ready.Load(); err == nil && was && node == a.o.Addr {
 		a.HandOver(ctx)
+		defer func() {
+			if err != nil {
+				a.membership.SetReady(true)
+				a.ready.Store(true)
+			}
+		}()
 	}
-	err := a.membership.Remove(ctx, node)
+	if err == nil {
+		err = a.membership.Remove(ctx, node)
+	}
 	for tries := 0; isPassing(err) && tries < removeTries; tries++ {
 		if pause.For(ctx, removePause) != nil {
 			break
