@@ -98,6 +98,15 @@ func syncDirectory(fs vfs.FS, path string) error {
 // nodeFiles are there before the store, if that is of a node which founds a cluster.
 var nodeFiles = []string{"cluster.json", "cluster-key", "cluster-list", "cluster-tls", "etcd"}
 
+// IsForeign reports whether a directory is somebody else's, so that Open refuses it. One that is not there is not.
+func IsForeign(fs vfs.FS, path string) (bool, error) {
+	names, err := fs.List(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && isForeign(names), err
+}
+
 // isForeign reports whether a directory with these files is somebody else's.
 func isForeign(names []string) bool {
 	strangers := 0
