@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/livetree/livetree/internal/owneronly"
 	"github.com/livetree/livetree/internal/store/damage"
 	"github.com/livetree/livetree/internal/store/layout"
 )
@@ -114,7 +115,7 @@ func isForeign(names []string) bool {
 		switch {
 		case name == MarkerFile:
 			return false
-		case name != LockFile && !strings.HasSuffix(name, temporarySuffix) && !slices.Contains(nodeFiles, name):
+		case name != LockFile && name != owneronly.LostAndFound && !strings.HasSuffix(name, temporarySuffix) && !slices.Contains(nodeFiles, name):
 			strangers++
 		}
 	}
