@@ -158,6 +158,32 @@ func TestOutlinesOfThePast(t *testing.T) {
 	}
 }
 
+// TestPastWithIndexes: a moment whose indexes were built when it was looked at is not what a later moment is made from.
+func TestPastWithIndexes(t *testing.T) {
+	t.Parallel()
+	b := newArchiveStand(t, t.TempDir())
+	d, _ := b.found("a", 0)
+	if _, err := d.SetRules(b.Context(), `{"rules":{"list":{".indexOn":"n"}}}`); err != nil {
+		t.Fatal(err)
+	}
+	if err := enginetest.WaitForIndexes(b.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	for value := 1; value <= 3; value++ {
+		at := b.put(d, value)
+		b.expect(d, at, int64(value))
+		was, leave, err := b.archiving.open()(b.Context(), d, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = enginetest.WaitForIndexes(b.Context(), was)
+		leave()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestPastOfOthers: who has a database that was made again sees nothing of the one that had its
 // name before.
 func TestPastOfOthers(t *testing.T) {
