@@ -120,6 +120,38 @@ func (r *Ruleset) Read(req Request, data Data, p tree.Path, q Query) (Decision, 
 	return j.decide("Read", granted), nil
 }
 
+// ReadAll decides whether the nodes at all of some paths may be read, without a query. They
+// are judged as one request: what a rule said is remembered, and all together have the steps
+// of a write of so many bytes as the paths have.
+func (r *Ruleset) ReadAll(req Request, data Data, paths []tree.Path) (Decision, error) {
+	bytes := 0
+	for _, p := range paths {
+		bytes += p.Bytes()
+	}
+	j := newJudge(r, req, data, bytes)
+	defer j.release()
+	j.remember()
+	for _, p := range paths {
+		if _, ok := r.opens(expr.Read, p); ok {
+			continue
+		}
+		over, err := j.charge(assignmentSteps)
+		granted := false
+		if err == nil && !over {
+			granted, err = j.grant(expr.Read, p)
+		}
+		if err != nil {
+			return Decision{Steps: j.env.Spent}, err
+		}
+		if !granted {
+			j.decision.Rule = DecidingRule{}
+			return j.decide("Read", false), nil
+		}
+	}
+	j.decision.Rule = DecidingRule{}
+	return j.decide("Read", true), nil
+}
+
 // A judge decides about one request, and then about another: what it keeps of one
 // is memory and nothing else.
 type judge struct {

@@ -97,6 +97,12 @@ func (v *View) MayRead(who auth.Identity, p tree.Path) error {
 	return err
 }
 
+// MayReadAll is MayRead of all nodes at some paths, judged as one request.
+func (v *View) MayReadAll(who auth.Identity, paths []tree.Path) error {
+	_, err := v.judge(who, tree.Path{}, nil, reading{once: true, all: paths})
+	return err
+}
+
 // JudgeRead judges a read that is to be judged again when something changes that
 // the decision depended on. It may take a number of steps where others wait for it, 0
 // for as many as a request may.
@@ -108,6 +114,7 @@ func (v *View) JudgeRead(who auth.Identity, p tree.Path, q *query.Query, steps i
 type reading struct {
 	once    bool // the decision is used at once
 	steps   int
+	all     []tree.Path // if there are some, they are read, and not the path
 	witness *denials.Witness
 }
 
@@ -128,7 +135,13 @@ func (v *View) judge(who auth.Identity, p tree.Path, q *query.Query, how reading
 	}
 	clock, metrics := v.source.Clock, v.source.Metrics
 	began := clock.Now()
-	d, err := v.Settings.Ruleset().Read(request, meter(v.Tree()), p, seen)
+	var d rules.Decision
+	var err error
+	if len(how.all) > 0 {
+		d, err = v.Settings.Ruleset().ReadAll(request, meter(v.Tree()), how.all)
+	} else {
+		d, err = v.Settings.Ruleset().Read(request, meter(v.Tree()), p, seen)
+	}
 	err = refusal(d, err)
 	metrics.Judgements.Observe(clock.Now().Sub(began))
 	metrics.CountJudgement(d, err, &metrics.DeniedReads)
