@@ -28,6 +28,9 @@ type Request struct {
 	Done <-chan struct{}
 	// Trace asks for an explanation.
 	Trace bool
+	// Sent, if not nil, is a write as its client sent it. The trace shows that: what
+	// increments come to tells what is there.
+	Sent *tree.Write
 	// Once says that the decision is used at once and never looked at again: then
 	// it does not say what it depended on.
 	Once bool

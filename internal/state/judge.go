@@ -22,6 +22,18 @@ type Effort struct {
 	Observe func(rules.Asked)
 	// Witness, if not nil, is told of the rules, too, and that a write is denied.
 	Witness *denials.Witness
+
+	sent *tree.Write // what the trace shows, if not nil
+}
+
+// Showing returns the effort for a write that was sent so, before its server values were resolved: the
+// trace shows no sums.
+func (e Effort) Showing(sent tree.Write) Effort {
+	if len(sent.Increments()) > 0 {
+		kept := sent // other writes need not be on the heap
+		e.sent = &kept
+	}
+	return e
 }
 
 // observer returns what is told of the rules that are asked.
@@ -53,7 +65,7 @@ func (s *Settings) AllowWrite(t store.Tree, who auth.Identity, c tree.Change, dr
 	if who.Admin {
 		return rules.Decision{}, nil
 	}
-	request := rules.Request{Auth: who.Auth, NowMillis: c.Millis, Drawn: drawn, Trace: who.Debug || e.Observe != nil, MaxSteps: e.Steps, Done: e.Done, Once: e.Once, Observe: e.observer()}
+	request := rules.Request{Auth: who.Auth, NowMillis: c.Millis, Drawn: drawn, Trace: who.Debug || e.Observe != nil, Sent: e.sent, MaxSteps: e.Steps, Done: e.Done, Once: e.Once, Observe: e.observer()}
 	d, err := s.Ruleset().Write(request, meter(t), c.Write)
 	if err = refusal(d, err); errors.Is(err, ErrDenied) {
 		e.Witness.Denied(who.Auth, c.Millis, d.Rule)
