@@ -49,17 +49,13 @@ const maxMismatches = 8
 // hides reports whether the answer to a write would tell more than its sender may
 // read: what an increment came to.
 func (c *call) hides(w tree.Write) bool {
-	if c.who.Admin || c.verb == post || len(w.Increments()) == 0 {
+	increments := w.Increments()
+	if c.who.Admin || c.verb == post || len(increments) == 0 {
 		return false
 	}
 	snapshot := c.snapshot()
 	defer snapshot.Close()
-	for _, p := range w.Increments() {
-		if err := snapshot.MayRead(c.who, p); err != nil {
-			return true
-		}
-	}
-	return false
+	return snapshot.MayReadAll(c.who, increments) != nil
 }
 
 // request reads what is to be written.
