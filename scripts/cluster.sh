@@ -22,6 +22,15 @@ usage() {
 	exit 2
 }
 
+# enter: go by the whole path of the directory, which there must be.
+enter() {
+	if [ ! -d "$dir" ]; then
+		echo "$0: there is no cluster at $dir: \"$0 up\" makes one, CLUSTER_DIR names another" >&2
+		exit 1
+	fi
+	dir=$(cd "$dir" && pwd)
+}
+
 node() {
 	case "${1:-}" in
 	1 | 2 | 3) ;;
@@ -81,25 +90,26 @@ end() {
 
 case "${1:-}" in
 up)
+	command -v "$program" >/dev/null || { echo "$0: there is no program $program: put it in a directory of PATH, or name it by LIVETREE" >&2; exit 1; }
 	mkdir -p "$dir"
 	dir=$(cd "$dir" && pwd)
-	[ -f "$dir/cluster.key" ] || (umask 077 && "$program" cluster key >"$dir/cluster.key")
+	[ -s "$dir/cluster.key" ] || (umask 077 && "$program" cluster key >"$dir/cluster.key")
 	for n in 1 2 3; do start $n; done
 	for n in 1 2 3; do await $n; done
 	;;
 kill | stop)
 	node "${2:-}"
-	dir=$(cd "$dir" && pwd)
+	enter
 	end "$2" "$([ "$1" = kill ] && echo KILL || echo TERM)"
 	;;
 start)
 	node "${2:-}"
-	dir=$(cd "$dir" && pwd)
+	enter
 	start "$2"
 	await "$2"
 	;;
 status)
-	dir=$(cd "$dir" && pwd)
+	enter
 	for n in 1 2 3; do
 		if runs $n; then
 			exec "$program" cluster status --data "$dir/$n"
@@ -109,7 +119,7 @@ status)
 	exit 1
 	;;
 down)
-	dir=$(cd "$dir" && pwd)
+	enter
 	for n in 1 2 3; do runs $n && kill -TERM "$(cat "$dir/$n.pid")"; done || true
 	for n in 1 2 3; do end $n TERM; done
 	;;

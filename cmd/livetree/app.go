@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -136,18 +135,15 @@ func similarCommand(c *cobra.Command, name string) string {
 // newHelpCommand replaces cobra's, which takes a wrong name for success.
 func newHelpCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use:     "help [COMMAND...]",
-		Short:   "say what a command does",
-		Long:    "livetree help shows the help of a command, as its flag --help does.",
-		Example: "  livetree help serve\n  livetree help rules test",
+		Use:               "help [COMMAND...]",
+		Short:             "say what a command does",
+		Long:              "livetree help shows the help of a command, as its flag --help does.",
+		Example:           "  livetree help serve\n  livetree help rules test",
+		ValidArgsFunction: completeCommand,
 		RunE: func(c *cobra.Command, args []string) error {
-			topic := c.Root()
-			for i, name := range args {
-				next := slices.IndexFunc(topic.Commands(), func(c *cobra.Command) bool { return c.Name() == name })
-				if next < 0 {
-					return fmt.Errorf("unknown command %q; livetree --help lists the commands", strings.Join(args[:i+1], " "))
-				}
-				topic = topic.Commands()[next]
+			topic := commandNamed(c.Root(), args)
+			if topic == nil {
+				return fmt.Errorf("unknown command %q; livetree --help lists the commands", strings.Join(args, " "))
 			}
 			topic.InitDefaultHelpFlag()
 			topic.InitDefaultVersionFlag()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -28,4 +29,22 @@ func TestTakes(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestHelpFits: no line of what a command says about itself is longer than a terminal is wide, but for examples, which are to be copied.
+func TestHelpFits(t *testing.T) {
+	t.Parallel()
+	const width = 90
+	var look func(c *cobra.Command)
+	look = func(c *cobra.Command) {
+		for line := range strings.Lines(c.Long) {
+			if n := len(strings.TrimSuffix(line, "\n")); n > width {
+				t.Errorf("%s --help has a line of %d characters, want %d at most: %s", c.CommandPath(), n, width, line)
+			}
+		}
+		for _, below := range c.Commands() {
+			look(below)
+		}
+	}
+	look(newRootCommand(newApp()))
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -62,7 +63,7 @@ func newArchiveCommand(a *app) *cobra.Command {
 	c := group(a, &cobra.Command{
 		Use:     "archive",
 		Short:   "list, verify and prune what a server has archived",
-		Long:    "livetree archive looks at what livetree serve --archive has written; livetree restore makes a data directory of it.",
+		Long:    "livetree archive looks at what livetree serve --archive has written; livetree restore\nmakes a data directory of it.",
 		Example: "  livetree archive list file:///mnt/other/livetree",
 		GroupID: groupCare,
 	})
@@ -75,7 +76,7 @@ func newArchiveListCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use:     "list URL [flags]",
 		Short:   "list the lines and bases of an archive",
-		Long:    "livetree archive list shows, for each store that has written to an archive, its bases and the last moment that can be restored." + archiveLong,
+		Long:    "livetree archive list shows, for each store that has written to an archive, its bases and\nthe last moment that can be restored." + archiveLong,
 		Example: "  livetree archive list file:///mnt/other/livetree",
 		Args:    takes("URL"),
 	}
@@ -115,8 +116,8 @@ func newArchiveVerifyCommand(a *app) *cobra.Command {
 		Use:   "verify URL [flags]",
 		Short: "prove that an archive can be restored",
 		Long: `livetree archive verify reads every object of an archive and compares it with its hash,
-restores the newest line into a directory of its own, applies every record, and compares the trees with what each base says of them. Exit code
-65 if something is damaged.` + archiveLong + tellingLong,
+restores the newest line into a directory of its own, applies every record, and compares
+the trees with what each base says of them. Exit code 65 if something is damaged.` + archiveLong + tellingLong,
 		Example: "  livetree archive verify file:///mnt/other/livetree\n  livetree archive verify s3://backups/livetree --data /var/lib/livetree",
 		Args:    takes("URL"),
 	}
@@ -155,19 +156,23 @@ restores the newest line into a directory of its own, applies every record, and 
 
 func newArchivePruneCommand(a *app) *cobra.Command {
 	s := &archiveSource{}
-	keep := 30 * 24 * time.Hour
+	var keep time.Duration
 	c := &cobra.Command{
 		Use:   "prune URL --keep TIME [flags]",
 		Short: "remove what an archive need not keep",
 		Long: `livetree archive prune removes the bases and segments that no moment within --keep needs.
 A server prunes its archive itself, by --archive-keep; this is for archives of servers
-that are gone.` + archiveLong,
+that are gone. --keep is needed: the archive of a server may reach back further than
+that of another.` + archiveLong,
 		Example: "  livetree archive prune file:///mnt/other/livetree --keep 168h",
 		Args:    takes("URL"),
 	}
 	s.declare(c.Flags())
 	c.Flags().Var((*cli.Duration)(&keep), "keep", "the `time` that the archive reaches back")
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if keep == 0 {
+			return errors.New("--keep must say how far back the archive is to reach, such as 720h for 30 days: what is older is removed")
+		}
 		p, _, err := s.open(c.Context(), args[0])
 		if err != nil {
 			return err

@@ -48,7 +48,7 @@ func writeCompletion(root *cobra.Command, shell string, w io.Writer) error {
 	case "powershell":
 		return root.GenPowerShellCompletionWithDesc(w)
 	}
-	return fmt.Errorf("completion knows %q, but not %q", shells, shell)
+	return fmt.Errorf("completion knows %s, but not %q", strings.Join(shells, ", "), shell)
 }
 
 // newManCommand is for packagers, and hidden.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -34,34 +35,57 @@ of this machine. For each problem it says what to do. Exit code 1 if it finds on
 	r.jsonFlag(c.Flags())
 	c.RunE = r.runs(a, func(c *cobra.Command, _ []string) error {
 		r.Attempts = 1
-		if err := doctored(r); err != nil {
-			return err
-		}
-		server, err := r.connect()
+		checks, err := diagnose(c.Context(), r)
 		if err != nil {
 			return err
 		}
-		defer server.Close()
-		checks := server.Diagnose(c.Context())
 		checks = append(checks, checkServer(c.Context(), a, r.Data)...)
 		checks = append(checks, checkMachine(r.Data)...)
-		return showChecks(a, r.json, checks)
+		return showChecks(a, r.json, expectDev(checks))
 	})
 	return c
 }
 
-// doctored finds the server to look at. Where none runs it looks for one at the usual address.
-func doctored(r *remote) error {
+// diagnose looks at the server from the outside. Where none runs on ./livetree-data it looks at the usual address; where
+// none runs on a directory that was named, that is what it has found.
+func diagnose(ctx context.Context, r *remote) ([]client.Check, error) {
 	if err := r.choose(); err != nil {
-		return err
+		return nil, err
 	}
-	if found, err := r.FindLogin(); found || err != nil {
-		return err
+	found, err := r.FindLogin()
+	if err != nil {
+		return nil, err
 	}
-	if _, err := local.Find(r.Data); r.URL == "" && errors.Is(err, local.ErrNone) {
+	if _, err := local.Find(r.Data); !found && r.URL == "" && errors.Is(err, local.ErrNone) {
+		if cli.IsTyped(r.flags, "data") {
+			return []client.Check{{Name: "address", Result: client.CheckFailed, Text: "no server runs on " + r.Data, Do: "start it: livetree serve --data " + cli.QuoteShell(r.Data)}}, nil
+		}
 		r.URL = "https://localhost:9000"
 	}
-	return nil
+	server, err := r.connect()
+	if err != nil {
+		return nil, err
+	}
+	defer server.Close()
+	return server.Diagnose(ctx), nil
+}
+
+// expectDev makes open rules of a server with --dev a warning: its databases are made with them.
+func expectDev(checks []client.Check) []client.Check {
+	if !slices.ContainsFunc(checks, func(c client.Check) bool { return c.Name == "server" && c.Text == ownCheck("dev", "on") }) {
+		return checks
+	}
+	for i := range checks {
+		if checks[i].Name == "rules" && checks[i].Result == client.CheckFailed {
+			checks[i].Result, checks[i].Do = client.CheckWarning, "with --dev that is so at first: close the root before others use the data, livetree rules set"
+		}
+	}
+	return checks
+}
+
+// ownCheck says what a server has found by a check of its own.
+func ownCheck(name, state string) string {
+	return fmt.Sprintf("its own check %s says %s", name, state)
 }
 
 // showChecks prints the checks; one that failed is an error.
@@ -117,7 +141,7 @@ func checkServer(ctx context.Context, a *app, data string) []client.Check {
 		case "secrets":
 			advice = "replace the secret that is too short: livetree secret add, then livetree secret remove"
 		}
-		checks = append(checks, client.Check{Name: "server", Result: result, Text: fmt.Sprintf("of the server's own checks %s is %s", check.Name, check.State), Do: advice})
+		checks = append(checks, client.Check{Name: "server", Result: result, Text: ownCheck(check.Name, check.State), Do: advice})
 	}
 	if len(checks) == 0 {
 		checks = append(checks, client.Check{Name: "server", Result: client.CheckOK, Text: "all of its own checks pass"})

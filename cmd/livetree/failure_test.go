@@ -101,8 +101,11 @@ func TestDoctorLooksInside(t *testing.T) {
 	t.Parallel()
 	p, data := operated(t, "--dev")
 	code, out, errs := command("doctor", "--url", "https://"+p.addr, "--data", data)
-	if code != 0 || !strings.Contains(out, "ok       certificate ") || !strings.Contains(out, "warning  server       of the server's own checks dev is on") {
+	if code != 0 || !strings.Contains(out, "ok       certificate ") || !strings.Contains(out, "warning  server       its own check dev says on") {
 		t.Errorf("livetree doctor: exit %d, %s%s", code, out, errs)
+	}
+	if code, out, _ := command("doctor", "--data", data); code != 0 || !strings.Contains(out, "warning  rules        the rules let everybody read and write everything\n") {
+		t.Errorf("livetree doctor of a server with --dev: exit %d, %s", code, out)
 	}
 	if code, out, _ := command("doctor", "--url", "http://"+p.addr, "--data", data); code != 1 ||
 		!strings.Contains(out, "answered 404: use HTTPS") || !strings.Contains(out, "do: begin --url with https://") {

@@ -180,6 +180,7 @@ fit to be one, or the command is another program now; 65 the stored data is dama
 	for _, newCommand := range commands {
 		root.AddCommand(newCommand(a))
 	}
+	complete(root)
 	for _, g := range groups {
 		if slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return c.GroupID == g.ID }) {
 			root.AddGroup(g)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,8 +49,9 @@ func profile(ctx context.Context, o *operator, long time.Duration, lines int) er
 	if err := o.do(ctx, http.MethodGet, "/v1/operations?"+query.Encode(), nil, &r); err != nil || o.json {
 		return err
 	}
-	o.print("%d requests in %.1f s, %d failed; received %s, sent %s; %s\n", r.Requests, r.Seconds, r.Failed,
+	total := fmt.Sprintf("%d requests in %.1f s, %d failed; received %s, sent %s; %s", r.Requests, r.Seconds, r.Failed,
 		cli.Size(uint64(r.BytesIn)), cli.Size(uint64(r.BytesOut)), topview.Statuses(r.Statuses))
+	o.print("%s\n", strings.TrimSuffix(total, "; "))
 	o.print("latency p50 %.1f ms, p90 %.1f ms, p99 %.1f ms, max %.1f ms\n\nslowest requests\n",
 		r.Latency["p50"], r.Latency["p90"], r.Latency["p99"], r.Latency["max"])
 	if len(r.Slowest) == 0 {

@@ -25,9 +25,9 @@ func newRestoreCommand(a *app) *cobra.Command {
 		Long: `livetree restore verifies a backup and copies it into a data directory, which must be
 empty or not exist. A backup that is damaged is not restored: exit code 65.
 
-Of an archive (livetree serve --archive), named by its URL, it restores the newest state, or
-with --at that of a moment, exact to the commit. Hashes are compared on the way; what does
-not fit is refused, and the last good moment is named. If it is interrupted, the same
+Of an archive (livetree serve --archive), named by its URL, it restores the newest state,
+or with --at that of a moment, exact to the commit. Hashes are compared on the way; what
+does not fit is refused, and the last good moment is named. If it is interrupted, the same
 command goes on where it was. An archive that is not encrypted holds no app secrets: new
 ones are drawn.` + tellingLong,
 		Example: `  livetree restore /mnt/backups/monday ./livetree-data

@@ -25,8 +25,8 @@ account.` + remoteLong,
 	}
 	r := remoteFlags(c.Flags())
 	r.jsonFlag(c.Flags())
-	from := c.Flags().String("start-at", "", "begin at this `key`, or behind where it would be")
-	limit := c.Flags().Int("limit", 0, "at most so `many` children; 0 for all")
+	from := c.Flags().String("start-at", "", "begin at this `key`, or at the next one if it is not there")
+	limit := c.Flags().Int("limit", 0, "at most this `number` of children; 0 for all")
 	c.RunE = r.runs(a, func(c *cobra.Command, args []string) error {
 		at, server, err := r.connectTo(args[0])
 		if err != nil {
@@ -75,7 +75,7 @@ says so.` + operatorLong,
 	request := rows.FindRequest{}
 	c.Flags().StringVar(&request.Under, "under", "/", "search below this `path`")
 	c.Flags().StringSliceVar(&request.In, "in", []string{"keys", "values"}, "where to search: keys, values, or both")
-	c.Flags().IntVar(&request.Limit, "limit", 1000, "at most so `many` hits")
+	c.Flags().IntVar(&request.Limit, "limit", 1000, "at most this `number` of hits")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		request.Text = args[0]
 		return o.Follow(c.Context(), http.MethodPost, databasePath(*db)+"/find", request, o.showFound)

@@ -48,8 +48,8 @@ A file of cases:
   ----
   denied
 
-A line now MILLIS sets the clock of the cases after it; what .expireOn says is over by then
-is gone. livetree docs rules has the rest.`
+A line now MILLIS sets the clock of the cases after it; what .expireOn says is over by
+then is gone. livetree docs rules has the rest.`
 
 func newRulesCheckCommand(a *app) *cobra.Command {
 	return &cobra.Command{

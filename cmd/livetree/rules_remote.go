@@ -67,7 +67,7 @@ it, the old one stays, and what is wrong is shown.` + remoteLong,
 func rulesSet(ctx context.Context, a *app, r *remote, file string, query url.Values) error {
 	document, err := cli.ReadText(file, rules.MaxBytes)
 	if err != nil {
-		return err
+		return &client.FileError{Err: err}
 	}
 	if len(document) > rules.MaxBytes { // it was not read to its end
 		return fmt.Errorf("%s is larger than %d bytes", file, rules.MaxBytes)
@@ -82,7 +82,7 @@ func rulesSet(ctx context.Context, a *app, r *remote, file string, query url.Val
 	})
 	if status, ok := errors.AsType[*client.StatusError](err); ok {
 		if problems := problemsIn(status.Text); len(problems) > 0 {
-			return explain(a.stderr, file, document, problems)
+			return errors.Join(explain(a.stderr, file, document, problems), err)
 		}
 	}
 	if err == nil && query.Get("dryRun") == "" {

@@ -21,7 +21,8 @@ line and its outcome, and stores nothing. An operation is read, put, patch, post
 delete. Exit code 1 if it is denied.` + operatorLong,
 		Example: `  livetree rules simulate read /rooms/blue --as '{"uid": "eve"}'
   livetree rules simulate put /rooms/blue/topic '"mine"' --rules rules.json`,
-		Args: takes("OPERATION", "PATH", "[DATA]"),
+		Args:              takes("OPERATION", "PATH", "[DATA]"),
+		ValidArgsFunction: completeFirst("read", "put", "patch", "post", "delete"),
 	}
 	o, db := operatorFlags(a, c.Flags()), databaseFlag(c)
 	as := c.Flags().String("as", "null", "what the rules see as auth, as `JSON`; nobody by default")

@@ -59,10 +59,12 @@ func TestRulesWrongUsage(t *testing.T) {
 		{"get --url http://db.example.com --auth horse", "--url must be https"},
 		{"get --url https://localhost:9000 --ca " + document, "holds no certificate"},
 		{"set --url https://localhost:9000", "rules set takes FILE, but was given nothing"},
-		{"set nowhere.json --url https://localhost:9000", "nowhere.json: no such file"},
 	}
 	if code, _, errs := command("rules", "get", "--url", "https://localhost:9000", "--ca", "nowhere.pem"); code != client.ExitFile || !oneLine(errs) {
 		t.Errorf("livetree rules get --ca nowhere.pem: exit %d, %q", code, errs)
+	}
+	if code, _, errs := command("rules", "set", "nowhere.json", "--url", "https://localhost:9000"); code != client.ExitFile || !oneLine(errs) || !strings.Contains(errs, "nowhere.json: no such file") {
+		t.Errorf("livetree rules set nowhere.json: exit %d, %q", code, errs)
 	}
 	for _, test := range tests {
 		code, out, errs := command(append([]string{"rules"}, strings.Fields(test.args)...)...)
@@ -209,8 +211,9 @@ func TestRulesGetAndSet(t *testing.T) {
 	check(0, closed, "", "get", "--url", address+"/", "--db", "default")
 	check(0, closed, "", "get", "--url", address+"/?ns=default")
 	check(1, "", "livetree: the server answered", "get", "--url", address, "--db", "other")
-	check(1, "", broken+brokenProblems[1], "set", broken, "--url", address)
-	check(1, "", broken+brokenProblems[1], "set", "--dry-run", broken, "--url", address)
+	check(65, "", broken+brokenProblems[1], "set", broken, "--url", address)
+	check(65, "", broken+brokenProblems[1], "set", "--dry-run", broken, "--url", address)
+	check(74, "", "open nowhere.json: no such file", "set", "nowhere.json", "--url", address)
 	check(0, "the server would take the rules; nothing was changed\n", "", "set", document, "--url", address, "--dry-run")
 	check(0, closed, "", "get", "--url", address)
 	t.Setenv("LIVETREE_URL", address)

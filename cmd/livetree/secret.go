@@ -88,7 +88,7 @@ the one that it reads. It prints the id of the secret, not the secret.` + operat
 		if err := o.do(c.Context(), http.MethodPost, client.SecretsPath(args[0]), request, &added); err != nil {
 			return err
 		}
-		o.print("added the secret %s to %q; livetree secret show prints it\n", added.ID, args[0])
+		o.print("added the secret %s to %q; livetree secret show %s prints it\n", added.ID, args[0], args[0])
 		return nil
 	}
 	return c

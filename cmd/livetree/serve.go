@@ -210,6 +210,7 @@ func (s *serveSettings) complete(c *cobra.Command) {
 		"log-level":     {"DEBUG", "INFO", "WARN", "ERROR"},
 		"log-format":    s.logFormat.Words,
 		"dialect":       {rest.SpecDialect, rest.FirebaseDialect},
+		"reads":         {string(rest.Linearizable), string(rest.Local)},
 		printConfigFlag: s.printConfig.Words,
 	}
 	// These fail only for a flag that is not there.

@@ -13,8 +13,8 @@ import (
 
 const tellingLong = `
 
-With --data or --admin-url the server whose backup it is, and which must be running, is
-told that the backup is good. Its metric livetree_restore_verified_age_seconds counts
+With --data or --admin-url the server whose backup or archive it is, and which must be
+running, is told that it is good. Its metric livetree_restore_verified_age_seconds counts
 from there. On a machine that cannot reach the admin listener no server can be told.`
 
 // telling is how a server is told that a backup of it is good.

@@ -69,6 +69,20 @@ func (s *screen) shows(want string) string {
 	}
 }
 
+// TestDocsFitATerminal: pages of the manual are as wide as the terminal, if that is narrow.
+func TestDocsFitATerminal(t *testing.T) {
+	t.Parallel()
+	s := newScreen(t)
+	const width = 60
+	s.do("new-session", "-d", "-x", fmt.Sprint(width), "-y", "250", fmt.Sprintf("PAGER= %s=1 %q docs queries; echo ended; exec cat", commandVariable, os.Args[0]))
+	s.shows("ended")
+	for line := range strings.Lines(s.do("capture-pane", "-p", "-J")) { // with lines that the terminal has broken as one
+		if strings.HasPrefix(line, "A query reads") && len(strings.TrimSpace(line)) > width {
+			t.Errorf("a line is longer than %d: %s", width, line)
+		}
+	}
+}
+
 // TestImportOnATerminal: there is a progress bar; an import that is interrupted by
 // the keyboard says how to go on, and does.
 func TestImportOnATerminal(t *testing.T) {

@@ -155,8 +155,9 @@ func newTokenInspectCommand(a *app) *cobra.Command {
 		Long: `livetree token inspect takes a token apart, which it reads from the input if it is not
 given, and says for what it would be refused. Others on this machine can see
 arguments, so the input is the better place for a token that is in use. If the
-secret of the database is at hand, in ` + secretVariable + ` or in the data directory, the signature
-is checked, too. That of an identity provider is not: this command asks nobody.
+secret of the database is at hand, in ` + secretVariable + ` or in the data directory,
+the signature is also checked. That of an identity provider is not: this command asks no
+server.
 
 It ends with exit code 1 if the token would be refused.`,
 		Example: "  livetree token mint --uid ann | livetree token inspect\n  livetree token inspect --json < token",

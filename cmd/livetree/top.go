@@ -20,8 +20,8 @@ func newTopCommand(a *app) *cobra.Command {
 		Use:   "top [flags]",
 		Short: "watch a server at work",
 		Long: `livetree top shows the requests of the last second, how long they took, the streams,
-the clients of the SDKs and what they do, the disk, webhooks, data that expires and the busiest
-paths, again every second until q is pressed.
+the clients of the SDKs and what they do, the disk, webhooks, data that expires and the
+busiest paths, again every second until q is pressed.
 With --once, or where no terminal is, it shows one second and ends.` + operatorLong,
 		Example: "  livetree top\n  livetree top --once",
 		GroupID: groupCare,

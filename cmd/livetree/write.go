@@ -56,7 +56,7 @@ func newPushCommand(a *app) *cobra.Command {
 		alias: "post",
 		short: "add a child with a generated key, and print the key",
 		long: `livetree push adds a child with a key that the server generates, and prints that
-key. Later keys sort behind earlier ones.` + bodyLong,
+key. Later keys sort after earlier ones.` + bodyLong,
 		example: `  livetree push /rooms/blue/messages '{"text": "hello"}'
   livetree push /log --file entry.json`,
 		method: http.MethodPost, hasBody: true,

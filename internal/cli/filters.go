@@ -17,7 +17,7 @@ var filterFlags = []struct{ flag, parameter, usage string }{
 	{"limit-to-first", "limitToFirst", "only the first `n` children of the order"},
 	{"limit-to-last", "limitToLast", "only the last `n`"},
 	{"start-at", "startAt", "only children from this `value` on: JSON, or a word that is meant as a string"},
-	{"start-after", "startAfter", "only children behind this `value`"},
+	{"start-after", "startAfter", "only children after this `value`"},
 	{"end-at", "endAt", "only children up to this `value`"},
 	{"end-before", "endBefore", "only children before this `value`"},
 	{"equal-to", "equalTo", "only children with this `value`"},

@@ -53,6 +53,19 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
+// Width returns how many characters a line of the terminal at a stream has, 0 where that is not known.
+func Width(stream io.Writer) int {
+	f, ok := Unguarded(stream).(*os.File)
+	if !ok {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
 // Unguarded returns a stream for what the command itself sends to a terminal: to
 // draw over a line, or the whole screen. All other text in it must be Visible.
 func Unguarded(stream io.Writer) io.Writer {

@@ -43,7 +43,14 @@ func (h *HostPort) Type() string { return "host:port" }
 // Set implements pflag.Value.
 func (h *HostPort) Set(text string) error {
 	*h = HostPort(text)
-	if _, _, err := net.SplitHostPort(text); text != "" && err != nil {
+	if text == "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(text)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
 		return errors.New("it must be HOST:PORT, such as 127.0.0.1:9000 or :9000")
 	}
 	return nil

@@ -131,7 +131,7 @@ func parseAddress(text, database string) (address, error) {
 	database = cmp.Or(database, values.Get("ns"))
 	values.Del("ns")
 	if len(values) > 0 || u.User != nil || strings.Trim(u.Path, "/") != "" || u.Fragment != "" {
-		return address{}, usage("--url must name a server and nothing else; the secret belongs into LIVETREE_AUTH, the database into --db")
+		return address{}, usage("--url must name a server and nothing else; the secret belongs in LIVETREE_AUTH, the database in --db")
 	}
 	return address{&url.URL{Scheme: u.Scheme, Host: u.Host}, database}, nil
 }

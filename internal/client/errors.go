@@ -206,6 +206,10 @@ func (e *StatusError) hint() string {
 		return "give that address as --url if it is to be trusted"
 	case strings.HasPrefix(e.Text, "Invalid data; couldn't parse JSON object, array, or value. (1:1:"):
 		return `the data must be JSON: a text stands in quotes, '"hello"'`
+	case strings.HasPrefix(e.Text, "Error: No data supplied"):
+		return "give the data as an argument, with --file, or on the standard input"
+	case strings.HasPrefix(e.Text, "orderBy must be defined"):
+		return "give --order-by, such as --order-by '$key'"
 	case strings.Contains(e.Text, ".indexOn"):
 		return "add the index to the rules; livetree rules set uploads them"
 	case e.Status == http.StatusServiceUnavailable || e.Status == http.StatusTooManyRequests:

@@ -53,7 +53,7 @@ func Commands(s Surroundings) []*cobra.Command {
 func (s Surroundings) status() *cobra.Command {
 	c := &cobra.Command{
 		Use: "status", Short: "say whether the cluster is well, and what to do if not",
-		Long:    "livetree cluster status says which nodes there are, which of them are up and how far, and what is wrong." + s.Long,
+		Long:    "livetree cluster status says which nodes there are, which of them are up and how far, and\nwhat is wrong." + s.Long,
 		Example: "  livetree cluster status\n  livetree cluster status --json\n  livetree cluster status --watch",
 		Args:    s.Takes(),
 	}
@@ -79,8 +79,9 @@ func (s Surroundings) status() *cobra.Command {
 func (s Surroundings) remove() *cobra.Command {
 	c := &cobra.Command{
 		Use: "remove HOST:PORT", Short: "remove a node, alive or dead",
-		Long: "livetree cluster remove takes a node out of the cluster for good. It refuses what would leave no majority of nodes that are up.\n" +
-			"The node may come back with an empty data directory." + s.Long,
+		Long: `livetree cluster remove takes a node out of the cluster for good. It refuses what would
+leave no majority of nodes that are up. The node may come back with an empty data
+directory.` + s.Long,
 		Example: "  livetree cluster remove 10.0.0.3:9100",
 		Args:    s.Takes("HOST:PORT"),
 	}
@@ -98,11 +99,14 @@ func (s Surroundings) remove() *cobra.Command {
 func (s Surroundings) leave() *cobra.Command {
 	c := &cobra.Command{
 		Use: "leave", Short: "take this node out of the cluster, and stop it",
-		Long: `livetree cluster leave takes the node that it asks out of the cluster for good, in order: what the node leads is handed over, what it is
-answering is answered, then it is removed, and its server ends with exit code 0. It refuses what would leave no majority of nodes that are up; nothing
-has happened then. The data directory is not needed any more: to join again, the node starts with an empty one.
+		Long: `livetree cluster leave takes the node that it asks out of the cluster for good, in order:
+what the node leads is handed over, what it is answering is answered, then it is removed,
+and its server ends with exit code 0. It refuses what would leave no majority of nodes
+that are up; nothing has happened then. The data directory is not needed any more: to
+join again, the node starts with an empty one.
 
-There is no way to force it: a node that must go while others are down is stopped, and removed when they are up again.` + s.Long,
+There is no way to force it: a node that must go while others are down is stopped, and
+removed when they are up again.` + s.Long,
 		Example: "  livetree cluster leave",
 		Args:    s.Takes(),
 	}
@@ -123,9 +127,11 @@ var errFindings = errors.New("the doctor has found something")
 func (s Surroundings) doctor() *cobra.Command {
 	c := &cobra.Command{
 		Use: "doctor", Short: "find what is wrong with the cluster, and say what to do",
-		Long: `livetree cluster doctor has all nodes examine themselves and compares them: which nodes are down or behind, whether each reaches all others,
-whether their data and settings are the same, clocks, versions, free space, how fast the disks sync, certificates that end soon, who may read the
-key, alarms of the log. Each finding is a line that says what to do. The exit code is 0 if nothing was found, and 1 if something was.` + s.Long,
+		Long: `livetree cluster doctor has all nodes examine themselves and compares them: which nodes
+are down or behind, whether each reaches all others, whether their data and settings are
+the same, clocks, versions, free space, how fast the disks sync, certificates that end
+soon, who may read the key, alarms of the log. Each finding is a line that says what to
+do. The exit code is 0 if nothing was found, and 1 if something was.` + s.Long,
 		Example: "  livetree cluster doctor\n  livetree cluster doctor --json",
 		Args:    s.Takes(),
 	}
@@ -149,9 +155,9 @@ key, alarms of the log. Each finding is a line that says what to do. The exit co
 func (s Surroundings) move() *cobra.Command {
 	c := &cobra.Command{
 		Use: "move [HOST:PORT]", Short: "have other nodes lead what this one does",
-		Long:    "livetree cluster move gives the shards of which this node judges the writes to another node, or to several: before work on its machine." + s.Long,
+		Long:    "livetree cluster move gives the shards of which this node judges the writes to another\nnode, or to several: before work on its machine." + s.Long,
 		Example: "  livetree cluster move",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    s.Takes("[HOST:PORT]"),
 	}
 	o := s.Operator(c.Flags())
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -173,12 +179,15 @@ func (s Surroundings) recover() *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
 		Use: "recover", Short: "make one node's copy a single server's, when a majority is lost for good",
-		Long: `livetree cluster recover is the last resort, for when the disks of a majority of the nodes are lost for good. It makes the data
-directory of a node that is left that of a single server, with all that this node has. What the others have acknowledged and this node
-has not received is lost. If nodes can still be started, start them instead: nothing is lost then.
+		Long: `livetree cluster recover is the last resort, for when the disks of a majority of the
+nodes are lost for good. It makes the data directory of a node that is left that of a
+single server, with all that this node has. What the others have acknowledged and this
+node has not received is lost. If nodes can still be started, start them instead: nothing
+is lost then.
 
-Take the node that is furthest, stop it, and keep a copy of its directory. The other nodes of the old cluster must never be started
-again with what they have. From the single server a new cluster is founded as from any other. Streams start again.`,
+Take the node that is furthest, stop it, and keep a copy of its directory. The other
+nodes of the old cluster must never be started again with what they have. From the single
+server a new cluster is founded as from any other. Streams start again.`,
 		Example: "  livetree cluster recover --data ./livetree-data\n  livetree cluster recover --data ./livetree-data --yes-lose-data",
 		Args:    s.Takes(),
 	}
@@ -206,7 +215,7 @@ again with what they have. From the single server a new cluster is founded as fr
 func (s Surroundings) key() *cobra.Command {
 	return &cobra.Command{
 		Use: "key", Short: "make a key for a new cluster",
-		Long:    "livetree cluster key prints a new key. Whoever has it is a node: keep it in a file that only the server can read, the same on all nodes.",
+		Long:    "livetree cluster key prints a new key. Whoever has it is a node: keep it in a file that\nonly the server can read, the same on all nodes.",
 		Example: "  (umask 077; livetree cluster key > cluster.key)",
 		Args:    s.Takes(),
 		RunE: func(*cobra.Command, []string) error {

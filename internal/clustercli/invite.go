@@ -17,12 +17,14 @@ import (
 func (s Surroundings) invite() *cobra.Command {
 	c := &cobra.Command{
 		Use: "invite", Short: "invite one new node, which then needs no key",
-		Long: `livetree cluster invite prints a code. One new node may join with it, once, and until it ends:
+		Long: `livetree cluster invite prints a code. One new node may join with it, once, and until it
+ends:
 
   livetree serve --data DIR --cluster-addr HOST:PORT --cluster-join FILE
 
-FILE holds the code, or LIVETREE_CLUSTER_JOIN does. The node is given the key of the cluster and keeps it in its data directory. Whoever
-has the code before it was used can have the key: pass it on as a secret. A code that went astray is revoked with --revoke ID.` + s.Long,
+FILE holds the code, or LIVETREE_CLUSTER_JOIN does. The node is given the key of the
+cluster and keeps it in its data directory. Whoever has the code before it was used can
+have the key: pass it on as a secret. A code that went astray is revoked with --revoke ID.` + s.Long,
 		Example: "  (umask 077; livetree cluster invite > join)\n  livetree cluster invite --for 10m\n  livetree cluster invite --list\n  livetree cluster invite --revoke 5be1c0ffee5be1c0",
 		Args:    s.Takes(),
 	}

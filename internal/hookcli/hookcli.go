@@ -124,7 +124,7 @@ func (s Surroundings) list() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "list [flags]",
 		Short:   "list the webhooks of a database",
-		Long:    "livetree hook list prints the webhooks of a database: the name, the state, how old the oldest\nchange is that is not delivered, the path and the URL.",
+		Long:    "livetree hook list prints the webhooks of a database: the name, the state, how old the\noldest change is that is not delivered, the path and the URL.",
 		Example: "  livetree hook list --db shop",
 	}
 	return s.command(c, func(c *call) error {
@@ -188,7 +188,7 @@ func (s Surroundings) test() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "test NAME [flags]",
 		Short:   "send a delivery that says it is a test",
-		Long:    "livetree hook test sends one delivery with the event test, and prints what the receiver answers.",
+		Long:    "livetree hook test sends one delivery with the event test, and prints what the receiver\nanswers.",
 		Example: "  livetree hook test orders",
 	}
 	return s.command(c, func(c *call) error {
@@ -242,8 +242,8 @@ func (s Surroundings) rotate() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "rotate NAME [flags]",
 		Short: "replace the secret",
-		Long: `livetree hook rotate gives a webhook a new secret, which it prints unless it is from a file.
-Deliveries are signed with the new one and with the one before it, until
+		Long: `livetree hook rotate gives a webhook a new secret, which it prints unless it is from a
+file. Deliveries are signed with the new one and with the one before it, until
 --drop-old: in between, give the receiver the new one.`,
 		Example: "  livetree hook rotate orders\n  livetree hook rotate orders --drop-old",
 	}
@@ -272,7 +272,7 @@ func (s Surroundings) remove() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "remove NAME [flags]",
 		Short:   "remove a webhook",
-		Long:    "livetree hook remove removes a webhook. What it has not delivered is not delivered any more.",
+		Long:    "livetree hook remove removes a webhook. What it has not delivered is not delivered any\nmore.",
 		Example: "  livetree hook remove orders",
 	}
 	return s.command(c, func(c *call) error {

@@ -44,8 +44,8 @@ The client commands then go to that server without further flags, wherever they 
   --data, or else LIVETREE_DATA       the server that runs on a data directory
 
 The first of these that is given counts, but --server or --data on the command line count
-before any variable, and before the default login. A write says on the standard error which server it
-went to.
+before any variable, and before the default login. A write says on the standard error
+which server it went to.
 
 The secret is asked for on a terminal, without being shown, or is the first line of the
 standard input. The server is asked once whether it takes it. The secret, with the
@@ -181,7 +181,7 @@ func (f flags) server(address string) (login.Server, error) {
 		return login.Server{}, errors.New("the URL must be like https://db.example.com") // it may hold a secret
 	}
 	if u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-		return login.Server{}, errors.New("the URL must name a server and nothing else: the secret is asked for, the database belongs into --db")
+		return login.Server{}, errors.New("the URL must name a server and nothing else: the secret is asked for, the database belongs in --db")
 	}
 	authority, err := readAuthority(cmp.Or(f.ca, local.Authority(local.DefaultData, u.Hostname())))
 	return login.Server{URL: u.Scheme + "://" + u.Host, Database: f.database, Authority: authority}, err

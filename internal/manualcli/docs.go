@@ -33,18 +33,18 @@ func (a Surroundings) Command() *cobra.Command {
 	var list bool
 	var site, man, addr string
 	c := &cobra.Command{
-		Use:   "docs [TOPIC | search WORD] [flags]",
+		Use:   "docs [TOPIC | search TEXT] [flags]",
 		Short: "show the manual",
 		Long: `livetree docs shows the manual, which is inside this program and is the one for its
 version. Without a topic it lists the topics in the order in which they are read; search
-lists the lines that hold a word.
+lists the lines that hold a text.
 
 On a terminal a page is shown as text, by the program that PAGER names, or else by less
 if there is one. Elsewhere it is printed as Markdown. --serve shows all pages to a browser
 on this machine, --html writes them as a web site, which needs no server, and --man as
 man pages of section 7.`,
-		Example: "  livetree docs\n  livetree docs rules\n  livetree docs search indexOn\n  livetree docs --serve 127.0.0.1:8080\n  livetree docs --html ./manual",
-		Args:    a.Takes("[TOPIC | search]", "[WORD]"),
+		Example: "  livetree docs\n  livetree docs rules\n  livetree docs search indexOn\n  livetree docs search the port is in use\n  livetree docs --serve 127.0.0.1:8080\n  livetree docs --html ./manual",
+		Args:    a.Takes("[TOPIC | search]", "[TEXT...]"),
 	}
 	c.Flags().BoolVar(&list, "list", false, "print the names of the topics only, one on a line")
 	c.Flags().StringVar(&addr, "serve", "", "serve the manual as a web site at this `address` of this machine, until it is interrupted")
@@ -95,27 +95,35 @@ func (a Surroundings) write(site, man string) error {
 	return nil
 }
 
-// textWidth is the width of a page as text: that of a screen, which long lines are hard to read on.
+// textWidth is the width of a page as text where the terminal is wider: long lines are hard to read.
 const textWidth = 88
+
+// width returns the width of a page as text.
+func (a Surroundings) width() int {
+	if width := cli.Width(a.Out()); width > 0 {
+		return min(width, textWidth)
+	}
+	return textWidth
+}
 
 // show shows what the arguments of the command ask for.
 func (a Surroundings) show(pages []docs.Page, args []string, list bool) error {
 	switch {
-	case len(args) == 2 && args[0] == "search":
-		return a.search(pages, args[1])
-	case len(args) == 2 || list && len(args) > 0:
-		return fmt.Errorf("docs takes a topic, or search and a word, or --list, but was given %q; see livetree docs --help", args)
+	case len(args) >= 2 && args[0] == "search" && !list:
+		return a.search(pages, strings.Join(args[1:], " ")) // an error is pasted without quotes
+	case len(args) >= 2 || list && len(args) > 0:
+		return fmt.Errorf("docs takes a topic, or search and a text, or --list, but was given %q; see livetree docs --help", args)
 	case len(args) == 0:
 		a.list(pages, list)
 		return nil
 	case args[0] == "search":
-		return fmt.Errorf("docs search needs a word; see livetree docs --help")
+		return fmt.Errorf("docs search needs a text; see livetree docs --help")
 	}
 	var topics []string
 	for _, p := range pages {
 		if p.Topic == args[0] {
 			if a.IsTerminal(a.Out()) {
-				return a.page(manual.Text(manual.Parse(p.Text), textWidth))
+				return a.page(manual.Text(manual.Parse(p.Text), a.width()))
 			}
 			return a.page(p.Text)
 		}

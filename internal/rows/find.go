@@ -126,7 +126,7 @@ func (f *Finds) newSearch(req FindRequest) (*search, error) {
 		case "values":
 			s.values = true
 		default:
-			return nil, fault.New(fault.Invalid, `in must be a list of "keys" and "values"`)
+			return nil, fault.New(fault.Invalid, `what is searched must be a list of "keys" and "values"`)
 		}
 	}
 	if !s.keys && !s.values {

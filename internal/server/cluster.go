@@ -62,6 +62,9 @@ func (c Cluster) hosts() (hosts []string) {
 
 // check refuses what cannot be run.
 func (c Cluster) check(server *Config) error {
+	if (c.Reads != "" || c.isOn()) && c.Reads != string(rest.Linearizable) && c.Reads != string(rest.Local) {
+		return fmt.Errorf("--reads is %q: it must be %s or %s", c.Reads, rest.Linearizable, rest.Local)
+	}
 	if !c.isOn() {
 		if c.Addr != "" || c.KeyFile != "" {
 			return errors.New("--cluster, --cluster-addr and --cluster-key are given together, or none of them")
@@ -80,10 +83,7 @@ func (c Cluster) check(server *Config) error {
 	case c.Addr == "" || c.KeyFile == "" && c.Key == "":
 		return errors.New("--cluster, --cluster-addr and --cluster-key are given together, or none of them")
 	}
-	switch {
-	case c.Reads != string(rest.Linearizable) && c.Reads != string(rest.Local):
-		return fmt.Errorf("--reads is %q: it must be %s or %s", c.Reads, rest.Linearizable, rest.Local)
-	case server.Dev:
+	if server.Dev {
 		return errors.New("--dev does not work with --cluster")
 	}
 	return assembly.CheckAddrs(append([]string{c.Addr}, c.List...))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -139,6 +140,9 @@ type Config struct {
 // check fills in defaults and refuses what cannot be run.
 func (c *Config) check() error {
 	setDefault(&c.Addr, DefaultAddr)
+	if info, err := os.Stat(c.Data); err == nil && !info.IsDir() {
+		return fmt.Errorf("--data %s is a file: name a directory", c.Data)
+	}
 	if min(c.CacheBytes, c.MaxBody, c.MaxBodies, c.Scrub.BytesPerSecond, int64(c.Scrub.Every)) < 0 {
 		return errors.New("a limit for bodies, the cache or the scrub cannot be negative")
 	}

@@ -92,7 +92,9 @@ func plainHandler(c Config, front http.Handler) http.Handler {
 	if !c.AllowHTTP {
 		return http.HandlerFunc(rest.RefusePlainHTTP)
 	}
-	c.Logger.Warn("plain HTTP is served: credentials and data travel unprotected unless a proxy in front encrypts them")
+	if !c.Dev { // with it nothing leaves this machine
+		c.Logger.Warn("plain HTTP is served: credentials and data travel unprotected unless a proxy in front encrypts them")
+	}
 	return front
 }
 

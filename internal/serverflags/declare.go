@@ -33,7 +33,7 @@ func Cluster(flags *pflag.FlagSet, c *server.Cluster) {
 	flags.StringVar(&c.Listen, "cluster-listen", "", "the `HOST:PORT` where it listens for them, if that differs")
 	flags.Var(clusterKey{c}, "cluster-key", "the `file` with the key of the cluster, which livetree cluster key makes; LIVETREE_CLUSTER_KEY may also be the key itself")
 	flags.Var(clusterJoin{c}, "cluster-join", "the `file` with an invitation to a cluster, which livetree cluster invite makes, or - for the standard input; instead of --cluster and --cluster-key; LIVETREE_CLUSTER_JOIN may also be the invitation itself")
-	flags.StringVar(&c.Reads, "reads", c.Reads, "what a node of a cluster shows: all that was acknowledged anywhere (`linearizable`), or what it has (local)")
+	flags.StringVar(&c.Reads, "reads", c.Reads, "what a node of a cluster shows, a `word`: linearizable for all that was acknowledged anywhere, local for what it has")
 	flags.Var((*cli.ByteSize)(&c.LogBytes), "cluster-log", "the `size` of the log of the cluster, beyond which a node that is away must start from a copy")
 	flags.Var((*cli.Duration)(&c.Election), "cluster-election", "the `time` after which the nodes replace a leader that is silent; 3s across regions")
 }

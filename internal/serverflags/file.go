@@ -53,7 +53,7 @@ func SettleFile(flags *pflag.FlagSet, name string, isSetting func(*pflag.Flag) b
 
 func suggestion(flags *pflag.FlagSet, name string) string {
 	if name == "secret" {
-		return ": secrets do not belong into the file; set LIVETREE_SECRET"
+		return ": secrets do not belong in the file; set LIVETREE_SECRET"
 	}
 	if similar := cli.SimilarFlag(flags, name); similar != "" {
 		return fmt.Sprintf(": did you mean %q?", similar)
