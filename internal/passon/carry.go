@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/wire"
 )
 
@@ -157,6 +158,7 @@ func (p *Passing) carry(w http.ResponseWriter, home net.Conn, head []byte, reade
 	if err != nil {
 		return err
 	}
+	outbox.EndWithPeer(conn) // the home cannot know: what it sends is taken here
 	c := &carrying{client: conn, home: home}
 	rest, _ := reader.Peek(reader.Buffered())
 	early, _ := buffered.Reader.Peek(buffered.Reader.Buffered())
