@@ -108,7 +108,9 @@ type stream struct {
 // newStream returns a stream of the call without what it tells of.
 func (c *call) newStream() *stream {
 	s := &stream{handler: c.Handler, dialect: c.reply.dialect, payer: c.usage.client(), gone: waiting(c.r)}
-	s.client.Network = addressOf(c.r)
+	if !c.who.Admin { // administrators share nothing: the backend of many users has one address
+		s.client.Network = addressOf(c.r)
+	}
 	return s
 }
 

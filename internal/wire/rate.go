@@ -101,9 +101,9 @@ const turnWait = 30 * time.Second
 // judgedAtOnce is how many listens are judged again for what one request counts.
 const judgedAtOnce = 64
 
-// counts returns for how many requests one counts: with a login, or its end, all listens of the
+// countOf returns for how many requests one counts: with a login, or its end, all listens of the
 // client are judged again.
-func (s *session) counts(q *message.Request) int {
+func countOf(s *session, q *message.Request) int {
 	if (q.Action == message.Login || q.Action == message.Logout) && s.joined.Load() {
 		return 1 + s.audience.Listens()/judgedAtOnce
 	}
@@ -116,7 +116,7 @@ func (s *session) counts(q *message.Request) int {
 // took too long. An SDK comes back then, later each time, and asks again; an answer that
 // refuses would be the end of a listen, or of a write.
 func (s *session) awaitTurn(q *message.Request) bool {
-	asker, left := s.pace.asker(q), s.counts(q)
+	asker, left := s.pace.asker(q), countOf(s, q)
 	wait := s.pace.take(asker, &left)
 	if wait <= 0 {
 		return true
