@@ -166,7 +166,7 @@ func (p *pipeline) addRecord(parts []RecordPart) {
 }
 
 // AppliedOf returns up to where the store has the records of a shard. There is none with the
-// number 0.
+// number 0; a tenure is that of a former cluster then.
 func AppliedOf(s *Store, shard byte) (Applied, error) {
 	row, err := seek.CopyOf(s.db, layout.AppliedKey(shard))
 	if row == nil || err != nil {
