@@ -14,6 +14,7 @@ import (
 	"github.com/livetree/livetree/internal/cluster/membership"
 	"github.com/livetree/livetree/internal/cluster/peer"
 	"github.com/livetree/livetree/internal/freeaddr"
+	"github.com/livetree/livetree/internal/store"
 )
 
 // TestWithoutLog: a node whose log was set aside, and that waits to join again, is no single server; once the others are lost for good, it is recovered
@@ -50,6 +51,28 @@ func TestWithoutLog(t *testing.T) {
 	}
 	if after, position := single(t, data); membership.IsNode(data) || after == epoch || position != 1 {
 		t.Errorf("after recover the database is at position %d of 1, and its epoch is %d after %d", position, after, epoch)
+	}
+}
+
+// TestDirectoryOfARunningNode: nobody makes the directory of a node that runs that of a single server, and who tries is told so at once.
+func TestDirectoryOfARunningNode(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs etcd")
+	}
+	key, err := peer.ParseKey(peer.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := t.TempDir()
+	n := start(t, data, freeaddr.One(t), key)
+	defer n.stop(t)
+	logger := slog.New(slog.DiscardHandler)
+	for name, err := range map[string]error{
+		"alone": assembly.BecomeSingle(t.Context(), data, time.Now, logger), "recover": assembly.Recover(t.Context(), data, time.Now, logger),
+	} {
+		if !errors.Is(err, store.ErrInUse) || !membership.IsNode(data) {
+			t.Errorf("%s beside the node that runs: %v, want that it is in use", name, err)
+		}
 	}
 }
 
