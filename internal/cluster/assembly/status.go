@@ -59,23 +59,28 @@ func (a *Assembly) SetAddr(addr string) { a.addr.Store(addr) }
 func (a *Assembly) reports(ctx context.Context, members []membership.Member) map[string]status.Report {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
+	return gatherReports(members, func(m membership.Member) (r status.Report, ok bool) {
+		if m.ID == a.node.ID() {
+			return a.report(), true
+		}
+		said, err := a.front.Call(ctx, m.Addr, statusCall, nil)
+		ok = err == nil && json.Unmarshal(said, &r) == nil && (len(r.Shards) == shard.Count || r.Full)
+		return r, ok
+	})
+}
+
+// gatherReports asks all members at once, and returns what those say that answer.
+func gatherReports(members []membership.Member, ask func(membership.Member) (status.Report, bool)) map[string]status.Report {
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	reports := make(map[string]status.Report)
 	for _, m := range members {
-		if m.ID == a.node.ID() {
-			reports[m.Addr] = a.report()
-			continue
-		}
 		all.Go(func() {
-			said, err := a.front.Call(ctx, m.Addr, statusCall, nil)
-			var r status.Report
-			if err != nil || json.Unmarshal(said, &r) != nil || len(r.Shards) != shard.Count && !r.Full {
-				return
+			if r, ok := ask(m); ok {
+				mu.Lock()
+				defer mu.Unlock()
+				reports[m.Addr] = r
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			reports[m.Addr] = r
 		})
 	}
 	all.Wait()
