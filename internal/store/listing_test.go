@@ -79,7 +79,7 @@ func TestRelisting(t *testing.T) {
 			v.Release()
 		}
 		s.Logf("%d lists were recalled, %d gone on with", recalled, resumed)
-		if (recalled == 0 || resumed == 0) && s.opts.ChunkBytes < 64 {
+		if (recalled == 0 || resumed == 0 && !*byRecords) && s.opts.ChunkBytes < 64 {
 			s.Errorf("%d lists were recalled and %d gone on with, want some of each", recalled, resumed)
 		}
 	})
@@ -179,6 +179,9 @@ func TestListOfAFailedCommit(t *testing.T) {
 
 // TestEditsKeepKeys: of a list whose children are edited the keys stay known, and one that grows at its end is gone on with.
 func TestEditsKeepKeys(t *testing.T) {
+	if *byRecords {
+		t.Skip("the effect of a commit does not tell which keys it keeps")
+	}
 	s := newStand(t, Options{})
 	s.put("rooms/a", children(500))
 	keys := func() (string, bool) {
