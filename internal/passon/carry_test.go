@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -76,5 +77,40 @@ func TestAnswersThatTakeLong(t *testing.T) {
 	}
 	if c.flushed != length || !c.deadline.IsZero() {
 		t.Errorf("the client was sent %d of %d bytes, and then has a deadline: %v", c.flushed, length, !c.deadline.IsZero())
+	}
+}
+
+// A lingeringConn takes its time to be closed, as one of TLS does whose client takes nothing.
+type lingeringConn struct{ net.Conn }
+
+const lingers = 100 * time.Millisecond
+
+func (c lingeringConn) Close() error {
+	<-time.After(lingers)
+	return c.Conn.Close()
+}
+
+// TestCloseWithClientsThatTakeNothing: they do not hold up the end of the server one after the other.
+func TestCloseWithClientsThatTakeNothing(t *testing.T) {
+	t.Parallel()
+	const clients = 50
+	p := New(Options{Now: time.Now})
+	for range clients {
+		client, _ := net.Pipe()
+		home, _ := net.Pipe()
+		c := &carrying{client: lingeringConn{client}, home: home}
+		if err := p.begin(c); err != nil {
+			t.Fatal(err)
+		}
+		go p.run(c, func() { p.copy(c.client, c.home, nil) })
+		go p.run(c, func() { p.copy(c.home, c.client, nil) })
+	}
+	begun := time.Now()
+	p.Close()
+	if took, most := time.Since(begun), clients*lingers/2; took > most {
+		t.Errorf("%d clients hold up the end for %v, each for %v", clients, took, lingers)
+	}
+	if open, _ := p.Stats(); open != 0 {
+		t.Errorf("%d are left", open)
 	}
 }
