@@ -132,7 +132,7 @@ func (s Server) Secret(database string) (string, error) {
 func Read(file, flag string) (string, error) {
 	info, err := os.Stat(file)
 	if err != nil {
-		return "", err
+		return "", denied(err)
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxFile {
 		return "", fmt.Errorf("%s is not a file of a server", file)
@@ -141,5 +141,13 @@ func Read(file, flag string) (string, error) {
 		return "", fmt.Errorf("%s belongs to somebody else, who could lead you to a server of theirs: name yours with %s", file, flag)
 	}
 	text, err := os.ReadFile(file)
-	return strings.TrimSpace(string(text)), err
+	return strings.TrimSpace(string(text)), denied(err)
+}
+
+// denied adds to an error what to do about it, if it is that the user may not read a data directory, which is for its owner alone.
+func denied(err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%w: run this as the user that runs the server", err)
+	}
+	return err
 }

@@ -68,3 +68,20 @@ func TestFindRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestFindSaysWhoMay: a data directory is for its owner alone, and the error of another user says so.
+func TestFindSaysWhoMay(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() <= 0 {
+		t.Skip("root may read everything, and Windows has no such modes")
+	}
+	data := t.TempDir()
+	write(t, "https://localhost:9000\n\n", data, "url")
+	if err := os.Chmod(data, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(data, 0o700)
+	if _, err := local.Find(data); err == nil || !strings.HasSuffix(err.Error(), "permission denied: run this as the user that runs the server") {
+		t.Errorf("Find = %v; want what to do", err)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"sync/atomic"
@@ -140,8 +141,8 @@ type Config struct {
 // check fills in defaults and refuses what cannot be run.
 func (c *Config) check() error {
 	setDefault(&c.Addr, DefaultAddr)
-	if info, err := os.Stat(c.Data); err == nil && !info.IsDir() {
-		return fmt.Errorf("--data %s is a file: name a directory", c.Data)
+	if err := checkData(c.Data); err != nil {
+		return err
 	}
 	if min(c.CacheBytes, c.MaxBody, c.MaxBodies, c.Scrub.BytesPerSecond, int64(c.Scrub.Every)) < 0 {
 		return errors.New("a limit for bodies, the cache or the scrub cannot be negative")
@@ -174,6 +175,17 @@ func (c *Config) check() error {
 		if addr != "" && !loopback.Address(addr) {
 			return fmt.Errorf("--dev gives everybody access and works on this machine only: listen on 127.0.0.1 instead of %s, or leave --dev out", addr)
 		}
+	}
+	return nil
+}
+
+// checkData refuses what cannot be a data directory. It need not be there.
+func checkData(data string) error {
+	if info, err := os.Stat(data); err == nil && !info.IsDir() {
+		return fmt.Errorf("--data %s is a file: name a directory", data)
+	}
+	if _, err := os.ReadDir(data); errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("--data %s: %w: run the server as the user that owns it", data, err)
 	}
 	return nil
 }
