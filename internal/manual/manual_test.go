@@ -246,3 +246,15 @@ func TestPagesStayInTheSubset(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestSiteSaysOnceWhatIsWrong: a directory that cannot be made is one error, and not one for each part of the site.
+func TestSiteSaysOnceWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := manual.WriteSite(filepath.Join(file, "site"), ""); err == nil || strings.Contains(err.Error(), "\n") {
+		t.Errorf("WriteSite below a file = %v, want one error", err)
+	}
+}

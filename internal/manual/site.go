@@ -33,7 +33,8 @@ func WriteSite(dir, version string) error {
 	for _, p := range all {
 		s.add(p)
 	}
-	return errors.Join(s.err, s.copyFiles(), s.writeHeadings())
+	err = errors.Join(s.copyFiles(), s.writeHeadings())
+	return errors.Join(err, s.err)
 }
 
 // A site is written page by page, up to the first error.
@@ -203,7 +204,7 @@ func (s *site) copyFiles() error {
 		}
 		s.write(name, string(text))
 	}
-	err := fs.WalkDir(s.files, ".", func(name string, entry fs.DirEntry, err error) error {
+	return fs.WalkDir(s.files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || strings.HasSuffix(name, ".md") {
 			return err
 		}
@@ -211,7 +212,6 @@ func (s *site) copyFiles() error {
 		s.write(name, string(text))
 		return err
 	})
-	return errors.Join(err, s.err)
 }
 
 // writeHeadings writes what the search looks through. It is a script, because a page
@@ -222,7 +222,7 @@ func (s *site) writeHeadings() error {
 		return err
 	}
 	s.write("headings.js", "const headings = "+string(text)+";\n")
-	return s.err
+	return nil
 }
 
 // WriteMan writes the manual as man pages of section 7 into a directory, which it makes.
