@@ -92,8 +92,11 @@ func newArchiveListCommand(a *app) *cobra.Command {
 			return err
 		}
 		if *asJSON {
-			printJSON(a.stdout, lines)
+			printJSON(a.stdout, map[string]any{"lines": linesJSON(lines)})
 			return nil
+		}
+		if len(lines) == 0 {
+			say(a.stderr, "no server has archived anything there\n")
 		}
 		for _, line := range lines {
 			say(a.stdout, fmt.Sprintf("line %016x: %s, %s in %s up to %s\n", line.Epoch, counted(len(line.Bases), "base"), size(line.Bytes),
@@ -152,6 +155,40 @@ the trees with what each base says of them. Exit code 65 if something is damaged
 		return t.tellEpoch(c, v.Epoch)
 	}
 	return c
+}
+
+// A lineJSON is how --json shows a line of an archive, and a baseJSON a base of it.
+type lineJSON struct {
+	Epoch    string     `json:"epoch"` // in hexadecimal, as manifests have it
+	Bases    []baseJSON `json:"bases"` // the oldest first
+	Damaged  []string   `json:"damaged"`
+	Segments uint64     `json:"segments"`
+	Bytes    int64      `json:"bytes"` // of the segments
+	End      time.Time  `json:"end"`   // the last moment that can be restored
+}
+
+type baseJSON struct {
+	Number    uint64    `json:"number"`
+	Made      time.Time `json:"made"`
+	Databases int64     `json:"databases"`
+	Rows      int64     `json:"rows"`
+	Bytes     int64     `json:"bytes"`
+	Encrypted bool      `json:"encrypted"`
+}
+
+func linesJSON(lines []archive.Line) []lineJSON {
+	out := make([]lineJSON, len(lines))
+	for i, line := range lines {
+		shown := lineJSON{fmt.Sprintf("%016x", line.Epoch), []baseJSON{}, []string{}, line.Segment, line.Bytes, line.End()}
+		for _, b := range line.Bases {
+			shown.Bases = append(shown.Bases, baseJSON{b.Number, b.Made, b.Databases, b.Rows, b.Bytes, b.Encrypted})
+		}
+		for _, d := range line.Damaged {
+			shown.Damaged = append(shown.Damaged, d.Error())
+		}
+		out[i] = shown
+	}
+	return out
 }
 
 func newArchivePruneCommand(a *app) *cobra.Command {
