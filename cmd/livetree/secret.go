@@ -122,7 +122,7 @@ rules cannot be changed until one is added.` + operatorLong,
 		Args:    takes("NAME", "ID"),
 	}
 	o := operatorFlags(a, c.Flags())
-	force := c.Flags().Bool("force", false, "remove the last one, too")
+	force := c.Flags().Bool("force", false, "remove even the last one")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		path := client.SecretsPath(args[0]) + "/" + url.PathEscape(args[1])
 		if *force {
