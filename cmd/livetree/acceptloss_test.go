@@ -73,7 +73,7 @@ func TestAcceptLoss(t *testing.T) {
 
 	harmLargest(t, data)
 	code, out, errs := command("accept-loss", data, target)
-	if code != 1 || !strings.Contains(out, "damaged: store/") || !strings.Contains(out, "LOST: database default: all behind /hall/") ||
+	if code != 1 || !strings.Contains(out, "damaged: store/") || !strings.Contains(out, "LOST: database default: all after /hall/") ||
 		!oneLine(errs) || !strings.Contains(errs, "--yes-lose-data") {
 		t.Errorf("accept-loss without yes: exit %d, %q, %q", code, out, errs)
 	}

@@ -102,9 +102,9 @@ func (l *Losses) Data(id layout.ID) []string {
 		case begin:
 			list = append(list, fmt.Sprintf("all from the begin up to %s", to))
 		case stop:
-			list = append(list, fmt.Sprintf("all behind %s", from))
+			list = append(list, fmt.Sprintf("all after %s", from))
 		default:
-			list = append(list, fmt.Sprintf("all behind %s up to %s", from, to))
+			list = append(list, fmt.Sprintf("all after %s up to %s", from, to))
 		}
 	}
 	return list

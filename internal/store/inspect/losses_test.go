@@ -12,8 +12,8 @@ func TestLossesForPeople(t *testing.T) {
 	at := func(p string) []byte { return dataKey(t, p) }
 	for want, rows := range map[string]lostRows{
 		"all data":                    {from: []byte{1}, to: []byte{9}},
-		"all behind /a/b up to /c":    {from: after(at("a/b")), to: after(at("c"))},
-		"all behind /a/b":             {from: after(at("a/b")), to: []byte{9}},
+		"all after /a/b up to /c":     {from: after(at("a/b")), to: after(at("c"))},
+		"all after /a/b":              {from: after(at("a/b")), to: []byte{9}},
 		"all from the begin up to /c": {from: []byte{1}, to: after(at("c"))},
 	} {
 		l := &Losses{lost: []lostRows{rows}}
