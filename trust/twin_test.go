@@ -36,6 +36,7 @@ const twinRules = `{"rules": {
 type twins struct {
 	first, second *client
 	token         string
+	debugging     string // a token of the same user to which the trace of the rules is shown
 	rng           *rand.Rand
 	requests      int
 	streams       int
@@ -100,13 +101,18 @@ func copied(t *testing.T, dir string) string {
 
 func newTwins(t *testing.T, first, second *client, seed uint64) *twins {
 	t.Helper()
-	return &twins{first: first, second: second, token: tokenOf(t, "u"), rng: newRand(seed, 0)}
+	return &twins{first: first, second: second, token: tokenOf(t, "u"), debugging: mint(t, "u", true), rng: newRand(seed, 0)}
 }
 
 // tokenOf returns a token of a user.
 func tokenOf(t *testing.T, user string) string {
 	t.Helper()
-	token, err := auth.Mint(secret, auth.Claims{Data: map[string]any{"uid": user}, Expires: time.Now().Add(100 * time.Hour)})
+	return mint(t, user, false)
+}
+
+func mint(t *testing.T, user string, debug bool) string {
+	t.Helper()
+	token, err := auth.Mint(secret, auth.Claims{Data: map[string]any{"uid": user}, Expires: time.Now().Add(100 * time.Hour), Debug: debug})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +149,7 @@ func (w *twins) ask(t *testing.T, count int) {
 			return
 		}
 		w.differ(t, w.rng.IntN(2))
-		r := randomQuestion(w.rng, w.token)
+		r := randomQuestion(w.rng, pick(w.rng, w.token, w.token, w.token, w.debugging))
 		if tag := w.readTag(r); tag != "" {
 			r.header = append(r.header, "If-Match", tag)
 		}
@@ -197,10 +203,9 @@ func seenBy(r request, a answer) string {
 			fmt.Fprintf(&text, "%s: %q\n", name, a.header[name])
 		}
 	}
-	body := a.body
+	text.WriteString(a.body)
 	if holdsKeys {
-		body = pushKey.ReplaceAllString(body, "<key>")
+		return pushKey.ReplaceAllString(text.String(), "<key>")
 	}
-	text.WriteString(body)
 	return text.String()
 }

@@ -53,6 +53,25 @@ func TestDataIsPrivate(t *testing.T) {
 	}
 }
 
+// TestForeignStaysAsItIs: a directory of somebody else, which is named by mistake, is refused with all its modes.
+func TestForeignStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "home")
+	if err := os.Mkdir(data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(data, "notes.txt"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	loosen(t, data)
+	if code, _, errs := command(serving(data)...); code != 1 || !strings.Contains(errs, "it holds files but no LIVETREE") {
+		t.Errorf("serve: exit %d, %s; want it refused", code, errs)
+	}
+	if loose, err := owneronly.Loose(data); err != nil || len(loose) != 2 {
+		t.Errorf("others may read %q, %v; want the directory and the file in it, as before", loose, err)
+	}
+}
+
 // loosen lets everybody read a directory, as if it was made under an ordinary umask.
 func loosen(t *testing.T, dir string) {
 	t.Helper()

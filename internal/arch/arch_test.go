@@ -52,6 +52,7 @@ var livetree = layout{
 		"internal/store/transfer",
 		"internal/store/batch",
 		"internal/store/stamp",
+		"internal/store/memo",
 		"internal/store/logkeep",
 		"internal/store/journal",
 		"internal/store",

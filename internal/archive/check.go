@@ -87,6 +87,11 @@ func isPruned(name string, epoch uint64, oldest *Manifest) bool {
 	return err == nil && number < oldest.Follows
 }
 
+// Oldest returns the oldest base of a line that can be read; nil if there is none.
+func (r *Reader) Oldest(ctx context.Context, epoch uint64) (*Manifest, error) {
+	return oldestBase(ctx, r.place, epoch)
+}
+
 // oldestBase returns the oldest base that is in a line now; nil if there is none.
 func oldestBase(ctx context.Context, p place.Place, epoch uint64) (*Manifest, error) {
 	whole, _, _, err := bases(ctx, p, epoch)

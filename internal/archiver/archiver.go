@@ -64,6 +64,9 @@ type Options struct {
 	Pace
 }
 
+// isBare reports whether secrets are archived, encrypted, and not their hashes.
+func (o Options) isBare() bool { return len(o.Recipients) > 0 }
+
 // Pace says how often things are done. Tests shrink it.
 type Pace struct {
 	// Every is how long records wait for others before they are sent, unless there are Bytes

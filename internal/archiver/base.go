@@ -23,7 +23,7 @@ func (a *Archiver) expect() error {
 		return err
 	}
 	noted, ok := readEnd(note)
-	if p, asks := a.options.Place.(interface{ Expect() }); asks && ok && noted.place == placeSum(a.options.Place.String()) {
+	if p, asks := a.options.Place.(interface{ Expect() }); asks && ok && noted.isAt(a.options.Place.String()) {
 		p.Expect()
 	}
 	return nil
@@ -39,8 +39,8 @@ func (a *Archiver) begin(ctx context.Context, w *archive.Writer) error {
 	}
 	noted, ok := readEnd(note)
 	line := w.Line()
-	if a.tellLoss(); a.hold.State() == journal.Following && ok && noted.isOf(line) {
-		if a.end = endOf(a.options.Place.String(), line); a.end.segment == noted.segment {
+	if a.tellLoss(); a.hold.State() == journal.Following && ok && noted.isOf(line, a.options.isBare()) {
+		if a.end = endOf(a.options.Place.String(), a.options.isBare(), line); a.end.segment == noted.segment && a.end.bare == noted.bare {
 			a.end.next = noted.next
 		}
 		return nil
@@ -62,7 +62,7 @@ func (a *Archiver) begin(ctx context.Context, w *archive.Writer) error {
 	if err != nil {
 		return err
 	}
-	a.end = endOf(a.options.Place.String(), w.Line())
+	a.end = endOf(a.options.Place.String(), a.options.isBare(), w.Line())
 	if err := a.hold.Begin(append(positions, journal.Released{Note: a.end.note()})); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (a *Archiver) makeBase(ctx context.Context, w *archive.Writer, chain func(s
 	a.note(func(s *Status) { s.MakingBase = true })
 	defer a.note(func(s *Status) { s.MakingBase = false })
 	began, before := a.options.Now(), w.Line().LastBase
-	options := bases.Options{Now: a.options.Now, Chain: chain, HideKey: a.options.SecretKey, Bare: len(a.options.Recipients) > 0}
+	options := bases.Options{Now: a.options.Now, Chain: chain, HideKey: a.options.SecretKey, Bare: a.options.isBare()}
 	manifest, err := bases.Take(ctx, a.options.Store, w, options)
 	if err != nil {
 		return err

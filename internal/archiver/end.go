@@ -12,7 +12,10 @@ import (
 // segment. It is noted with the hold, so that another archive, an older copy of this one or an
 // older copy of the store is told from the one that the records continue.
 type end struct {
-	place   short // the URL of the place
+	place short // the URL of the place, but for the last bit
+	// bare says that records are sent with secrets, encrypted, and not with hashes in their place. What may have been sent
+	// must be sent again as it was: else it is another record.
+	bare    bool
 	base    uint64
 	baseSum short // of the manifest of the newest base
 	segment uint64
@@ -36,9 +39,18 @@ func shorten(hash archive.Hash) short { return short(hash[:len(short{})]) }
 // placeSum tells the URL of a place from others.
 func placeSum(url string) short { return shorten(sha256.Sum256([]byte(url))) }
 
+// bareBit is the bit of the last byte of a note's place that says whether records are bare.
+const bareBit = 1
+
+// isAt reports whether the end is that of an archive at a place.
+func (e end) isAt(url string) bool { return e.place == endOf(url, e.bare, archive.Status{}).place }
+
 // endOf returns the end of a line as it is now.
-func endOf(url string, line archive.Status) end {
-	e := end{place: placeSum(url), segment: line.Segment, sum: shorten(line.Sum)}
+func endOf(url string, bare bool, line archive.Status) end {
+	e := end{place: placeSum(url), bare: bare, segment: line.Segment, sum: shorten(line.Sum)}
+	if e.place[len(e.place)-1] &^= bareBit; bare {
+		e.place[len(e.place)-1] |= bareBit
+	}
 	if line.LastBase != nil {
 		e.base, e.baseSum = line.LastBase.Number, placeSum(line.LastBase.SHA256)
 	}
@@ -61,7 +73,7 @@ func readEnd(note []byte) (e end, ok bool) {
 	if len(note) < endBytes || len(note)%len(short{}) != 0 {
 		return e, false
 	}
-	e.place, e.base = short(note[:8]), binary.BigEndian.Uint64(note[8:])
+	e.place, e.bare, e.base = short(note[:8]), note[7]&bareBit > 0, binary.BigEndian.Uint64(note[8:])
 	e.baseSum, e.segment = short(note[16:24]), binary.BigEndian.Uint64(note[24:])
 	e.sum = short(note[32:40])
 	for rest := note[endBytes:]; len(rest) > 0; rest = rest[8:] {
@@ -80,13 +92,13 @@ func (e end) with(sum archive.Hash) end {
 
 // isOf reports whether a line ends here, or with a segment that may have been sent after it.
 // A base may have been made since: it holds nothing that the records do not.
-func (e end) isOf(line archive.Status) bool {
-	is := endOf("", line)
+func (e end) isOf(line archive.Status, bare bool) bool {
+	is := endOf("", bare, line)
 	switch {
 	case line.LastBase == nil || is.base < e.base || is.base == e.base && is.baseSum != e.baseSum:
 		return false
 	case is.segment == e.segment:
 		return is.sum == e.sum
 	}
-	return is.segment == e.segment+1 && slices.Contains(e.next, is.sum)
+	return is.segment == e.segment+1 && is.bare == e.bare && slices.Contains(e.next, is.sum)
 }

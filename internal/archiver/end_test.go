@@ -7,8 +7,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"filippo.io/age"
 
 	"github.com/livetree/livetree/internal/archive"
 	"github.com/livetree/livetree/internal/archive/place"
@@ -221,5 +224,52 @@ func TestBackFromAnotherServer(t *testing.T) {
 	line, err := archive.NewReader(p, archive.ReaderOptions{}).Newest(t.Context())
 	if err != nil || line.Epoch != one.Store.Epoch() {
 		t.Errorf("the line that verify proves is %016x, want %016x, %v", line.Epoch, one.Store.Epoch(), err)
+	}
+}
+
+// A cutOff place stores what it is sent, and says that it could not.
+type cutOff struct {
+	place.Place
+	off atomic.Bool
+}
+
+var errCutOff = errors.New("cut off")
+
+func (c *cutOff) Put(ctx context.Context, name string, content []byte, onlyNew bool) error {
+	err := c.Place.Put(ctx, name, content, onlyNew)
+	if c.off.Load() {
+		return errCutOff
+	}
+	return err
+}
+
+// TestSentInAnotherForm: secrets that may have been sent as hashes are sent again after a start. If the archive is encrypted from then on,
+// they are another record, which does not follow.
+func TestSentInAnotherForm(t *testing.T) {
+	t.Parallel()
+	key, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, p := enginetest.Open(t, store.Options{}), &cutOff{Place: placetest.NewMemory()}
+	a, stop := run(t, f, p, func(o *archiver.Options) { o.Last = 20 * time.Millisecond })
+	f.Put("/a", "1")
+	await(t, a, "begun", isSent)
+	p.off.Store(true)
+	if err := f.SetSecrets(t.Context(), strings.Repeat("secret", 5)); err != nil {
+		t.Fatal(err)
+	}
+	await(t, a, "cut off", func(s archiver.Status) bool { return s.State == archiver.StateFailing })
+	stop()
+	p.off.Store(false)
+	a, stop = run(t, f, p, func(o *archiver.Options) { o.Recipients = archive.Recipients{key.Recipient()} })
+	f.Put("/b", "2")
+	if err := a.CatchUp(t.Context(), time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	r := archive.NewReader(p, archive.ReaderOptions{Identities: archive.Identities{key}})
+	if _, err := restore.Run(t.Context(), r, filepath.Join(t.TempDir(), "data"), restore.Options{}); err != nil {
+		t.Error(err)
 	}
 }

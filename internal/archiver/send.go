@@ -142,7 +142,7 @@ func (a *Archiver) sendSegment(ctx context.Context, w *archive.Writer, segment *
 		a.after = layout.ID(database)
 		released = append(released, journal.Released{DB: a.after, Position: mark.Position, Note: mark.Chain[:]})
 	}
-	a.end = endOf(a.options.Place.String(), w.Line())
+	a.end = endOf(a.options.Place.String(), a.options.isBare(), w.Line())
 	if err := a.hold.Release(append(released, journal.Released{Note: a.end.note()})); err != nil {
 		return err
 	}
@@ -244,7 +244,7 @@ func (a *Archiver) add(segment *archive.Segment, p journal.Pending) error {
 // outgoing returns a record as it leaves the machine: without secrets, unless it is
 // encrypted.
 func (a *Archiver) outgoing(row []byte, position uint64) ([]byte, error) {
-	if len(a.options.Recipients) > 0 || !layout.HasValues(row) {
+	if a.options.isBare() || !layout.HasValues(row) {
 		return row, nil
 	}
 	record, err := layout.DecodeRecord(row, position)

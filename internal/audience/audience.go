@@ -46,12 +46,6 @@ type Options struct {
 	Now func() time.Time
 }
 
-// A Crowd counts the listens of many clients.
-type Crowd struct {
-	Max     int64
-	listens atomic.Int64
-}
-
 // An Audience is one client of a database. See the comment of the package for who may
 // call what.
 type Audience struct {

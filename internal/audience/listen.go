@@ -67,7 +67,7 @@ func keyOf(p tree.Path, q *query.Query) (key listenKey, bytes int) {
 // Listen begins to tell the client of a location. The answer comes behind the first
 // event. A listen that is there already is replaced.
 func (a *Audience) Listen(id int64, req ListenRequest) {
-	a.request(id, func() *Answer {
+	a.request(id, requestBytes, func() *Answer {
 		key, bytes := keyOf(req.Path, req.Query)
 		known := req.Known
 		if old := a.find(key); old != nil {
@@ -163,8 +163,7 @@ func (a *Audience) keep(l *Listen) error {
 	if most := a.opts.Limits; len(a.listens) >= most.Listens || a.keyBytes+l.bytes > most.ListenBytes {
 		return fault.New(fault.Unavailable, "there are %d listens, which is as many as a client is allowed to have", len(a.listens))
 	}
-	if c := a.opts.Crowd; c != nil && c.listens.Add(1) > c.Max {
-		c.listens.Add(-1)
+	if !a.opts.Crowd.join(a.opts.Client.Network) {
 		return fault.New(fault.Unavailable, "there are as many listens as the server is allowed to have: try again later")
 	}
 	a.keyBytes += l.bytes
@@ -227,9 +226,7 @@ func (a *Audience) forget(l *Listen) {
 	if a.listens[l.key] == l {
 		delete(a.listens, l.key)
 		a.keyBytes -= l.bytes
-		if a.opts.Crowd != nil {
-			a.opts.Crowd.listens.Add(-1)
-		}
+		a.opts.Crowd.leave(a.opts.Client.Network)
 	}
 	a.sequence.drop(l)
 }
@@ -247,7 +244,7 @@ func (a *Audience) end(l *Listen) {
 
 // Unlisten ends a listen, if there is one. Nothing comes for it behind the answer.
 func (a *Audience) Unlisten(id int64, p tree.Path, q *query.Query) {
-	a.request(id, func() *Answer {
+	a.request(id, requestBytes, func() *Answer {
 		key, _ := keyOf(p, q)
 		if l := a.find(key); l != nil {
 			a.end(l)

@@ -12,10 +12,8 @@ import (
 )
 
 // request does what is not a write: when all writes before it are visible or refused.
-func (a *Audience) request(id int64, do func() *Answer) { a.requestOf(id, requestBytes, do) }
-
-// requestOf is request, for one that counts for so many bytes until it is answered.
-func (a *Audience) requestOf(id int64, bytes int, do func() *Answer) {
+// It counts for so many bytes until it is answered.
+func (a *Audience) request(id int64, bytes int, do func() *Answer) {
 	if !a.admit(bytes) {
 		return
 	}
@@ -54,12 +52,12 @@ func (a *Audience) failed(err error, trace string) *Answer {
 
 // Reply queues an answer that the front has made itself.
 func (a *Audience) Reply(id int64, note any, err error) {
-	a.request(id, func() *Answer { return &Answer{Note: note, Err: err} })
+	a.request(id, requestBytes, func() *Answer { return &Answer{Note: note, Err: err} })
 }
 
 // Get reads what is at a location. Without its index, a query is refused.
 func (a *Audience) Get(id int64, p tree.Path, q *query.Query) {
-	a.requestOf(id, readBytes(p, q), func() *Answer {
+	a.request(id, readBytes(p, q), func() *Answer {
 		v := a.db.View()
 		defer v.Close()
 		v.Until(a.opts.Done)

@@ -85,7 +85,7 @@ func AcceptLoss(ctx context.Context, data, target string, accept bool, logger *s
 	if err := w.write(ctx, place, logger); err != nil {
 		return w.Losses, errors.Join(fmt.Errorf("rescue what is left of %s: %w", data, err), place.clear())
 	}
-	w.Accepted, w.Target = true, place.place
+	w.Accepted, w.Target = true, place.Path
 	return w.Losses, nil
 }
 
@@ -152,14 +152,14 @@ func (w *rescue) write(ctx context.Context, place *site, logger *slog.Logger) er
 		}
 	}
 	// Nobody is to serve what is not in order.
-	r := newReport(place.place)
+	r := newReport(place.Path)
 	if err := (&inspection{report: r, advice: restoreBackup}).run(ctx, place.path); err != nil {
 		return err
 	}
 	if err := r.Err(); err != nil {
 		return err
 	}
-	return place.open()
+	return place.open(store.MarkerFile)
 }
 
 func (w *rescue) databases(ctx context.Context, s *store.Store) error {

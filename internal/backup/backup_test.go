@@ -151,6 +151,28 @@ func TestTargetMustBeEmpty(t *testing.T) {
 	}
 }
 
+// TestRootOfFileSystem: backups go into the root of a file system, and are restored into one. It cannot be replaced.
+func TestRootOfFileSystem(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	s.fill()
+	dir, data := filepath.Join(t.TempDir(), "backup"), filepath.Join(t.TempDir(), "data")
+	for _, root := range []string{dir, data} {
+		if err := os.MkdirAll(filepath.Join(root, "lost+found"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := backup.Take(t.Context(), s.Store, s.data, dir, backup.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := backup.Restore(t.Context(), dir, data, backup.RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := backup.Check(t.Context(), data, nil); err != nil || !r.OK {
+		t.Errorf("what was restored: %+v, %v", r, err)
+	}
+}
+
 // directories lists those in the data directory of a store that is open, whose files
 // come and go.
 func directories(t *testing.T, root string) (list []string) {

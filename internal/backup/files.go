@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/livetree/livetree/internal/wholefile"
 )
 
 // What a backup makes is for its owner alone: it holds secrets and keys.
@@ -21,51 +23,41 @@ const (
 )
 
 // ErrNotEmpty says that a directory is taken.
-var ErrNotEmpty = errors.New("the directory is not empty")
+var ErrNotEmpty = wholefile.ErrNotEmpty
 
-// A site is a directory that is being made: beside its place, until it is
+// A site is a directory that is being made: beside its place, or in it, until it is
 // complete.
 type site struct {
-	place string
-	path  string // where it is written
+	wholefile.Place
+	path string // where it is written
 }
 
 // newSite refuses a place where something is.
 func newSite(place string) (*site, error) {
-	place, err := filepath.Abs(place)
+	p, err := wholefile.NewPlace(place, "")
 	if err != nil {
 		return nil, err
 	}
-	names, err := os.ReadDir(place)
-	switch {
-	case err == nil && len(names) > 0:
-		return nil, fmt.Errorf("%s: %w: name a directory that is empty, or that does not exist", place, ErrNotEmpty)
-	case err != nil && !errors.Is(err, os.ErrNotExist):
+	dir, name := filepath.Dir(p.Path), filepath.Base(p.Path)
+	if p.Filled {
+		dir = p.Path
+	}
+	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Dir(place), dirMode); err != nil {
-		return nil, err
-	}
-	path, err := os.MkdirTemp(filepath.Dir(place), filepath.Base(place)+".partial-")
+	path, err := os.MkdirTemp(dir, name+".partial-")
 	if err != nil {
 		return nil, err
 	}
-	return &site{place, path}, nil
+	return &site{p, path}, nil
 }
 
-// open puts what was made into its place.
-func (s *site) open() error {
+// open puts what was made into its place. Last is the file by which it is known.
+func (s *site) open(last string) error {
 	if err := syncTree(s.path); err != nil {
 		return err
 	}
-	// This fails if somebody has put something there meanwhile.
-	if err := os.Remove(s.place); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s: %w: %w", s.place, ErrNotEmpty, err)
-	}
-	if err := os.Rename(s.path, s.place); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(s.place))
+	return s.Put(s.path, last)
 }
 
 // clear removes what was made and not opened.

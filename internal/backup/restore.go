@@ -59,5 +59,5 @@ func restore(ctx context.Context, dir string, place *site, opts RestoreOptions) 
 	if err := store.RenewEpoch(place.path, store.Options{Logger: opts.Logger, BallastBytes: -1}); err != nil {
 		return r, err
 	}
-	return r, place.open()
+	return r, place.open(store.MarkerFile)
 }

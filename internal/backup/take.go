@@ -95,7 +95,7 @@ func take(ctx context.Context, s *store.Store, data, target string, opts Options
 	if err := t.Manifest.write(place.path); err != nil {
 		return m, err
 	}
-	return t.Manifest, place.open()
+	return t.Manifest, place.open(manifestFile)
 }
 
 // A taking is a backup that is being made.

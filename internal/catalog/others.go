@@ -79,14 +79,20 @@ func (c *Catalog) AllOpen() []*engine.Database {
 }
 
 // openOnce opens a database unless it is open, and has its name be its own if isNamed. Databases are opened without their names being held, too, so
-// only one is opened at a time: the lock of opening is held.
+// only one is opened at a time: the lock of opening is held. A node that becomes the home meanwhile, or is it no more, has not found the database among
+// those that are open, and so has not told it.
 func (c *Catalog) openOnce(name string, id store.ID, isNamed bool) (*engine.Database, error) {
-	d := c.numbered(id)
+	d, was := c.numbered(id), c.homeOf(id)
 	if d == nil {
 		var err error
 		if d, err = c.openAs(name, id); err != nil {
 			return nil, err
 		}
+		defer func() {
+			if c.homeOf(id) != was {
+				go engine.Moved(d)
+			}
+		}()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,6 +101,19 @@ func (c *Catalog) openOnce(name string, id store.ID, isNamed bool) (*engine.Data
 		c.open[name] = d
 	}
 	return d, nil
+}
+
+// A homeIn says in which tenure a node is the home of a database, and whether it is.
+type homeIn struct {
+	tenure uint64
+	is     bool
+}
+
+func (c *Catalog) homeOf(id store.ID) (h homeIn) {
+	if c.opts.Log != nil {
+		h.tenure, h.is = c.opts.Log.Home(id)
+	}
+	return h
 }
 
 // Named is called when the store has a name for a new database. The one that had it before, if that is not dropped yet, is found by

@@ -1,13 +1,16 @@
 package catalog_test
 
 import (
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -34,5 +37,38 @@ func TestOpenedTooLate(t *testing.T) {
 	}
 	if _, err := c.Database("gone"); fault.KindOf(err) != fault.NotFound {
 		t.Errorf("a database that is gone is found: %v", err)
+	}
+}
+
+// soonHome is a log whose node becomes the home of each database right after it was asked first.
+type soonHome struct {
+	engine.Log
+	asked atomic.Bool
+}
+
+func (l *soonHome) Home(store.ID) (tenure uint64, ok bool) { return 1, l.asked.Swap(true) }
+
+// TestHomeWhileOpening opens a database while its node becomes the home. It does what a home does by itself, although it was not among those that
+// were open then.
+func TestHomeWhileOpening(t *testing.T) {
+	s, err := store.Open("data", store.Options{FS: vfs.NewMem(), BallastBytes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	if _, err := s.Create("db"); err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan string, 1)
+	c := catalog.New(s, engine.Options{Log: &soonHome{}, Observers: &state.Observers{Due: func(name string, _ int64) { told <- name }}})
+	c.Share(nobody{})
+	defer c.Close()
+	if _, err := c.Database("db"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-told:
+	case <-time.After(10 * time.Second):
+		t.Error("the database does not know that its node is the home")
 	}
 }

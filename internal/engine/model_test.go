@@ -106,6 +106,8 @@ type twin struct {
 	id   store.ID
 	db   *engine.Database
 	tree *model.Tree
+	// past is what the tree was at its commits, nil if nobody asks.
+	past *past
 }
 
 func newHistory(t *testing.T, seed uint64, open enginetest.OpenFunc) *history {
@@ -263,6 +265,7 @@ func (h *history) write(d twin, p tree.Path) {
 	if modelErr := apply(now, commit.Key); (modelErr == nil) != (err == nil) {
 		h.failf("the engine says %v, the model %v", err, modelErr)
 	}
+	d.past.note(commit.Position, d.tree)
 }
 
 // checkMarks holds what a commit says about its deletes and priorities against the
@@ -304,6 +307,7 @@ func (h *history) send(d twin, req engine.Request) (engine.Commit, error) {
 		if err := d.tree.Put([]string{"meanwhile"}, []byte(body), commit.Millis); err != nil {
 			h.failf("the model of the write between: %v", err)
 		}
+		d.past.note(commit.Position, d.tree)
 		h.before = d.tree.Clone()
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/model"
 	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/tree"
@@ -131,7 +132,7 @@ func (h *history) query(d twin, p tree.Path) {
 	if err := selection.PrintTo(&got); err != nil {
 		h.failf("query %+v at %s: %v", q, p, err)
 	}
-	if got, want := sorted(h, got.Bytes()), h.selected(d, p, q); got != want {
+	if got, want := sorted(h, got.Bytes()), selected(d.tree, p, q); got != want {
 		h.failf("query %+v at %s\n got %s\nwant %s\n  of %s", q, p, got, want, d.tree.Export(pathKeys(p)))
 	}
 	h.queries++
@@ -151,10 +152,10 @@ func sorted(h *history, result []byte) string {
 }
 
 // selected returns what a query must give.
-func (h *history) selected(d twin, p tree.Path, q query.Query) string {
-	n, err := tree.Decode(strings.NewReader(d.tree.Export(pathKeys(p))), tree.DecodeOptions{})
+func selected(from *model.Tree, p tree.Path, q query.Query) string {
+	n, err := tree.Decode(strings.NewReader(from.Export(pathKeys(p))), tree.DecodeOptions{})
 	if err != nil {
-		h.t.Fatal(err)
+		panic(err)
 	}
 	if !n.IsObject() {
 		return "null"

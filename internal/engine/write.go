@@ -377,7 +377,7 @@ func (w *writer) judge(t store.Tree, settings *state.Settings, req Request, e st
 	if !req.Who.Admin && e.Observe == nil {
 		e.Witness = w.db.source.WitnessWrite(req.Write, req.Push)
 	}
-	decision, err := settings.AllowWrite(t, req.Who, j.Change, j.Key, e)
+	decision, err := settings.AllowWrite(t, req.Who, j.Change, j.Key, e.Showing(write))
 	if !req.Who.Admin && e.Observe == nil {
 		w.db.source.Metrics.Judgements.Observe(w.db.source.Clock.Now().Sub(began))
 		w.db.source.Metrics.CountJudgement(decision, err, &w.db.source.Metrics.DeniedWrites)

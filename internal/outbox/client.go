@@ -12,8 +12,8 @@ import (
 // for it, Begin or Serve have it told things, and Abandon gives the room back if
 // neither can be called.
 type Client struct {
-	// Network is where a socket comes from, by which strangers share their places. It is set
-	// before Admit.
+	// Network is where the client comes from, by which clients share their places. It is set
+	// before Admit; one that is not valid shares nothing.
 	Network netip.Addr
 
 	clients *Clients

@@ -28,6 +28,9 @@ type Options struct {
 	// A quarter of the sockets may be of strangers, an eighth of that of one network.
 	MaxStreams int
 	MaxSockets int
+	// PerNetwork is how many of a kind one network gets when more than half of all are there: an
+	// eighth of them by default.
+	PerNetwork int
 	// KeepAlive is how often every client is sent a keep-alive, or is looked after.
 	KeepAlive time.Duration
 	// Blocked is how long a client may take none of what it is sent.
@@ -94,12 +97,6 @@ type Clients struct {
 	told [kinds]told
 }
 
-// A count is of the clients of one kind.
-type count struct {
-	most, open int
-	closed     map[Reason]int64 // how many have ended
-}
-
 // told counts what the clients of one kind were told.
 type told struct {
 	events atomic.Uint64
@@ -120,8 +117,8 @@ func New(opts Options) *Clients {
 	for i := range c.slots {
 		c.slots[i] = make(map[*Client]struct{})
 	}
-	c.counts[Stream] = count{most: opts.MaxStreams, closed: make(map[Reason]int64)}
-	c.counts[Socket] = count{most: opts.MaxSockets, closed: make(map[Reason]int64)}
+	c.counts[Stream] = newCount(opts.MaxStreams, opts.PerNetwork)
+	c.counts[Socket] = newCount(opts.MaxSockets, opts.PerNetwork)
 	c.strangers = newStrangers(opts.MaxSockets)
 	c.loop.Go(c.beat)
 	return c
@@ -182,6 +179,9 @@ func (c *Clients) admit(one *Client, kind Kind, teller Teller) (victim *Client, 
 	case n.open >= n.most:
 		return nil, fault.New(fault.Unavailable, "there are %d %s, which is as many as the server is allowed to have: try again later",
 			n.open, plural[kind])
+	case n.isShared(one.Network):
+		return nil, fault.New(fault.Unavailable, "there are %d %s of one address, which is as many as it is allowed to have while others need theirs: try again later",
+			n.networks[one.Network], plural[kind])
 	}
 	one.clients, one.kind, one.teller = c, kind, teller
 	if kind == Socket {
@@ -192,7 +192,7 @@ func (c *Clients) admit(one *Client, kind Kind, teller Teller) (victim *Client, 
 	one.slot = (c.now + len(c.slots) - 1) % len(c.slots)
 	c.slots[one.slot][one] = struct{}{}
 	c.count++
-	n.open++
+	n.add(one.Network)
 	return victim, nil
 }
 
@@ -239,7 +239,7 @@ func (c *Clients) remove(one *Client, reason Reason) {
 	n := &c.counts[one.kind]
 	c.strangers.remove(one)
 	c.count--
-	n.open--
+	n.remove(one.Network)
 	if reason != GoesOn {
 		n.closed[reason]++
 	}

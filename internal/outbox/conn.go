@@ -105,6 +105,10 @@ type rawConn interface {
 	Control(f func(fd uintptr)) error
 }
 
+// EndWithPeer has the system end a connection when its peer vanishes, as NewConn does: for a
+// connection that carries what another server has for a client.
+func EndWithPeer(conn net.Conn) { peerOf(conn) }
+
 // peerOf returns the peer of a connection, however wrapped that is, and has the
 // system end the connection when the peer vanishes. Of one that the system does not
 // know, it is never known that it has gone.

@@ -21,8 +21,11 @@ const others = 0o077
 // above each is not, so an operator has to hand them out.
 var public = map[string]bool{filepath.Join("tls", "ca.pem"): true}
 
+// LostAndFound is a directory that many file systems have at their root, which may be a data directory. It is the system's.
+const LostAndFound = "lost+found"
+
 // Loose returns the names of what is in a directory, and of the directory itself as
-// ".", that others may read, write or enter. Links are not followed.
+// ".", that others may read, write or enter. Links are not followed, and what the file system has found is left out.
 func Loose(dir string) ([]string, error) {
 	if runtime.GOOS == "windows" {
 		return nil, nil
@@ -38,6 +41,9 @@ func Loose(dir string) ([]string, error) {
 		}
 		if err != nil {
 			return err
+		}
+		if entry.IsDir() && path == filepath.Join(root, LostAndFound) {
+			return fs.SkipDir
 		}
 		if !entry.IsDir() && !entry.Type().IsRegular() {
 			return nil

@@ -33,7 +33,7 @@ func TestTighten(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "data")
 	outside := filepath.Join(t.TempDir(), "outside")
 	put(t, outside, "/", 0o755)
-	for _, dir := range []string{"/", "store/", "tls/", "secrets/"} {
+	for _, dir := range []string{"/", "lost+found/", "store/", "tls/", "secrets/"} {
 		put(t, root, dir, 0o755)
 	}
 	for name, mode := range map[string]os.FileMode{
@@ -58,7 +58,7 @@ func TestTighten(t *testing.T) {
 	if loose, err := owneronly.Loose(link); err != nil || len(loose) > 0 {
 		t.Errorf("after Tighten Loose = %q, %v, want none", loose, err)
 	}
-	for name, want := range map[string]os.FileMode{"": 0o700, "tls/ca.pem": 0o644, "tls/ca.key": 0o600, "LIVETREE": 0o600, "store": 0o700} {
+	for name, want := range map[string]os.FileMode{"": 0o700, "tls/ca.pem": 0o644, "tls/ca.key": 0o600, "LIVETREE": 0o600, "store": 0o700, "lost+found": 0o755} {
 		if info, err := os.Stat(filepath.Join(root, name)); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%q has the mode %v, %v, want %v", name, info.Mode().Perm(), err, want)
 		}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/wire"
 )
 
@@ -107,13 +108,37 @@ func (p *Passing) reply(w http.ResponseWriter, r *http.Request, answer io.Reader
 	for name, values := range said.Header {
 		header[name] = values
 	}
-	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(p.opts.Now().Add(writeTime))
-	defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
 	w.WriteHeader(said.StatusCode)
-	if _, err := io.Copy(w, said.Body); err != nil {
+	timed := timedWriter{w, http.NewResponseController(w), p.opts.Now}
+	if _, err = io.Copy(timed, said.Body); err == nil {
+		err = timed.within(timed.control.Flush)
+	}
+	if err != nil {
 		panic(http.ErrAbortHandler) // nobody may take a part for the whole
 	}
+}
+
+// A timedWriter gives each write to a client its time. An answer may have much data, and take far longer.
+type timedWriter struct {
+	client  io.Writer
+	control *http.ResponseController
+	now     func() time.Time
+}
+
+// Write implements [io.Writer].
+func (t timedWriter) Write(b []byte) (n int, err error) {
+	err = t.within(func() error {
+		n, err = t.client.Write(b)
+		return err
+	})
+	return n, err
+}
+
+// within does what has its time, and lifts the deadline: HTTP/2 would end the request at it even if nothing is written then.
+func (t timedWriter) within(do func() error) error {
+	_ = t.control.SetWriteDeadline(t.now().Add(writeTime))
+	defer func() { _ = t.control.SetWriteDeadline(time.Time{}) }()
+	return do()
 }
 
 // A carrying is a websocket that is passed on.
@@ -133,6 +158,7 @@ func (p *Passing) carry(w http.ResponseWriter, home net.Conn, head []byte, reade
 	if err != nil {
 		return err
 	}
+	outbox.EndWithPeer(conn) // the home cannot know: what it sends is taken here
 	c := &carrying{client: conn, home: home}
 	rest, _ := reader.Peek(reader.Buffered())
 	early, _ := buffered.Reader.Peek(buffered.Reader.Buffered())

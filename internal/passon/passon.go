@@ -173,9 +173,11 @@ func (p *Passing) Close() {
 	p.end()
 	p.mu.Lock()
 	p.closed = true
+	var all sync.WaitGroup
 	for c := range p.open {
-		c.close()
+		all.Go(c.close) // TLS says goodbye, which each client can hold up for seconds
 	}
 	p.mu.Unlock()
+	all.Wait()
 	p.carried.Wait()
 }

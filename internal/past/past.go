@@ -109,6 +109,8 @@ type Moment struct {
 	room   int64         // how much it may take
 	ready  chan struct{} // closed when it was made, or err is why not
 	err    error
+	// restored is the position to which the archive has taken the database.
+	restored uint64
 
 	// Guarded by Keeper.mu.
 	users int
@@ -279,12 +281,8 @@ func (m *Moment) make() {
 	began := k.options.Now()
 	defer m.note()
 	job := Job{Database: m.name, Number: m.number, At: m.At, Dir: m.dir, MaxBytes: m.room}
-	if m.from != nil {
-		job.From = m.from.At
-		if m.err = m.from.shut(); m.err != nil {
-			return
-		}
-		m.from = nil
+	if job.From, m.err = m.goOn(); m.err != nil {
+		return
 	}
 	if m.err = k.options.Restore(ctx, job); m.err != nil {
 		return
@@ -323,6 +321,9 @@ func (m *Moment) open() (err error) {
 	id, found, err := m.store.Find(m.name)
 	if err == nil && (!found || id != m.number) {
 		err = fault.New(fault.Invalid, "the database %s was made after %s", m.name, m.At.UTC().Format(time.RFC3339))
+	}
+	if err == nil {
+		m.restored, err = m.store.Live(id).Position()
 	}
 	if err != nil {
 		return err

@@ -140,6 +140,27 @@ func TestForward(t *testing.T) {
 	}
 }
 
+// TestForwardOfWhatWasWritten: a moment in which the server has written something, as it does to build indexes, is not gone on
+// with.
+func TestForwardOfWhatWasWritten(t *testing.T) {
+	t.Parallel()
+	r := &restoring{}
+	k, dir := newKeeper(t, r, 2)
+	defer k.Close()
+	m := expect(t, k, "a", 2000)
+	if err := m.Database.SetOption(t.Context(), "x", "y"); err != nil {
+		t.Fatal(err)
+	}
+	m.Close()
+	expect(t, k, "a", 5000).Close()
+	if !r.job.From.IsZero() {
+		t.Errorf("5000 was made from %v, which was written to", r.job.From)
+	}
+	if found, err := os.ReadDir(dir); err != nil || len(found) != 1 {
+		t.Errorf("%v are there, %v; want one", found, err)
+	}
+}
+
 // TestRoom bounds what all moments take: idle ones go for others.
 func TestRoom(t *testing.T) {
 	t.Parallel()

@@ -169,5 +169,5 @@ func serveHandler(t *testing.T, budget int64) (*rest.Handler, *server) {
 	front.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	front.StartTLS()
 	t.Cleanup(front.Close)
-	return handler, &server{front, s.t}
+	return handler, &server{front, s.t, s.metrics}
 }

@@ -122,6 +122,7 @@ func TestUpload(t *testing.T) {
 	form := func(parts string) string { return strings.ReplaceAll(parts, "\n", "\r\n") }
 	const kind = "Content-Type: multipart/form-data; boundary=B"
 	file := form("--B\nContent-Disposition: form-data; name=\"note\"\n\nhello\n--B\nContent-Disposition: form-data; name=\"myFile\"; filename=\"x.json\"\n\n{\"a\":[1]}\n--B--\n")
+	const tooMuch = "400 {\n  \"error\" : \"an upload must begin with its file: more than 65536 bytes of the form are before it\"\n}"
 	for _, c := range []struct{ line, kind, want string }{
 		{"POST /up/.upload " + file, kind, `200 {"a":[1]}`},
 		{"GET /up.json", "", `200 {"a":[1]}`},
@@ -133,6 +134,10 @@ func TestUpload(t *testing.T) {
 		{"PUT /up/.upload " + file, kind, "405 {\n  \"error\" : \"an upload is sent with POST\"\n}"},
 		{"POST /.settings/.upload " + file, kind, "400 {\n  \"error\" : \"Invalid path: Invalid token in path: invalid child name: \\\".settings\\\" holds \\\".\\\"\"\n}"},
 		{"POST /up/.upload?ns=closed " + file, kind, `403 ` + permissionDenied},
+		{"POST /up/.upload " + form("--B\nX: "+strings.Repeat("x", 60<<10)+"\n") + file[3:], kind, `200 {"a":[1]}`},
+		{"POST /up/.upload " + form("--B\nX: "+strings.Repeat("x", 70<<10)+"\n") + file[3:], kind, tooMuch},
+		{"POST /up/.upload " + form("--B\n\n"+strings.Repeat("x", 70<<10)+"\n") + file, kind, tooMuch},
+		{"POST /up/.upload?print=silent " + strings.Replace(file, "[1]", `"`+strings.Repeat("x", 200<<10)+`"`, 1), kind, "204"},
 	} {
 		headers := []string{"Accept: */*"}
 		if c.kind != "" {

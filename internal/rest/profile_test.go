@@ -147,7 +147,7 @@ func TestOperationsBehindADrop(t *testing.T) {
 func TestOperationsAreForTheOperator(t *testing.T) {
 	t.Parallel()
 	s := serveOperations(t, outbox.Options{MaxStreams: 1})
-	front := &server{s.secure, t}
+	front := &server{s.secure, t, nil}
 	const stream = "Accept: text/event-stream"
 	for _, c := range []struct{ line, want string }{
 		{"GET /.settings/profile.json", "403 " + errorBody("Permission denied")},

@@ -29,7 +29,8 @@ const secret = "0123456789012345678901234567890123456789"
 // A server is a handler behind real HTTPS, over a store in memory.
 type server struct {
 	*httptest.Server
-	t testing.TB
+	t       testing.TB
+	metrics *state.Metrics // of its databases; not of every server
 }
 
 func serve(t testing.TB, change func(*rest.Options)) *server {
@@ -42,8 +43,9 @@ func serve(t testing.TB, change func(*rest.Options)) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	metrics := &state.Metrics{}
 	c := catalog.New(s, engine.Options{
-		Clock: state.NewClock(time.Now, rand.Reader, s.LastMillis()), Verifier: verifier, Deadline: patience})
+		Metrics: metrics, Clock: state.NewClock(time.Now, rand.Reader, s.LastMillis()), Verifier: verifier, Deadline: patience})
 	for _, name := range []string{"default", "closed"} {
 		d, err := c.Create(name)
 		if err != nil {
@@ -88,7 +90,7 @@ func serve(t testing.TB, change func(*rest.Options)) *server {
 			t.Error(err)
 		}
 	})
-	return &server{srv, t}
+	return &server{srv, t, metrics}
 }
 
 // do sends a request, given as "METHOD /target body" and headers, and returns

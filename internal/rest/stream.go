@@ -107,7 +107,11 @@ type stream struct {
 
 // newStream returns a stream of the call without what it tells of.
 func (c *call) newStream() *stream {
-	return &stream{handler: c.Handler, dialect: c.reply.dialect, payer: c.usage.client(), gone: waiting(c.r)}
+	s := &stream{handler: c.Handler, dialect: c.reply.dialect, payer: c.usage.client(), gone: waiting(c.r)}
+	if !c.who.Admin { // administrators share nothing: the backend of many users has one address
+		s.client.Network = addressOf(c.r)
+	}
+	return s
 }
 
 // A source is what a stream tells of, such as an watch.Watch.

@@ -403,6 +403,25 @@ func TestStreamsAreBounded(t *testing.T) {
 	})
 }
 
+// TestStreamsOfOneAddress: a client with HTTP/2 needs no connection for each stream, and gets no more of
+// them for that while others may need theirs.
+func TestStreamsOfOneAddress(t *testing.T) {
+	t.Parallel()
+	s := serveStreams(t, outbox.Options{MaxStreams: 6, PerNetwork: 1})
+	if err := s.database.SetSecrets(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		s.listen("h2", "/a.json")
+	}
+	if _, err := s.try("h2", "/a.json"); err == nil || !strings.Contains(err.Error(), "503") {
+		t.Errorf("a stream of an address that has more than its share is answered %v, want 503", err)
+	}
+	if _, err := s.try("h2", "/a.json?auth="+secret); err != nil {
+		t.Errorf("a stream of an administrator there is answered %v", err)
+	}
+}
+
 func TestStreamOfADatabaseThatIsDropped(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range protocols {

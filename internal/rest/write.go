@@ -49,17 +49,13 @@ const maxMismatches = 8
 // hides reports whether the answer to a write would tell more than its sender may
 // read: what an increment came to.
 func (c *call) hides(w tree.Write) bool {
-	if c.who.Admin || c.verb == post || len(w.Increments()) == 0 {
+	increments := w.Increments()
+	if c.who.Admin || c.verb == post || len(increments) == 0 {
 		return false
 	}
 	snapshot := c.snapshot()
 	defer snapshot.Close()
-	for _, p := range w.Increments() {
-		if err := snapshot.MayRead(c.who, p); err != nil {
-			return true
-		}
-	}
-	return false
+	return snapshot.MayReadAll(c.who, increments) != nil
 }
 
 // request reads what is to be written.
@@ -121,8 +117,12 @@ func (c *call) decode() (tree.Write, error) {
 	return w, nil
 }
 
-// condition returns the ETag of if-match, which only PUT and DELETE know.
+// condition returns the ETag of if-match, which only PUT and DELETE know. A write with if-none-match, which HTTP has
+// for making what is not there yet, must not replace what is.
 func (c *call) condition() (string, error) {
+	if !c.verb.reads() && len(c.r.Header["If-None-Match"]) > 0 {
+		return "", fault.New(fault.Invalid, "if-none-match works with GET only: a write that is to be made if there is no data has if-match: null_etag")
+	}
 	tag, err := oneTag(c.r.Header, "If-Match")
 	if tag != "" && c.verb&(put|del) == 0 {
 		err = fault.New(fault.Invalid, "if-match is not supported with GET, POST and PATCH")

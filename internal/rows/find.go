@@ -223,8 +223,11 @@ func (s *search) row(rows *seek.Stepper) error {
 
 // mayHold reports whether the text may be in the keys below a chunk's node, or in the values of
 // its leaves. In the JSON text only quotes, backslashes and control characters are spelled in
-// another way.
+// another way, and the keys of arrays, which are digits, are not spelled at all.
 func (s *search) mayHold(chunk []byte) bool {
+	if s.keys && strings.Trim(s.text, "0123456789") == "" && !layout.SpellsKeys(chunk) {
+		return true
+	}
 	spelled := strings.ContainsFunc(s.text, func(c rune) bool { return c < ' ' || c == '"' || c == '\\' })
 	return spelled || bytes.Contains(bytes.ToLower(chunk), []byte(s.text))
 }

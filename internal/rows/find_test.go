@@ -41,7 +41,7 @@ func find(t testing.TB, f *enginetest.Fixture, b rows.FindBound, req rows.FindRe
 func TestFind(t *testing.T) {
 	t.Parallel()
 	enginetest.EveryLimit(t, func(t *testing.T, f *enginetest.Fixture) {
-		f.Put("/", `{"Ann":{"age":42,"says":"my \"key\"","İx":true},"list":[142,"x"],"b":{".value":"ANNA",".priority":"ann"}}`)
+		f.Put("/", `{"Ann":{"age":42,"says":"my \"key\"","İx":true},"list":[142,"x"],"b":{".value":"ANNA",".priority":"ann"},"names":["al","bo","cy","dee"]}`)
 		for _, c := range []struct {
 			under, text, in string
 			want            string
@@ -56,6 +56,8 @@ func TestFind(t *testing.T) {
 			{"/", `"KEY"`, "values", `/Ann/says "my \"key\""`},
 			{"/", "ix", "keys", `/Ann/İx true`},
 			{"/none", "a", "", ``},
+			{"/", "3", "keys", `/names/3 "dee"`}, // which the text of an array does not spell
+			{"/names", "1", "", `/names/1 "bo"`},
 		} {
 			hits, complete := find(t, f, rows.DefaultFindBound(), rows.FindRequest{Under: c.under, Text: c.text, In: strings.Fields(c.in)})
 			want := strings.Split(c.want, "|")
@@ -78,7 +80,7 @@ func TestFindEqualsTheTree(t *testing.T) {
 		for range 60 {
 			change(f, r)
 			change(f, r)
-			req := rows.FindRequest{Under: pick(r, []string{"/", "/a", "/7/b"}), Text: pick(r, []string{"a", "long", "\n", "9", "𝄞", "tr", "q\"", "<"})}
+			req := rows.FindRequest{Under: pick(r, []string{"/", "/a", "/7/b"}), Text: pick(r, []string{"a", "long", "\n", "9", "0", "𝄞", "tr", "q\"", "<"})}
 			got, _ := find(t, f, b, req)
 			var want []string
 			under := enginetest.Path(t, req.Under)

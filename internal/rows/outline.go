@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
@@ -66,10 +67,12 @@ type Outlines struct {
 	bytes   int
 }
 
+// An outlineKey names an outline. The database is that which was opened: the moments of a past can have one epoch, and their
+// views go on counting, but nothing that was written between two of them left its stamp in the later one.
 type outlineKey struct {
-	epoch uint64
-	path  tree.Path
-	marks int
+	database weak.Pointer[engine.Database]
+	path     tree.Path
+	marks    int
 }
 
 // remembered is an outline as of a view.
@@ -103,17 +106,17 @@ func (o *Outlines) Of(d *engine.Database, p tree.Path, marks int, done <-chan st
 		v.Close()
 		return Outline{}, err
 	}
-	key := outlineKey{d.Epoch(), p, marks}
+	key := outlineKey{weak.Make(d), p, marks}
 	if known, ok := o.recall(key, number, v.Tree().Stamp(p)); ok {
 		v.Close()
 		known.At = at // nothing was written here in between
 		return known, nil
 	}
-	if !o.begin(key.epoch) {
+	if !o.begin(d.Epoch()) {
 		v.Close()
 		return Outline{}, errOutlining
 	}
-	defer o.end(key.epoch)
+	defer o.end(d.Epoch())
 	v.Until(done)
 	outline, err := o.work(v, p, marks)
 	if err != nil {

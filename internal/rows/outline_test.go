@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/fault"
@@ -142,4 +144,23 @@ func TestOutlinesOfADatabaseComeOneByOne(t *testing.T) {
 	}
 	first.Wait()
 	checkOutline(t, f, enginetest.Path(t, "/a"), outlineOf(t, o, f, enginetest.Path(t, "/a"), 10))
+}
+
+// TestOutlineOfAReopenedStore: what one store has remembered is not what another one shows that has gone on in its directory. The
+// moments of a past are made so, one after the other.
+func TestOutlineOfAReopenedStore(t *testing.T) {
+	t.Parallel()
+	fs := vfs.NewMem()
+	o := rows.NewOutlines(rows.DefaultOutlineBound())
+	at := enginetest.Path(t, "/a")
+	for i := range 3 {
+		between := enginetest.Open(t, store.Options{FS: fs})
+		between.Put(fmt.Sprintf("/a/%d", i), `"value"`)
+		between.CloseAll()
+		f := enginetest.Open(t, store.Options{FS: fs})
+		for range 2 {
+			checkOutline(t, f, at, outlineOf(t, o, f, at, 10))
+		}
+		f.CloseAll()
+	}
 }

@@ -170,3 +170,28 @@ func TestWayThroughTheBodyIsCharged(t *testing.T) {
 		t.Errorf("%s by 2,001 rules each: %+v, %v, want over budget, by no rule", body, d, err)
 	}
 }
+
+// TestShortTextsAreCharged: what is done with a stored text below 1 KiB costs what a part of that does,
+// for each node that asks.
+func TestShortTextsAreCharged(t *testing.T) {
+	const nodes, bytes = 100, 1000
+	data := rules.InNode(decode(t, `{"s":"`+strings.Repeat("é", bytes/2)+`"}`))
+	steps := func(rule string) int {
+		r := compile(t, `{"posts": {"$p": {".write": true, ".validate": "`+rule+`"}}}`)
+		d, err := r.Write(rules.Request{}, data, posts(t, nodes))
+		if err != nil || !d.Allowed {
+			t.Fatalf("%s: %v, %v", rule, d.Allowed, err)
+		}
+		return d.Steps
+	}
+	const s = "root.child('s').val()"
+	base := steps(s + " != 'a'")
+	for rule, weight := range map[string]int{
+		s + ".length > 0": 32, "!" + s + ".contains('a')": 32, s + " > 'a'": 0, s + " >= " + s: 32,
+		s + " + 'b' != 'a'": 64, "!root.child(" + s + ").exists()": 128, s + ".toLowerCase() != 'a'": 200, s + ".toUpperCase() != 'a'": 200,
+	} {
+		if got, want := steps(rule)-base, nodes*bytes*weight>>10; got < want*9/10 {
+			t.Errorf("%s takes %d steps beside reading the text, want about %d", rule, got, want)
+		}
+	}
+}

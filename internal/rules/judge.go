@@ -28,6 +28,9 @@ type Request struct {
 	Done <-chan struct{}
 	// Trace asks for an explanation.
 	Trace bool
+	// Sent, if not nil, is a write as its client sent it. The trace shows that: what
+	// increments come to tells what is there.
+	Sent *tree.Write
 	// Once says that the decision is used at once and never looked at again: then
 	// it does not say what it depended on.
 	Once bool
@@ -118,6 +121,38 @@ func (r *Ruleset) Read(req Request, data Data, p tree.Path, q Query) (Decision, 
 		j.trace.say("No .read rule allowed the operation.")
 	}
 	return j.decide("Read", granted), nil
+}
+
+// ReadAll decides whether the nodes at all of some paths may be read, without a query. They
+// are judged as one request: what a rule said is remembered, and all together have the steps
+// of a write of so many bytes as the paths have.
+func (r *Ruleset) ReadAll(req Request, data Data, paths []tree.Path) (Decision, error) {
+	bytes := 0
+	for _, p := range paths {
+		bytes += p.Bytes()
+	}
+	j := newJudge(r, req, data, bytes)
+	defer j.release()
+	j.remember()
+	for _, p := range paths {
+		if _, ok := r.opens(expr.Read, p); ok {
+			continue
+		}
+		over, err := j.charge(assignmentSteps)
+		granted := false
+		if err == nil && !over {
+			granted, err = j.grant(expr.Read, p)
+		}
+		if err != nil {
+			return Decision{Steps: j.env.Spent}, err
+		}
+		if !granted {
+			j.decision.Rule = DecidingRule{}
+			return j.decide("Read", false), nil
+		}
+	}
+	j.decision.Rule = DecidingRule{}
+	return j.decide("Read", true), nil
 }
 
 // A judge decides about one request, and then about another: what it keeps of one

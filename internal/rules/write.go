@@ -20,7 +20,11 @@ func (r *Ruleset) Write(req Request, data Data, w tree.Write) (Decision, error) 
 		j.remember()
 	}
 	if j.trace.on {
-		j.trace.attempt("write", payload(w), w.At, req.Auth)
+		shown := w
+		if req.Sent != nil {
+			shown = *req.Sent
+		}
+		j.trace.attempt("write", payload(shown), w.At, req.Auth)
 	}
 	granted, err := j.grantAll(w)
 	if err != nil {

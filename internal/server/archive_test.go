@@ -13,6 +13,7 @@ import (
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/fault"
+	"github.com/livetree/livetree/internal/rows"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
@@ -68,7 +69,13 @@ func (b *archiveStand) found(name string, value int) (*engine.Database, time.Tim
 // put writes a value, and returns a time at which it is there and nothing later.
 func (b *archiveStand) put(d *engine.Database, value int) time.Time {
 	b.Helper()
-	w, err := enginetest.DecodePut(tree.Path{}, fmt.Sprint(value))
+	return b.putText(d, fmt.Sprint(value))
+}
+
+// putText is put of JSON.
+func (b *archiveStand) putText(d *engine.Database, text string) time.Time {
+	b.Helper()
+	w, err := enginetest.DecodePut(tree.Path{}, text)
 	if err == nil {
 		_, err = d.Write(b.Context(), engine.Request{Write: w, Who: enginetest.Admin})
 	}
@@ -127,6 +134,54 @@ func TestPast(t *testing.T) {
 	b.expect(d, second, 2)
 	b.expect(d, first, 1)
 	b.expectNone(d, began)
+}
+
+// TestOutlinesOfThePast: what was counted at one moment is not told of a later one, which is made from it.
+func TestOutlinesOfThePast(t *testing.T) {
+	t.Parallel()
+	b := newArchiveStand(t, t.TempDir())
+	d, _ := b.found("a", 1)
+	outlines := rows.NewOutlines(rows.DefaultOutlineBound())
+	text := ""
+	for count := 1; count <= 3; count++ {
+		text += fmt.Sprintf(`,"k%d":%d`, count, count)
+		at := b.putText(d, "{"+text[1:]+"}")
+		was, leave, err := b.archiving.open()(b.Context(), d, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outline, err := outlines.Of(was, tree.Path{}, 10, nil)
+		leave()
+		if err != nil || outline.Count != count {
+			t.Errorf("an outline of %d children counts %d, %v", count, outline.Count, err)
+		}
+	}
+}
+
+// TestPastWithIndexes: a moment whose indexes were built when it was looked at is not what a later moment is made from.
+func TestPastWithIndexes(t *testing.T) {
+	t.Parallel()
+	b := newArchiveStand(t, t.TempDir())
+	d, _ := b.found("a", 0)
+	if _, err := d.SetRules(b.Context(), `{"rules":{"list":{".indexOn":"n"}}}`); err != nil {
+		t.Fatal(err)
+	}
+	if err := enginetest.WaitForIndexes(b.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	for value := 1; value <= 3; value++ {
+		at := b.put(d, value)
+		b.expect(d, at, int64(value))
+		was, leave, err := b.archiving.open()(b.Context(), d, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = enginetest.WaitForIndexes(b.Context(), was)
+		leave()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // TestPastOfOthers: who has a database that was made again sees nothing of the one that had its

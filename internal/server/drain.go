@@ -45,6 +45,7 @@ func (s *serving) drain(ctx context.Context) error {
 	if n := s.guard.running.Wait(limits.handlers); n > 0 {
 		return fmt.Errorf("%w: %d", errHandlersRunning, n)
 	}
+	s.ending.Wait()
 	return ctx.Err()
 }
 
@@ -66,10 +67,35 @@ func (s *serving) shutDown(ctx context.Context) {
 		_ = s.plain.Shutdown(ctx)
 	})
 	all.Go(func() { _ = s.passed.Shutdown(ctx) })
-	if s.options.endAll != nil {
-		all.Go(func() { s.options.endAll(ctx) }) // Shutdown does not know of them
-	}
+	all.Go(func() { s.endStreams(ctx) }) // Shutdown does not know of them
 	all.Wait()
+}
+
+// endTime is what endAll gets to return when its context has ended.
+const endTime = 500 * time.Millisecond
+
+// endStreams ends all streams. One over HTTP/2 whose client takes nothing ends when its connection is
+// cut, which is done next. So that is not waited for here.
+func (s *serving) endStreams(ctx context.Context) {
+	if s.options.endAll == nil {
+		return
+	}
+	done := make(chan struct{})
+	s.ending.Go(func() {
+		defer close(done)
+		s.options.endAll(ctx)
+	})
+	select {
+	case <-done:
+		return
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(endTime)
+	defer late.Stop()
+	select {
+	case <-done:
+	case <-late.C:
+	}
 }
 
 // close cuts everything that is left, and waits for the loops. It may be called

@@ -108,7 +108,9 @@ type fronts struct {
 
 // openFronts returns the fronts of a server. They do not listen yet.
 func openFronts(c *Config, f *founder, operator *adminSide, archiving *archiving, tlsConfig *tls.Config, acme *acmecert.Certificates) fronts {
-	c.clients = outbox.New(outbox.Options{MaxStreams: c.MaxStreams, MaxSockets: c.MaxClients, KeepAlive: c.KeepAlive})
+	c.clients = outbox.New(outbox.Options{
+		MaxStreams: c.MaxStreams, MaxSockets: c.MaxClients, PerNetwork: c.MaxConnectionsPerAddress, KeepAlive: c.KeepAlive,
+	})
 	rates := newRateLimiter(c.RateLimit, time.Now)
 	c.sdks = newSDKFront(*c, f, rates, operator.requests)
 	front := newREST(*c, f, operator.rulesSet, archiving)

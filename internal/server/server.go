@@ -44,9 +44,7 @@ func Run(ctx context.Context, c Config) error {
 	memory := machine.Memory()
 	c.shareMemory(memory)
 	limitMemory(c, memory)
-	if !store.IsForeign(c.Data) { // it is refused below, and stays as it is
-		keepPrivate(c)
-	}
+	keepPrivate(c)
 	if c.ClockOffset != 0 {
 		c.Logger.Warn("the clock of this server is shifted: that is for drills", "by", c.ClockOffset.String())
 	}
@@ -103,8 +101,12 @@ func runOnce(ctx context.Context, c Config, memory int64) error {
 
 // keepPrivate takes from others what they may do in the data directory: secrets are
 // in every file of the store. It does not keep the server from starting, which may
-// not own what an operator has put there.
+// not own what an operator has put there. A directory of somebody else, which is refused
+// later, stays as it is.
 func keepPrivate(c Config) {
+	if foreign, err := store.IsForeign(c.Data); foreign || err != nil {
+		return
+	}
 	loose, err := owneronly.Tighten(c.Data)
 	if errors.Is(err, fs.ErrNotExist) {
 		return // it is made, for its owner alone

@@ -42,6 +42,7 @@ type servingLimits struct {
 	maxOpening int           // connections in that state; beyond, the oldest is cut
 	head       time.Duration // for reading the request line and the headers
 	body       time.Duration // for a body over HTTP/1 that no handler reads
+	write      time.Duration // how long a client of HTTP/2 may take nothing
 	idle       time.Duration // of a connection without requests
 	fresh      time.Duration // how old one without any must be to be closed by drain
 
@@ -61,6 +62,7 @@ func (l servingLimits) withDefaults() servingLimits {
 	setDefault(&l.maxOpening, 6144) // above the storm of 5,000 that follows a restart
 	setDefault(&l.head, DefaultHeadTimeout)
 	setDefault(&l.body, rest.BodyWindow)
+	setDefault(&l.write, rest.WriteIdle)
 	setDefault(&l.idle, DefaultIdleTimeout)
 	setDefault(&l.fresh, 5*time.Second) // as net/http has it
 	setDefault(&l.maxConnections, DefaultMaxConnections)
@@ -127,7 +129,8 @@ type serving struct {
 	connections *connections
 	resets      *resets
 
-	cut context.CancelFunc // ends the contexts of all requests
+	cut    context.CancelFunc // ends the contexts of all requests
+	ending sync.WaitGroup     // of all streams
 }
 
 func newServing(options servingOptions) *serving {
@@ -182,18 +185,24 @@ func (s *serving) newLane(requests context.Context, handler http.Handler, handOv
 	})
 }
 
-// newServer returns a server without a time limit for answers, and for bodies that
-// are read: how long those may take depends on what they are, which the handler knows.
+// newServer returns a server without a time limit for answers of handlers, and for bodies that
+// are read: how long those may take depends on what they are, which the handler knows. WriteTimeout is
+// for the answers of net/http itself, to heads that it refuses.
+//
+// Over HTTP/2 a handler's deadline is of use only while the client takes bytes from its connection: the frame
+// that ends the stream waits behind those that are not taken. WriteByteTimeout ends such a connection.
 func (s *serving) newServer(requests context.Context, handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           s.beginning(s.resets.watching(handler)),
 		ReadHeaderTimeout: s.options.limits.head,
+		WriteTimeout:      s.options.limits.head,
 		IdleTimeout:       s.options.limits.idle,
 		MaxHeaderBytes:    maxHeadBytes - headSlop,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams:          maxStreamsPerConnection,
 			MaxReceiveBufferPerConnection: receiveBytes,
 			MaxReceiveBufferPerStream:     receiveBytes,
+			WriteByteTimeout:              s.options.limits.write,
 		},
 		// What net/http reports is the noise of clients that break off.
 		ErrorLog:    slog.NewLogLogger(s.options.logger.Handler(), slog.LevelDebug),
@@ -212,7 +221,8 @@ func (s *serving) newServer(requests context.Context, handler http.Handler) *htt
 type guestKey struct{}
 
 // beginning tells a lane that a request has begun on a connection that it has handed
-// over, and bounds how long its body is waited for.
+// over, and bounds how long its body is waited for, and a client of HTTP/2 for the end of the answer,
+// which net/http sends when the handler has returned.
 func (s *serving) beginning(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if guest, ok := r.Context().Value(guestKey{}).(lane.Guest); ok {
@@ -222,7 +232,12 @@ func (s *serving) beginning(next http.Handler) http.Handler {
 			exchange.Deepen()
 		}
 		exchange.BoundBody(w, r, time.Now().Add(s.options.limits.body))
+		control := http.NewResponseController(w)
+		_ = control.SetWriteDeadline(time.Time{}) // WriteTimeout is not for handlers
 		next.ServeHTTP(w, r)
+		if r.ProtoMajor == 2 {
+			_ = control.SetWriteDeadline(time.Now().Add(s.options.limits.write))
+		}
 	})
 }
 

@@ -22,6 +22,18 @@ type Effort struct {
 	Observe func(rules.Asked)
 	// Witness, if not nil, is told of the rules, too, and that a write is denied.
 	Witness *denials.Witness
+
+	sent *tree.Write // what the trace shows, if not nil
+}
+
+// Showing returns the effort for a write that was sent so, before its server values were resolved: the
+// trace shows no sums.
+func (e Effort) Showing(sent tree.Write) Effort {
+	if len(sent.Increments()) > 0 {
+		kept := sent // other writes need not be on the heap
+		e.sent = &kept
+	}
+	return e
 }
 
 // observer returns what is told of the rules that are asked.
@@ -53,7 +65,7 @@ func (s *Settings) AllowWrite(t store.Tree, who auth.Identity, c tree.Change, dr
 	if who.Admin {
 		return rules.Decision{}, nil
 	}
-	request := rules.Request{Auth: who.Auth, NowMillis: c.Millis, Drawn: drawn, Trace: who.Debug || e.Observe != nil, MaxSteps: e.Steps, Done: e.Done, Once: e.Once, Observe: e.observer()}
+	request := rules.Request{Auth: who.Auth, NowMillis: c.Millis, Drawn: drawn, Trace: who.Debug || e.Observe != nil, Sent: e.sent, MaxSteps: e.Steps, Done: e.Done, Once: e.Once, Observe: e.observer()}
 	d, err := s.Ruleset().Write(request, meter(t), c.Write)
 	if err = refusal(d, err); errors.Is(err, ErrDenied) {
 		e.Witness.Denied(who.Auth, c.Millis, d.Rule)
@@ -97,6 +109,12 @@ func (v *View) MayRead(who auth.Identity, p tree.Path) error {
 	return err
 }
 
+// MayReadAll is MayRead of all nodes at some paths, judged as one request.
+func (v *View) MayReadAll(who auth.Identity, paths []tree.Path) error {
+	_, err := v.judge(who, tree.Path{}, nil, reading{once: true, all: paths})
+	return err
+}
+
 // JudgeRead judges a read that is to be judged again when something changes that
 // the decision depended on. It may take a number of steps where others wait for it, 0
 // for as many as a request may.
@@ -108,6 +126,7 @@ func (v *View) JudgeRead(who auth.Identity, p tree.Path, q *query.Query, steps i
 type reading struct {
 	once    bool // the decision is used at once
 	steps   int
+	all     []tree.Path // if there are some, they are read, and not the path
 	witness *denials.Witness
 }
 
@@ -128,7 +147,13 @@ func (v *View) judge(who auth.Identity, p tree.Path, q *query.Query, how reading
 	}
 	clock, metrics := v.source.Clock, v.source.Metrics
 	began := clock.Now()
-	d, err := v.Settings.Ruleset().Read(request, meter(v.Tree()), p, seen)
+	var d rules.Decision
+	var err error
+	if len(how.all) > 0 {
+		d, err = v.Settings.Ruleset().ReadAll(request, meter(v.Tree()), how.all)
+	} else {
+		d, err = v.Settings.Ruleset().Read(request, meter(v.Tree()), p, seen)
+	}
 	err = refusal(d, err)
 	metrics.Judgements.Observe(clock.Now().Sub(began))
 	metrics.CountJudgement(d, err, &metrics.DeniedReads)

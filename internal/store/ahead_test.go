@@ -102,7 +102,7 @@ func (l *laggard) slow(lag time.Duration, together int) {
 func newAheadStand(t testing.TB, n int, ahead AheadBounds) (*stand, *laggard, tree.Node) {
 	disk := newLaggard()
 	s := newStand(t, Options{FS: disk, Ahead: ahead, CacheBytes: 64 << 10, RowBytes: -1})
-	s.memos.limit = 0
+	s.memos.Init(0)
 	s.indexes = &layout.Indexes{Children: map[string]*layout.Indexes{"l": {Here: []layout.Index{valueIndexed}}}}
 	rng := rand.New(rand.NewPCG(1, 2))
 	var body strings.Builder

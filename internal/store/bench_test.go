@@ -120,7 +120,7 @@ func somePathsOfFields(b *testing.B) func(i int) tree.Path {
 
 func BenchmarkRead(b *testing.B) {
 	s := newStand(b, Options{FS: vfs.Default})
-	s.memos.limit = 0
+	s.memos.Init(0)
 	s.fill()
 	view := s.View()
 	defer view.Release()
@@ -145,7 +145,7 @@ func BenchmarkRead(b *testing.B) {
 
 func BenchmarkShallow(b *testing.B) {
 	s := newStand(b, Options{FS: vfs.Default})
-	s.memos.limit = 0
+	s.memos.Init(0)
 	for part := range 2 {
 		rng := rand.New(rand.NewPCG(5, uint64(part)))
 		var body strings.Builder

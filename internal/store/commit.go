@@ -113,6 +113,7 @@ func (s *Store) Commit(b *batch.Batch, t Ticket) error {
 	foretell(s, b, p.group.Load())
 	err := s.apply(b.Rows, b.Logged.Millis, b.Format())
 	if err != nil {
+		s.memos.Undo(b, p.group.Load())
 		s.rows.Undo(b.Rows)
 		s.holds.Undo(b)
 		<-p.slots
@@ -126,10 +127,7 @@ func (s *Store) Commit(b *batch.Batch, t Ticket) error {
 // foretell tells all that is remembered of the rows, and all holds, that a batch is about to change them, in a group.
 // The gate is held, so no view shows the batch yet.
 func foretell(s *Store, b *batch.Batch, group uint64) {
-	for _, a := range b.Assignments() {
-		s.memos.stamps.Touch(b.ID, a.Path, group)
-	}
-	b.Relistings(func(r batch.Relisting) { s.memos.keys.Relist(b.ID, r, group) })
+	s.memos.Foretell(b, group)
 	s.shared.CutGaps(b.ID, b.Rows)
 	s.rows.Cut(b.Rows, group, b.Replaces())
 	s.holds.Add(b)

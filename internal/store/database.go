@@ -120,6 +120,6 @@ func (s *Store) BuildDrop(name string, id layout.ID, c tree.Change) (*batch.Batc
 // Forget gives up what is remembered of a database that was dropped.
 func (s *Store) Forget(id layout.ID) {
 	s.log.Forget(id)
-	s.memos.forget(id)
+	s.memos.Forget(id)
 	s.shared.ForgetGaps(id)
 }

@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/livetree/livetree/internal/store/memo"
 	"github.com/livetree/livetree/internal/store/seek"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -45,7 +46,7 @@ const (
 
 // RecallDigest returns a digest of the node at p, empty if it is not known.
 func (t Tree) RecallDigest(d Digest, p tree.Path) string {
-	return string(t.recall(&memoKey{id: t.reader.ID, path: p, digest: d}))
+	return string(t.recall(&memo.Key{ID: t.reader.ID, Path: p, Digest: uint8(d)}))
 }
 
 // Digest returns a digest of the node at p. What work returns is remembered as long as the
@@ -66,7 +67,7 @@ func (t Tree) Digest(d Digest, p tree.Path, work func() (string, error)) (string
 	t.store.counters.digests.Add(1)
 	digest, err := work()
 	if err == nil {
-		t.store.memos.keep(memoKey{id: t.reader.ID, path: p, digest: d}, t.origin.number, []byte(digest), nil)
+		t.store.memos.Keep(memo.Key{ID: t.reader.ID, Path: p, Digest: uint8(d)}, t.origin.number, []byte(digest), nil)
 	}
 	return digest, err
 }

@@ -114,6 +114,21 @@ func TestForeignDirectory(t *testing.T) {
 	}
 }
 
+// TestRootOfFileSystem: a data directory may be the root of a file system, which has a directory of its own there.
+func TestRootOfFileSystem(t *testing.T) {
+	fs := vfs.NewMem()
+	makeDirs(t, fs, "data/lost+found")
+	for range 2 {
+		s, err := Open("data", Options{FS: fs})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestForeignStore: somebody copied a Pebble of his own into the directory.
 func TestForeignStore(t *testing.T) {
 	fs := vfs.NewMem()

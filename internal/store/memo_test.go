@@ -261,14 +261,13 @@ func TestMemosAreBounded(t *testing.T) {
 			}
 		}
 	}
-	m := &s.memos
-	if m.bytes > m.limit || len(m.all) == 0 || len(m.all) != m.order.Len() {
-		t.Errorf("%d memos (%d in order) take %d bytes, want some, and at most %d bytes", len(m.all), m.order.Len(), m.bytes, m.limit)
+	if n, bytes, most := s.memos.Size(); bytes > most || n == 0 {
+		t.Errorf("%d memos take %d bytes, want some, and at most %d bytes", n, bytes, most)
 	}
 	if err := s.Drop("db"); err != nil {
 		t.Fatal(err)
 	}
-	if m.bytes != 0 || len(m.all) != 0 {
-		t.Errorf("%d memos of a dropped database are left", len(m.all))
+	if n, bytes, _ := s.memos.Size(); bytes != 0 || n != 0 {
+		t.Errorf("%d memos of a dropped database are left, with %d bytes", n, bytes)
 	}
 }

@@ -119,8 +119,9 @@ func Flush(s *Store) error {
 
 var errNotFlushed = errors.New("the disk is full or damaged: what was written last is in memory only")
 
-// ForgetApplied deletes the rows of what was applied, and that of the cluster's level, from the store in a directory, which nobody may have
-// open: the records of another cluster are others. It also deletes notes that are of use in one cluster only.
+// ForgetApplied takes back what was applied, and deletes the row of the cluster's level, in the store in a directory, which nobody may have
+// open: the records of another cluster are others. It also deletes notes that are of use in one cluster only. The tenures stay, so that those of the next cluster come after
+// them: in an archive of this store they count on.
 func ForgetApplied(path string, opts Options, notes ...string) error {
 	s, err := Open(path, opts)
 	if err != nil {
@@ -129,6 +130,12 @@ func ForgetApplied(path string, opts Options, notes ...string) error {
 	b := s.db.NewBatch()
 	from := layout.AppliedKey(0)
 	err = b.DeleteRange(from[:len(from)-1], append(from[:len(from)-1:len(from)-1], 0xff), nil)
+	for shard := range byte(0xff) {
+		a, readErr := AppliedOf(s, shard)
+		if err = errors.Join(err, readErr); a.Tenure > 0 {
+			err = errors.Join(err, b.Set(layout.AppliedKey(shard), Applied{Tenure: a.Tenure}.AppendTo(nil), nil))
+		}
+	}
 	for _, name := range notes {
 		err = errors.Join(err, b.Delete(layout.NoteKey(name), nil))
 	}

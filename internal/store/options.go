@@ -18,6 +18,7 @@ import (
 	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/store/inspect"
 	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/memo"
 	"github.com/livetree/livetree/internal/store/seek"
 )
 
@@ -118,7 +119,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.ChunkBytes = max(o.ChunkBytes, 0)
 	setDefault(&o.CacheBytes, DefaultCacheBytes)
 	setDefault(&o.RowBytes, o.CacheBytes/rowShare)
-	o.RowBytes = min(max(o.RowBytes, 0), o.CacheBytes-o.CacheBytes/memoShare)
+	o.RowBytes = min(max(o.RowBytes, 0), o.CacheBytes-o.CacheBytes/memo.Share)
 	setDefault(&o.MaxTables, DefaultMaxTables)
 	setDefault(&o.MemTableBytes, o.usualMemTable())
 	setDefault(&o.BallastBytes, defaultBallastBytes)
@@ -162,7 +163,7 @@ func (s *Store) pebbleOptions(fs vfs.FS) *pebble.Options {
 		FormatMajorVersion:          formatMajorVersion,
 		MemTableSize:                s.opts.MemTableBytes,
 		MemTableStopWritesThreshold: 4,
-		CacheSize:                   s.opts.CacheBytes - s.opts.CacheBytes/memoShare + cachedMemTables*int64(min(s.opts.MemTableBytes, minMemTableBytes)),
+		CacheSize:                   s.opts.CacheBytes - s.opts.CacheBytes/memo.Share + cachedMemTables*int64(min(s.opts.MemTableBytes, minMemTableBytes)),
 		L0CompactionThreshold:       2,
 		L0StopWritesThreshold:       1000,
 		LBaseMaxBytes:               64 << 20,

@@ -35,7 +35,8 @@ func TestSelectionsArePaced(t *testing.T) {
 	t.Parallel()
 	const children = 3000
 	s := newStand(t, Options{})
-	s.memos.limit, s.bounds.sorted = 0, 1000
+	s.memos.Init(0)
+	s.bounds.sorted = 1000
 	s.put("list", "[1"+strings.Repeat(`,{"a":"an element of a list"}`, children)+"]")
 	s.put("object", prioritised(children))
 	view := s.View()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/livetree/livetree/internal/store/damage"
 	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/memo"
 	"github.com/livetree/livetree/internal/store/seek"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -42,8 +43,10 @@ type Printer struct {
 
 	buf   []byte
 	w     io.Writer
-	draft *draft // nil if buf is not the whole text
-	shape *draft // of the bracket that the text begins with, see isArray
+	draft *memo.Draft // nil if buf is not the whole text
+	shape *memo.Draft // of the bracket that the text begins with, see isArray
+	// shapeFrom is from how many children on that bracket is remembered: those of more than a few chunks.
+	shapeFrom int64
 }
 
 // A Text is one that is printed once, and must be closed.
@@ -74,7 +77,7 @@ func (t Tree) Shallow(p tree.Path) (*Printer, error) {
 }
 
 func (t Tree) printer(p tree.Path, printer *Printer) (*Printer, error) {
-	k := memoKey{id: t.reader.ID, path: p, form: printer.form, shallow: printer.shallow}
+	k := memo.Key{ID: t.reader.ID, Path: p, Form: printer.form, Shallow: printer.shallow}
 	if printer.ready = t.recall(&k); printer.ready != nil {
 		printer.recalled = true
 		return printer, nil
@@ -96,7 +99,7 @@ func (t Tree) printer(p tree.Path, printer *Printer) (*Printer, error) {
 	printer.prefix = len(l.Key)
 	printer.draft = t.newDraft(&k)
 	if printer.form != tree.Export && !printer.shallow {
-		printer.shape = newShape(t, p)
+		printer.shape, printer.shapeFrom = newShape(t, p), int64(t.store.opts.ChunkBytes/2)
 	}
 	return printer, nil
 }
@@ -175,7 +178,7 @@ func (p *Printer) PrintTo(w io.Writer) error {
 	if err != nil {
 		return damage.Mark(err)
 	}
-	p.draft.keep(p.buf)
+	p.draft.Keep(p.buf)
 	return p.flush()
 }
 
@@ -310,9 +313,9 @@ func (p *Printer) keys(prefix int) error {
 	if _, err := p.priority(prefix); err != nil {
 		return err
 	}
-	if p.draft == nil || p.draft.begun == nil {
+	if p.draft == nil || !p.draft.Begun.Known() {
 		p.buf = append(p.buf, '{')
-	} else if err := p.resume(node, p.draft.begun); err != nil {
+	} else if err := p.resume(node, p.draft.Begun); err != nil {
 		return err
 	}
 	for p.rows.In(node) {
@@ -321,7 +324,7 @@ func (p *Printer) keys(prefix int) error {
 			return err
 		}
 		if p.draft != nil {
-			p.draft.last = append(p.draft.last[:0], p.rows.Key()[prefix:end]...)
+			p.draft.Last = append(p.draft.Last[:0], p.rows.Key()[prefix:end]...)
 		}
 		if p.buf, err = layout.AppendKeyJSON(p.buf, p.rows.Key()[prefix:end]); err != nil {
 			return err
@@ -335,10 +338,10 @@ func (p *Printer) keys(prefix int) error {
 }
 
 // resume prints the keys of a node that are known, and goes on after them.
-func (p *Printer) resume(node string, known *memo) error {
-	p.buf = append(p.buf, known.text[:len(known.text)-1]...)
-	p.draft.last = append(p.draft.last, known.last...)
-	p.rows.SeekGE(layout.SubtreeEnd(nil, append([]byte(node), known.last...)))
+func (p *Printer) resume(node string, known memo.Listing) error {
+	p.buf = known.AppendTo(p.buf)
+	p.draft.Last = append(p.draft.Last, known.Last()...)
+	p.rows.SeekGE(layout.SubtreeEnd(nil, append([]byte(node), known.Last()...)))
 	return p.separate()
 }
 
@@ -361,16 +364,16 @@ func (p *Printer) isArray(prefix int) (bool, error) {
 		array, _, err := p.rows.IsArray(prefix, p.waiter, p.between)
 		return array, err
 	}
-	if known := p.shape.memos.text(&p.shape.key, p.shape.view); known != nil {
+	if known := p.shape.Text(); known != nil {
 		return known[0] == '[', nil
 	}
 	array, children, err := p.rows.IsArray(prefix, p.waiter, p.between)
-	if err == nil && children > p.shape.least {
+	if err == nil && children > p.shapeFrom {
 		text := "{"
 		if array {
 			text = "["
 		}
-		p.shape.keep([]byte(text))
+		p.shape.Keep([]byte(text))
 	}
 	return array, err
 }

@@ -28,7 +28,7 @@ var byTime = query.ByChild(tree.Path{}.Child("at"))
 func newQueue(t testing.TB, opts Options) *queue {
 	t.Helper()
 	q := &queue{stand: newStand(t, opts), index: layout.Index{Number: 1, Order: byTime}}
-	q.memos.limit = 0
+	q.memos.Init(0)
 	q.indexes = &layout.Indexes{Children: map[string]*layout.Indexes{"queue": {Here: []layout.Index{q.index}}}}
 	q.put("front", `"what comes before the queue"`)
 	for range liveJobs {

@@ -115,6 +115,9 @@ func commitRecord(s *Store, parts []RecordPart, applied Applied, more func(*pebb
 	if err != nil {
 		s.rows.Undo(rows) // with those that were gathered
 		for _, part := range slices.Backward(parts) {
+			if part.Batch != nil {
+				s.memos.Undo(part.Batch, p.group.Load())
+			}
 			s.holds.Undo(part.Batch)
 		}
 		<-p.slots
@@ -163,7 +166,7 @@ func (p *pipeline) addRecord(parts []RecordPart) {
 }
 
 // AppliedOf returns up to where the store has the records of a shard. There is none with the
-// number 0.
+// number 0; a tenure is that of a former cluster then.
 func AppliedOf(s *Store, shard byte) (Applied, error) {
 	row, err := seek.CopyOf(s.db, layout.AppliedKey(shard))
 	if row == nil || err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/memo"
 	"github.com/livetree/livetree/internal/store/seek"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -41,7 +42,7 @@ type Selection struct {
 	// recalled: what was printed before.
 	ready    []byte
 	recalled bool
-	draft    *draft // nil if the text is not to be remembered
+	draft    *memo.Draft // nil if the text is not to be remembered
 	// rows is over the rows of the split node whose key is parent.
 	rows   *seek.Stepper
 	parent []byte
@@ -66,7 +67,7 @@ type Selection struct {
 // need none. The tree must be that of a view.
 func (t Tree) Select(p tree.Path, q query.Query, index *layout.Index, form tree.Form) (*Selection, error) {
 	s := &Selection{tree: t, path: p, form: form, how: ByChunk, query: q, index: index}
-	k := memoKey{id: t.reader.ID, path: p, form: form, selected: true, query: q}
+	k := memo.Key{ID: t.reader.ID, Path: p, Form: form, Selected: true, Query: q}
 	if s.ready = t.recall(&k); s.ready != nil {
 		s.recalled = true
 		return s, nil

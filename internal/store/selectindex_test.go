@@ -22,7 +22,7 @@ var valueIndexed = layout.Index{Number: 1, Order: query.ByValue()}
 func newAlikeStand(t *testing.T) *stand {
 	s := newStand(t, Options{})
 	s.bounds = selectBounds{sorted: 20, alike: 4}
-	s.memos.limit = 0
+	s.memos.Init(0)
 	s.indexes = &layout.Indexes{Children: map[string]*layout.Indexes{"l": {Here: []layout.Index{valueIndexed}}}}
 	return s
 }

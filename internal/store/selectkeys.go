@@ -8,6 +8,7 @@ import (
 	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/store/damage"
 	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/store/memo"
 	"github.com/livetree/livetree/internal/store/seek"
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -25,7 +26,7 @@ type keyWalk struct {
 
 // print writes the selected children as an object. It goes along them by a
 // stepper over the rows of the parent. The draft may be nil.
-func (w *keyWalk) print(out io.Writer, rows *seek.Stepper, form tree.Form, d *draft) error {
+func (w *keyWalk) print(out io.Writer, rows *seek.Stepper, form tree.Form, d *memo.Draft) error {
 	from, to, ok := w.bounds()
 	if !ok {
 		_, err := out.Write([]byte("{}"))
@@ -45,7 +46,7 @@ func (w *keyWalk) print(out io.Writer, rows *seek.Stepper, form tree.Form, d *dr
 		return damage.Mark(err)
 	}
 	p.buf = append(bytes.TrimSuffix(p.buf, []byte{','}), '}')
-	p.draft.keep(p.buf)
+	p.draft.Keep(p.buf)
 	return p.flush()
 }
 

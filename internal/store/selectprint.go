@@ -196,7 +196,7 @@ func (r *result) flush() error {
 
 func (r *result) end(shut byte) error {
 	r.buf = append(bytes.TrimSuffix(r.buf, []byte{','}), shut)
-	r.draft.keep(r.buf)
+	r.draft.Keep(r.buf)
 	return r.flush()
 }
 

@@ -46,7 +46,7 @@ func TestSelectionAllocations(t *testing.T) {
 			}
 		})
 	}
-	s.memos.limit = 0
+	s.memos.Init(0)
 	few, many := allocations(10), allocations(100)
 	if many > few+2 { // a pool may be emptied meanwhile
 		t.Errorf("a query of 100 children allocates %v times, one of 10 %v times", many, few)

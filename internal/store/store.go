@@ -17,6 +17,7 @@ import (
 	"github.com/livetree/livetree/internal/store/journal"
 	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/store/logkeep"
+	"github.com/livetree/livetree/internal/store/memo"
 	"github.com/livetree/livetree/internal/store/rowcache"
 	"github.com/livetree/livetree/internal/store/seek"
 )
@@ -37,7 +38,7 @@ type Store struct {
 	batches  batch.Maker
 	blocks   *pebble.Cache
 	rows     *rowcache.Cache // nil if there is none
-	memos    memos
+	memos    memo.Memos
 	digests  digests
 	health   health
 	counters counters
@@ -78,12 +79,6 @@ func Open(path string, opts Options) (*Store, error) {
 	return s, nil
 }
 
-// IsForeign reports whether a directory holds files and is no data directory: Open refuses it with ErrForeign.
-func IsForeign(path string) bool {
-	names, err := vfs.Default.List(path)
-	return err == nil && datadir.IsForeign(names)
-}
-
 // openOn is Open on a given file system.
 func openOn(path string, opts Options) (*Store, error) {
 	opts, err := opts.withDefaults()
@@ -94,7 +89,7 @@ func openOn(path string, opts Options) (*Store, error) {
 	s.shared.GapSteps, s.shared.Ahead, s.shared.Flush = opts.GapSteps, opts.Ahead, s.askFlush
 	s.shared.Complete, s.shared.Newest = s.pipeline.complete, func() uint64 { return s.view.Load().number }
 	s.health.opts, s.health.opened = opts, opts.Now()
-	s.memos.init(opts.CacheBytes)
+	s.memos.Init(opts.CacheBytes)
 	s.digests.init()
 	if s.dir, err = datadir.Open(opts.FS, path); err != nil {
 		return nil, fmt.Errorf("open %s: %w", path, datadir.Failed(err))

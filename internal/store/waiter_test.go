@@ -16,7 +16,7 @@ import (
 func TestReadThatNobodyWaitsFor(t *testing.T) {
 	t.Parallel()
 	s := newStand(t, Options{})
-	s.memos.limit = 0
+	s.memos.Init(0)
 	s.put("list", "[1"+strings.Repeat(`,{"a":"an element of a list"}`, 3000)+"]")
 	s.put("object", prioritised(3000))
 	view := s.View()

@@ -271,3 +271,10 @@ func (w *Watch) HoldHashes() (release func()) {
 	turn <- struct{}{}
 	return func() { <-turn }
 }
+
+// Reads returns on how many paths the permission of the watch rests.
+func (w *Watch) Reads() int {
+	w.set.mu.RLock()
+	defer w.set.mu.RUnlock()
+	return len(w.permission.reads)
+}

@@ -232,8 +232,9 @@ func (w *Watch) tryRecheck(p pass) (checked bool, err error) {
 	return w.set.restAlsoOn(w, allowed), nil
 }
 
-// restAlsoOn adds what a watch rests on because time has passed. It reports false if
-// changes that the permission does not know of were taken already.
+// restAlsoOn adds what a watch rests on because time has passed. What it rested on before
+// counts only for changes that were not handed on yet: rules may read something else each minute. It
+// reports false if changes that the permission does not know of were taken already.
 func (w *Set) restAlsoOn(watch *Watch, allowed permission) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -243,14 +244,18 @@ func (w *Set) restAlsoOn(watch *Watch, allowed permission) bool {
 	if _, ok := w.all[watch]; !ok {
 		return true
 	}
-	reads := slices.Clone(watch.permission.reads)
-	for _, p := range allowed.reads {
-		if !slices.Contains(reads, p) {
-			reads = append(reads, p)
+	before := watch.permission.reads
+	if slices.Equal(before, allowed.reads) {
+		return true
+	}
+	reads := slices.Clone(allowed.reads)
+	if w.queue.isBusy() {
+		for _, p := range before {
+			if !slices.Contains(reads, p) {
+				reads = append(reads, p)
+			}
 		}
 	}
-	if len(reads) > len(watch.permission.reads) {
-		w.restOn(watch, reads)
-	}
+	w.restOn(watch, reads)
 	return true
 }

@@ -281,3 +281,35 @@ func TestWatchWithASecretThatWasJustRemoved(t *testing.T) {
 		t.Errorf("a watch with a secret that is gone: %v, want unauthenticated", err)
 	}
 }
+
+// TestRecheckForgetsWhatHasPassed: a permission by rules that read something else with the time does
+// not come to rest on all that they have ever read.
+func TestRecheckForgetsWhatHasPassed(t *testing.T) {
+	clock := &handClock{}
+	f := openWith(t, store.Options{}, nil, clock)
+	f.Rule(`{"rules": {"timed": {".read": "root.child('shut/' + (now - now % 60000)).val() !== true"}}}`)
+	req := as(auth.Identity{}, whole(t, "/timed"))
+	req.Wake = func() {}
+	w, _, err := f.Watches().Open(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for range 100 {
+		clock.advance(time.Minute)
+		if !w.Recheck() {
+			t.Fatal("a watch that is allowed does not go on")
+		}
+	}
+	if most, got := 2, w.Reads(); got > most {
+		t.Errorf("the permission rests on %d paths, want %d at most", got, most)
+	}
+	minute := clock.now().UnixMilli()
+	f.Do(`PUT /shut/` + string(appendInt(minute-minute%60_000)) + ` true`)
+	f.WaitForWatches()
+	for e, ok := w.Next(); e == nil || e.Kind != watch.Cancel; e, ok = w.Next() {
+		if !ok {
+			t.Fatal("a watch goes on that data has shut")
+		}
+	}
+}

@@ -1,4 +1,4 @@
-// Package wholefile writes files that are whole or not there.
+// Package wholefile writes files, and directories, that are whole or not there.
 //
 // A File is written beside its place, under the name with .tmp added, and is
 // renamed when it is on disk: a reader of the name sees the old file or the whole

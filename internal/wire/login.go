@@ -64,15 +64,15 @@ func (s *session) identify(credential string) (auth.Identity, error) {
 	return s.db.Identify(s.ctx, credential)
 }
 
-// override lets an administrator ask as somebody else.
+// override lets an administrator ask as somebody else: as nobody, if the variable is null. To others
+// that says nothing.
 func override(who auth.Identity, q *message.Request) (auth.Identity, error) {
-	if !q.AsNobody && q.Variable == nil {
+	switch {
+	case !q.AsNobody && (q.Variable == nil || !who.Admin && string(q.Variable) == "null"):
 		return who, nil
-	}
-	if !who.Admin {
+	case !who.Admin:
 		return auth.Identity{}, fault.New(fault.Denied, "authvar and noauth need an administrator's credential")
-	}
-	if q.AsNobody {
+	case q.AsNobody:
 		return who.As(tree.Node{}), nil
 	}
 	variable, err := tree.DecodeClaims(q.Variable)

@@ -64,6 +64,17 @@ func (p *pace) asker(q *message.Request) Asker {
 	return p.network
 }
 
+// take takes what is left of some requests. If there is not enough, it returns how long it takes
+// until there is more.
+func (p *pace) take(a Asker, left *int) (wait time.Duration) {
+	for *left > 0 && wait <= 0 {
+		if wait = p.rate.Take(a); wait <= 0 {
+			*left--
+		}
+	}
+	return wait
+}
+
 // loggedIn has requests count for a credential that is good.
 func (p *pace) loggedIn(credential string) {
 	a, isGood := p.rate.OfCredential(credential)
@@ -87,14 +98,26 @@ const (
 // turnWait is how long a request waits for its turn. What it came in is in memory meanwhile.
 const turnWait = 30 * time.Second
 
+// judgedAtOnce is how many listens are judged again for what one request counts.
+const judgedAtOnce = 64
+
+// countOf returns for how many requests one counts: with a login, or its end, all listens of the
+// client are judged again.
+func countOf(s *session, q *message.Request) int {
+	if (q.Action == message.Login || q.Action == message.Logout) && s.joined.Load() {
+		return 1 + s.audience.Listens()/judgedAtOnce
+	}
+	return 1
+}
+
 // awaitTurn waits until a request may be served. Nothing more is read from the client
 // meanwhile, so it notices by its own writes. It is not noticed then that the client has gone.
 // It reports false if the request is not served: the session has ended, or ends because the wait
 // took too long. An SDK comes back then, later each time, and asks again; an answer that
 // refuses would be the end of a listen, or of a write.
 func (s *session) awaitTurn(q *message.Request) bool {
-	asker := s.pace.asker(q)
-	wait := s.pace.rate.Take(asker)
+	asker, left := s.pace.asker(q), countOf(s, q)
+	wait := s.pace.take(asker, &left)
 	if wait <= 0 {
 		return true
 	}
@@ -110,7 +133,7 @@ func (s *session) awaitTurn(q *message.Request) bool {
 			}
 			return false
 		}
-		if wait = s.pace.rate.Take(asker); wait > 0 {
+		if wait = s.pace.take(asker, &left); wait > 0 {
 			wait = max(wait, again)
 		}
 	}

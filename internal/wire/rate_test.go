@@ -144,3 +144,36 @@ func TestManyWait(t *testing.T) {
 		}
 	})
 }
+
+// TestLoginsCountForTheirListens: a login has all listens of the client judged again, and counts so.
+func TestLoginsCountForTheirListens(t *testing.T) {
+	t.Parallel()
+	db := enginetest.Open(t, store.Options{})
+	db.Rule(`{"rules":{".read":true}}`)
+	f, rate := newFront(false), newFakeRate()
+	f.opts.Rate = rate
+	k := begin(t, f, db)
+	number := 0
+	send := func(request string, want int) {
+		t.Helper()
+		before := len(rate.took)
+		k.send(fmt.Sprintf("%d %s", number, request))
+		for !strings.HasPrefix(shorten(k.next()), fmt.Sprint(number, " ")) { // or a push
+		}
+		if took := len(rate.took) - before; took != want {
+			t.Errorf("%s counts for %d requests, want %d", request, took, want)
+		}
+		number++
+	}
+	send("unauth {}", 1)
+	for i := range 200 {
+		send(fmt.Sprintf(`q {"p":"/a/%d","h":""}`, i), 1)
+	}
+	send(`auth {"cred":"wrong"}`, 4)
+	send("unauth {}", 4)
+	send(`g {"p":"/a","q":{}}`, 1)
+	for i := range 150 {
+		send(fmt.Sprintf(`n {"p":"/a/%d"}`, i), 1)
+	}
+	send("unauth {}", 1)
+}

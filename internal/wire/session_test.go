@@ -266,6 +266,8 @@ func TestLogin(t *testing.T) {
 	k.expect(`c {"p":"alice"}`, `8 ok "unauthenticated"`)
 	k.send(`9 p {"p":"/alice","d":3}`, `10 gauth {"cred":"`+secret+`","noauth":true}`, `11 p {"p":"/alice","d":3}`)
 	k.expect(`9 permission_denied "Permission denied"`, `10 ok {"auth":null,"expires":null}`, `11 permission_denied "Permission denied"`)
+	k.send(`12 gauth {"cred":"`+secret+`","authvar":null}`, `13 p {"p":"/alice","d":4}`)
+	k.expect(`12 ok {"auth":null,"expires":null}`, `13 permission_denied "Permission denied"`)
 	if !k.met {
 		t.Error("a client that has logged in is a stranger")
 	}

@@ -74,6 +74,9 @@ func findIn(ctx context.Context, r *archive.Reader, at time.Time, opts Options) 
 		until := at
 		if last := time.UnixMilli(line.Until); line.Until > 0 && last.Before(at) {
 			until = last
+			if changed, err := hasChanged(ctx, r, opts, last); changed || err != nil {
+				return plan{}, errors.Join(failed, err)
+			}
 		}
 		base, err := r.FindIn(ctx, line.Epoch, until)
 		if err == nil {
@@ -87,4 +90,18 @@ func findIn(ctx context.Context, r *archive.Reader, at time.Time, opts Options) 
 		}
 	}
 	return plan{}, failed
+}
+
+// hasChanged reports whether the oldest base of the first line shows a database with commits after a time. What it was between that
+// time and the base is not known then: the server had no archive yet, or could not reach it.
+func hasChanged(ctx context.Context, r *archive.Reader, opts Options, since time.Time) (changed bool, err error) {
+	base, err := r.Oldest(ctx, opts.Lines[0].Epoch)
+	if base == nil || err != nil {
+		return false, err
+	}
+	err = r.Databases(ctx, *base, func(d archive.Database) error {
+		changed = changed || d.Number == uint32(opts.Number) && d.Millis > since.UnixMilli()
+		return nil
+	})
+	return changed, err
 }

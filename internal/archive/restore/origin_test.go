@@ -125,3 +125,53 @@ func TestLines(t *testing.T) {
 		t.Errorf("a database that was made after the restore: %v", err)
 	}
 }
+
+// TestBeforeTheFirstBase: a server that was restored is without an archive at first. What is written until its first base is in no line: a
+// moment of that time is refused, and not shown as what was restored. Of a database that was not written to it is known.
+func TestBeforeTheFirstBase(t *testing.T) {
+	t.Parallel()
+	p, err := place.OpenFile(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := newOriginal(t, rand.New(rand.NewPCG(1, 1)), p)
+	o.base()
+	o.found("a", 1)
+	o.found("b", 1)
+	o.send()
+	r := archive.NewReader(p, archive.ReaderOptions{})
+	data := filepath.Join(t.TempDir(), "data")
+	_, err = restore.Run(t.Context(), r, data, restore.Options{})
+	o.check(err)
+	origin, _, err := restore.ReadOrigin(data)
+	o.check(errors.Join(err, o.writer.Close(t.Context())))
+	n := o.goOn(data, p)
+	written := n.millis + 1000
+	n.millis = written
+	n.put(n.databases["a"], 2)
+	n.millis += 1000
+	n.clock.Store(n.millis)
+	n.base()
+	for _, test := range []struct {
+		name string
+		at   int64
+		want string
+	}{{"a", origin.Until, "1"}, {"a", written, ""}, {"a", n.millis, "2"}, {"b", written, "1"}} {
+		data := filepath.Join(t.TempDir(), "data")
+		opts := restore.Options{
+			At: restore.Moment{Time: time.UnixMilli(test.at)}, Only: test.name, Number: n.databases[test.name].id,
+			Lines: []restore.Origin{{Epoch: n.Epoch()}, origin},
+		}
+		_, err := restore.Run(t.Context(), r, data, opts)
+		if test.want == "" {
+			if !errors.Is(err, archive.ErrNoBase) {
+				t.Errorf("%s at %d: %v; want it refused", test.name, test.at, err)
+			}
+			continue
+		}
+		o.check(err)
+		if got := openRestored(t, data).contents()[test.name].Tree; got != test.want {
+			t.Errorf("%s at %d: %q, want %q", test.name, test.at, got, test.want)
+		}
+	}
+}

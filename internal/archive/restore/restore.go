@@ -120,7 +120,7 @@ func (j *restoring) run(ctx context.Context) (*Report, error) {
 		}
 	}
 	report := &Report{
-		Data: j.site.place, Epoch: j.base.Epoch, Base: j.base.Number, Made: j.base.Made, Rows: j.base.Rows, Bytes: j.base.Bytes,
+		Data: j.site.place.Path, Epoch: j.base.Epoch, Base: j.base.Number, Made: j.base.Made, Rows: j.base.Rows, Bytes: j.base.Bytes,
 	}
 	j.newest = j.base.LastMillis
 	s, err := j.openStore()

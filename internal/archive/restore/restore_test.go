@@ -395,6 +395,30 @@ func TestRestoreResumes(t *testing.T) {
 	}
 }
 
+// TestRootOfFileSystem restores into the root of a file system, which cannot be replaced, and goes on there after an interruption.
+func TestRootOfFileSystem(t *testing.T) {
+	t.Parallel()
+	o, _ := newArchive(t, 7, 20)
+	data := filepath.Join(t.TempDir(), "data")
+	if err := os.MkdirAll(filepath.Join(data, "lost+found"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for reads := 1; ; reads++ {
+		c := &cut{o.place, reads}
+		_, err := restore.Run(context.Background(), archive.NewReader(c, archive.ReaderOptions{}), data, restore.Options{})
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, errCut) {
+			t.Fatal(err)
+		}
+	}
+	openRestored(t, data).expect(o.moments[len(o.moments)-1].databases)
+	if _, err := os.Stat(filepath.Join(data, "restore.partial")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what it was made in is still there: %v", err)
+	}
+}
+
 // TestRestoreRefuses: what would be overwritten, or mixed up.
 func TestRestoreRefuses(t *testing.T) {
 	t.Parallel()

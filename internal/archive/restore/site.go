@@ -8,17 +8,19 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/wholefile"
 )
 
 const (
 	partialSuffix = ".partial"
+	partialDir    = "restore" + partialSuffix // in a place that is filled
 	progressFile  = "restore.json"
 	dataDir       = "data"
 )
 
 // ErrNotEmpty says that a directory is taken.
-var ErrNotEmpty = errors.New("the directory is not empty")
+var ErrNotEmpty = wholefile.ErrNotEmpty
 
 // ErrOther says that an interrupted restore of something else is in the way.
 var ErrOther = errors.New("an interrupted restore of something else is there")
@@ -42,9 +44,9 @@ type journey struct {
 
 const journeyFormat = 1
 
-// A site is a data directory that is being made beside its place.
+// A site is a data directory that is being made beside its place, or in it.
 type site struct {
-	place string
+	place wholefile.Place
 	path  string
 	journey
 }
@@ -52,19 +54,15 @@ type site struct {
 // openSite goes on with an interrupted restore of the same, or begins one. It refuses a
 // place where something is.
 func openSite(place string, is journey) (*site, error) {
-	place, err := filepath.Abs(place)
+	p, err := wholefile.NewPlace(place, partialDir)
 	if err != nil {
 		return nil, err
 	}
-	names, err := os.ReadDir(place)
-	switch {
-	case err == nil && len(names) > 0:
-		return nil, fmt.Errorf("%s: %w: name a directory that is empty, or that does not exist", place, ErrNotEmpty)
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return nil, err
-	}
 	is.Format = journeyFormat
-	s := &site{place: place, path: place + partialSuffix, journey: is}
+	s := &site{place: p, path: p.Path + partialSuffix, journey: is}
+	if p.Filled {
+		s.path = filepath.Join(p.Path, partialDir)
+	}
 	if err := os.MkdirAll(s.path, 0o700); err != nil {
 		return nil, err
 	}
@@ -129,23 +127,8 @@ func (s *site) note() error {
 
 // open puts what was made into its place.
 func (s *site) open() error {
-	// This fails if something was put there meanwhile.
-	if err := os.Remove(s.place); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: %w: %w", s.place, ErrNotEmpty, err)
-	}
-	if err := os.Rename(s.data(), s.place); err != nil {
-		return err
-	}
-	if err := syncDir(filepath.Dir(s.place)); err != nil {
+	if err := s.place.Put(s.data(), store.MarkerFile); err != nil {
 		return err
 	}
 	return os.RemoveAll(s.path)
-}
-
-func syncDir(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/livetree/livetree/internal/archive/bases"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/wholefile"
 )
 
 // ErrDiffers says that replayed records do not give what a base holds.
@@ -77,7 +78,7 @@ func verifyRun(ctx context.Context, r *archive.Reader, list []archive.Manifest, 
 		return v, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(path)) }()
-	s := &site{place: filepath.Join(path, "place"), path: path}
+	s := &site{place: wholefile.Place{Path: filepath.Join(path, "place")}, path: path}
 	job := &verifying{restoring: restoring{Options: opts, reader: r, plan: plan{base: list[0]}, site: s, data: s.data()}, result: v}
 	if err := job.load(ctx); err != nil {
 		return v, err

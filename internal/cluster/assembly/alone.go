@@ -51,8 +51,23 @@ func Recover(ctx context.Context, data string, now func() time.Time, logger *slo
 	return store.RenewEpoch(data, store.Options{Logger: logger})
 }
 
+// checkUnused returns store.ErrInUse if another process has a data directory open. etcd would wait for it without end.
+func checkUnused(data string) error {
+	lock, err := store.LockDirectory(data, store.Options{})
+	if errors.Is(err, store.ErrForeign) {
+		return nil // it has no store
+	}
+	if err != nil {
+		return err
+	}
+	return lock.Close()
+}
+
 func becomeSingle(ctx context.Context, data string, force bool, now func() time.Time, logger *slog.Logger) error {
 	if err := CheckLevel(data); err != nil {
+		return err
+	}
+	if err := checkUnused(data); err != nil {
 		return err
 	}
 	if etcdlog.WasRemoved(membership.LogDir(data)) {

@@ -125,12 +125,11 @@ func Enter(ctx context.Context, o Options) (*Assembly, error) {
 	a.addr.Store("")
 	_, statErr := os.Stat(filepath.Join(o.Data, layout.PebbleDir))
 	a.membership, err = membership.Enter(ctx, membership.Options{
-		Data: o.Data, HasStore: statErr == nil, Front: front, List: o.List, Election: o.Election, Quota: quotaOf(o.LogBytes),
+		Data: o.Data, HasStore: statErr == nil, Forget: func() error { return forgetCluster(o) }, Front: front, List: o.List, Election: o.Election, Quota: quotaOf(o.LogBytes),
 		Fatal: o.Fatal, Now: o.Now, Logger: o.Logger,
 	})
-	if err == nil && a.membership.Founded() {
-		// It makes a store that there is none of, or takes from one what it knew of another cluster.
-		err = store.ForgetApplied(o.Data, store.Options{Logger: o.Logger}, invite.Note)
+	if err == nil && a.membership.Founded() && statErr != nil {
+		err = forgetCluster(o) // it makes a store
 	}
 	if err != nil {
 		a.Close()

@@ -59,23 +59,28 @@ func (a *Assembly) SetAddr(addr string) { a.addr.Store(addr) }
 func (a *Assembly) reports(ctx context.Context, members []membership.Member) map[string]status.Report {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
+	return gatherReports(members, func(m membership.Member) (r status.Report, ok bool) {
+		if m.ID == a.node.ID() {
+			return a.report(), true
+		}
+		said, err := a.front.Call(ctx, m.Addr, statusCall, nil)
+		ok = err == nil && json.Unmarshal(said, &r) == nil && (len(r.Shards) == shard.Count || r.Full)
+		return r, ok
+	})
+}
+
+// gatherReports asks all members at once, and returns what those say that answer.
+func gatherReports(members []membership.Member, ask func(membership.Member) (status.Report, bool)) map[string]status.Report {
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	reports := make(map[string]status.Report)
 	for _, m := range members {
-		if m.ID == a.node.ID() {
-			reports[m.Addr] = a.report()
-			continue
-		}
 		all.Go(func() {
-			said, err := a.front.Call(ctx, m.Addr, statusCall, nil)
-			var r status.Report
-			if err != nil || json.Unmarshal(said, &r) != nil || len(r.Shards) != shard.Count && !r.Full {
-				return
+			if r, ok := ask(m); ok {
+				mu.Lock()
+				defer mu.Unlock()
+				reports[m.Addr] = r
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			reports[m.Addr] = r
 		})
 	}
 	all.Wait()
@@ -243,12 +248,21 @@ func (a *Assembly) OthersWell(ctx context.Context) (well int) {
 	return well
 }
 
-// Remove removes a node from the cluster.
+// Remove removes a node from the cluster. If that is this one, it hands over first what it leads; if it is not removed after all, it serves on.
 func (a *Assembly) Remove(ctx context.Context, node string) error {
-	if node == a.o.Addr {
+	_, err := membership.Removable(ctx, a.membership, node)
+	if was := a.ready.Load(); err == nil && was && node == a.o.Addr {
 		a.HandOver(ctx)
+		defer func() {
+			if err != nil {
+				a.membership.SetReady(true)
+				a.ready.Store(true)
+			}
+		}()
 	}
-	err := a.membership.Remove(ctx, node)
+	if err == nil {
+		err = a.membership.Remove(ctx, node)
+	}
 	for tries := 0; isPassing(err) && tries < removeTries; tries++ {
 		if pause.For(ctx, removePause) != nil {
 			break

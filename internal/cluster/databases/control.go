@@ -11,6 +11,7 @@ import (
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/pause"
+	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -115,8 +116,9 @@ func saidError(said []byte) error {
 	return fmt.Errorf("the home of the shard has answered %x", said[0])
 }
 
-// failed is what a home says of an error.
+// failed is what a home says of an error: clients are told what a single server tells them.
 func failed(err error) []byte {
+	err = state.Classify(err)
 	return append([]byte{saysFailed, byte(fault.KindOf(err))}, fault.Public(err)...)
 }
 

@@ -127,8 +127,11 @@ func judgeControl(ctx context.Context, d *Databases) (tenure uint64, done func()
 	return tenure, done, nil
 }
 
-// appendControl appends a control record, and returns what is said of it.
+// appendControl appends a control record, and returns what is said of it. It is appended also if who has asked for it goes away meanwhile: an outcome that is
+// not known would end the tenure.
 func appendControl(ctx context.Context, d *Databases, tenure uint64, effect []byte, lost *bool) ([]byte, error) {
+	ctx, cancel := d.untilEnd(context.WithoutCancel(ctx), d.o.Deadline)
+	defer cancel()
 	_, err := d.node.Append(ctx, controlShard, tenure, record.Record{Kind: record.Control, Effect: effect})
 	switch {
 	case errors.Is(err, shard.ErrUnknown):

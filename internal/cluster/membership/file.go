@@ -40,8 +40,8 @@ type file struct {
 // LogDir is where etcd keeps its files in a data directory.
 func LogDir(data string) string { return filepath.Join(data, "etcd") }
 
-// hasLog says whether etcd has begun its log there: then this node is the member that it was.
-func hasLog(data string) bool {
+// HasLog says whether etcd has begun its log there: then this node is the member that it was.
+func HasLog(data string) bool {
 	names, err := os.ReadDir(filepath.Join(LogDir(data), "member", "wal"))
 	return err == nil && len(names) > 0
 }
@@ -63,6 +63,12 @@ func readFile(data string) (f file, err error) {
 		return file{}, fmt.Errorf("%s cannot be read: %w", name, err)
 	}
 	return f, nil
+}
+
+// IsFounding says whether the founding of a cluster was cut short in a directory: no other node can have joined.
+func IsFounding(data string) (bool, error) {
+	f, err := readFile(data)
+	return f.Founding, err
 }
 
 // writeFile has the directory belong to a cluster, on disk, before it returns.

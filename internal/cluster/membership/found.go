@@ -48,10 +48,7 @@ func (m *Membership) found(ctx context.Context) (wait string, err error) {
 	if !m.hasStore {
 		f.Forming = m.o.List
 	}
-	if err := m.writeFile(f); err != nil {
-		return "", err
-	}
-	if err := os.RemoveAll(LogDir(m.o.Data)); err != nil {
+	if err := clearForFounding(m, f); err != nil {
 		return "", err
 	}
 	if err := m.start(ctx, []string{m.o.Front.Addr()}, true); err != nil {
@@ -72,6 +69,20 @@ func (m *Membership) found(ctx context.Context) (wait string, err error) {
 	m.update(func() { m.phase, m.founded = isMember, true })
 	m.o.Logger.Info("this node has founded a cluster", "cluster", f.Cluster, "data", m.hasStore)
 	return "", nil
+}
+
+// clearForFounding notes that a founding begins, and clears away what there is of another cluster. That comes before there is a log: once there is one, a process
+// that ends, and starts again, goes on with what it finds.
+func clearForFounding(m *Membership, founding file) error {
+	if err := m.writeFile(founding); err != nil {
+		return err
+	}
+	if m.hasStore && m.o.Forget != nil {
+		if err := m.o.Forget(); err != nil {
+			return err
+		}
+	}
+	return os.RemoveAll(LogDir(m.o.Data))
 }
 
 // beginFounding has this node promise nothing to others, unless it has. A promise ends when the node that it was

@@ -51,7 +51,7 @@ func (m *Membership) join(ctx context.Context, v verdict) (wait string, err erro
 	}
 	m.learner = place.ID
 	if err := m.start(ctx, place.Members, false); err != nil {
-		if hasLog(m.o.Data) || errors.Is(err, etcdlog.ErrLeftOut) {
+		if HasLog(m.o.Data) || errors.Is(err, etcdlog.ErrLeftOut) {
 			return "", err
 		}
 		// A member that was asked has not learned of this one yet, or the members have changed meanwhile.

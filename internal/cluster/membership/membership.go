@@ -56,7 +56,9 @@ type Options struct {
 	Data string
 	// HasStore says that there is a store in it.
 	HasStore bool
-	Front    *peer.Front
+	// Forget has that store forget the cluster that it was of before. It is called before this node founds another; nil for nothing.
+	Forget func() error
+	Front  *peer.Front
 	// List are the addresses of nodes, those of --cluster.
 	List []string
 	// Election and Quota are etcd's, see [etcdlog.Options].
@@ -206,7 +208,7 @@ func (m *Membership) prepare() (err error) {
 		}
 		m.file = file{}
 	}
-	if addr := m.o.Front.Addr(); m.file.Node != "" && m.file.Node != addr && hasLog(m.o.Data) {
+	if addr := m.o.Front.Addr(); m.file.Node != "" && m.file.Node != addr && HasLog(m.o.Data) {
 		return fmt.Errorf("%w: the directory is that of the node %s, and --cluster-addr is %s: give it its address again, or remove %s from the cluster and start with an empty directory",
 			ErrRefused, m.file.Node, addr, m.file.Node)
 	}
@@ -239,7 +241,7 @@ func (m *Membership) enter(ctx context.Context) error {
 
 // step does what can be done now. It returns what this node waits for, or nothing if it is a member.
 func (m *Membership) step(ctx context.Context) (wait string, err error) {
-	if m.Log() == nil && m.file.Cluster != "" && hasLog(m.o.Data) {
+	if m.Log() == nil && m.file.Cluster != "" && HasLog(m.o.Data) {
 		if err := m.start(ctx, []string{m.o.Front.Addr()}, false); err != nil {
 			return setLogAside(ctx, m, err)
 		}

@@ -178,7 +178,7 @@ func compileOrder(n *chain) booleanCode {
 		if err != nil {
 			return false, err
 		}
-		if err := e.Charge(min(len(a.leaf.Text()), len(b.leaf.Text())) >> 10 * int(scanned)); err != nil {
+		if err := e.Charge(min(len(a.leaf.Text()), len(b.leaf.Text())) * int(scanned) >> 10); err != nil {
 			return false, err
 		}
 		c, comparable, ok := order(a, b)

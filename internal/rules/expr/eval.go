@@ -140,12 +140,13 @@ const (
 	scanned  weight = 32  // byte by byte, as length and < do
 	made     weight = 64  // a new string
 	parsed   weight = 128 // as a path
+	mapped   weight = 200 // to the other case
 )
 
 // spendText is spend for work on text. It takes one step off the budget of the
 // evaluation, and one more for each KiB, and charges what the work really takes.
 func (e *Env) spendText(bytes int, w weight) error {
-	if err := e.Charge(bytes >> 10 * int(w-1)); err != nil {
+	if err := e.Charge(bytes*int(w)>>10 - bytes>>10); err != nil { // a short text is not free: rules ask often
 		return err
 	}
 	return e.spend(1 + bytes>>10)

@@ -138,7 +138,7 @@ func compileValueCall(n *call) valueCode {
 		if err != nil {
 			return value{}, err
 		}
-		if err := e.spendText(len(s), made); err != nil {
+		if err := e.spendText(len(s), mapped); err != nil {
 			return value{}, err
 		}
 		return textOf(mapping(s)), nil

@@ -101,13 +101,26 @@ func (pl *plan) restBefore(key, last []byte) (bool, error) {
 		end, isPriority := pl.emptiedHome(row)
 		switch {
 		case end > 0:
-			to = bytes.Clone(row[:end])
+			to = bytes.Clone(pl.outermostEmptied(row[:end], len(key)))
 		case isPriority:
 			to = bytes.Clone(row)
 		default:
 			return true, nil
 		}
 	}
+}
+
+// outermostEmptied returns the key of a home that is emptied, or that of the highest node above it, and below one whose key has
+// so many bytes, of which it is known that the write leaves nothing there. Nodes are looked at from the lowest on. Without this each
+// node above many homes would have all of them passed again.
+func (pl *plan) outermostEmptied(home []byte, above int) []byte {
+	for end := above; end < len(home); {
+		end += layout.ComponentLen(home[end:])
+		if stays, known := pl.leaves[string(home[:end])]; known && !stays {
+			return home[:end]
+		}
+	}
+	return home
 }
 
 // left reports whether the write puts data below the node with a key; and the key of

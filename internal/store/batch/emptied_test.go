@@ -66,3 +66,29 @@ func TestPatchThatEmptiesANode(t *testing.T) {
 		s.check()
 	}
 }
+
+// TestPatchThatEmptiesADeepNode: what a patch deletes is passed once, not once for each node above it that loses its last child.
+func TestPatchThatEmptiesADeepNode(t *testing.T) {
+	const n = 300
+	steps := map[int]uint64{}
+	for _, depth := range []int{2, 20} {
+		s := newStand(t, 0)
+		at := strings.Repeat("d/", depth)
+		var body, patch strings.Builder
+		for i := range n {
+			fmt.Fprintf(&body, `,"k%06d":%d`, i, i)
+			fmt.Fprintf(&patch, `,"k%06d":null`, i)
+		}
+		s.put(at, "{"+body.String()[1:]+"}")
+		before := s.shared.Steps.Load()
+		s.patch(at, "{"+patch.String()[1:]+"}")
+		steps[depth] = s.shared.Steps.Load() - before
+		if left := s.dataRows(); len(left) > 0 {
+			t.Errorf("the patch leaves %q", left)
+		}
+		s.check()
+	}
+	if steps[20] > 2*steps[2] {
+		t.Errorf("a patch takes %d steps below 2 nodes, and %d below 20", steps[2], steps[20])
+	}
+}

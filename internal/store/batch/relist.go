@@ -22,10 +22,12 @@ const (
 	Anywhere Reach = iota
 	// Subtree is at the path and below it: nodes above keep their children.
 	Subtree
-	// Children is at the path alone, whose node gets or loses a child.
-	Children
-	// LastChild is Children where a child comes after all others of the node.
-	LastChild
+	// Came is at the parent of the path alone, which gets this child.
+	Came
+	// CameLast is Came where the child comes after all others.
+	CameLast
+	// Gone is at the parent of the path alone, which loses this child, if it had it.
+	Gone
 )
 
 // Relistings calls yield with the places where the batch may change the keys of children. A node that is at none of them has the same
@@ -55,9 +57,9 @@ func (pl *plan) relistings(list []Relisting) []Relisting {
 			list = append(list, Relisting{h.path, Subtree})
 		case h.chunk != nil || h.Depth() == 0: // a database that was empty has no keys to forget
 		case h.isLast:
-			list = append(list, Relisting{layout.Ancestor(h.path, 1), LastChild})
+			list = append(list, Relisting{h.path, CameLast})
 		default:
-			list = append(list, Relisting{layout.Ancestor(h.path, 1), Children})
+			list = append(list, Relisting{h.path, Came})
 		}
 	}
 	return list
@@ -73,7 +75,7 @@ func (pl *plan) relistEmptied(list []Relisting, h *home) []Relisting {
 		}
 		if stays {
 			gone := layout.FirstKeys(h.path, d+1)
-			return append(list, Relisting{gone, Subtree}, Relisting{gone.Parent(), Children})
+			return append(list, Relisting{gone, Subtree}, Relisting{gone, Gone})
 		}
 	}
 	return append(list, Relisting{h.path, Anywhere})

@@ -12,12 +12,12 @@ func TestRelistings(t *testing.T) {
 	for _, c := range []struct{ write, body, want string }{
 		{"a/b/k1", `2`, ""},
 		{"a/b/k1", `{"x":{"y":1}}`, ""},
-		{"a/b/k3", `1`, "/a/b at its end"},
-		{"a/b/k1x", `1`, "/a/b"},
-		{"c", `1`, "the root"},
-		{"a/b/k1", `null`, "/a/b/k1 and below, /a/b"},
-		{"d/e/f/g", `null`, "/d and below, the root"},
-		{"a", `null`, "/a and below, the root"},
+		{"a/b/k3", `1`, "/a/b/k3 came last"},
+		{"a/b/k1x", `1`, "/a/b/k1x came"},
+		{"c", `1`, "/c came"},
+		{"a/b/k1", `null`, "/a/b/k1 and below, /a/b/k1 gone"},
+		{"d/e/f/g", `null`, "/d and below, /d gone"},
+		{"a", `null`, "/a and below, /a gone"},
 		{"a/b", `{"k1":1,"k9":2}`, "/a/b and below"},
 		{"/", `null`, "anywhere around the root"},
 	} {
@@ -34,8 +34,8 @@ func TestRelistings(t *testing.T) {
 			if r.Path.IsRoot() {
 				at = "the root"
 			}
-			got = append(got, map[Reach]string{Anywhere: "anywhere around ", Subtree: "", Children: "", LastChild: ""}[r.Reach]+
-				at+map[Reach]string{Subtree: " and below", LastChild: " at its end"}[r.Reach])
+			got = append(got, map[Reach]string{Anywhere: "anywhere around "}[r.Reach]+
+				at+map[Reach]string{Subtree: " and below", Came: " came", CameLast: " came last", Gone: " gone"}[r.Reach])
 		})
 		if got := strings.Join(got, ", "); got != c.want {
 			t.Errorf("a put of %s at %s changes the keys of %q, want %q", c.body, c.write, got, c.want)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/livetree/livetree/internal/owneronly"
 	"github.com/livetree/livetree/internal/store/damage"
 	"github.com/livetree/livetree/internal/store/layout"
 )
@@ -50,7 +51,7 @@ func Open(fs vfs.FS, path string) (*Directory, error) {
 		}
 	case err != nil:
 		return nil, err
-	case IsForeign(names):
+	case isForeign(names):
 		return nil, fmt.Errorf("%w: it holds files but no %s", ErrForeign, MarkerFile)
 	}
 	if d.lock, err = fs.Lock(d.Join(LockFile)); err != nil {
@@ -98,14 +99,23 @@ func syncDirectory(fs vfs.FS, path string) error {
 // nodeFiles are there before the store, if that is of a node which founds a cluster.
 var nodeFiles = []string{"cluster.json", "cluster-key", "cluster-list", "cluster-tls", "etcd"}
 
-// IsForeign reports whether a directory with these files is somebody else's.
-func IsForeign(names []string) bool {
+// IsForeign reports whether a directory is somebody else's, so that Open refuses it. One that is not there is not.
+func IsForeign(fs vfs.FS, path string) (bool, error) {
+	names, err := fs.List(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && isForeign(names), err
+}
+
+// isForeign reports whether a directory with these files is somebody else's.
+func isForeign(names []string) bool {
 	strangers := 0
 	for _, name := range names {
 		switch {
 		case name == MarkerFile:
 			return false
-		case name != LockFile && !strings.HasSuffix(name, temporarySuffix) && !slices.Contains(nodeFiles, name):
+		case name != LockFile && name != owneronly.LostAndFound && !strings.HasSuffix(name, temporarySuffix) && !slices.Contains(nodeFiles, name):
 			strangers++
 		}
 	}

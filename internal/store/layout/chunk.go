@@ -68,6 +68,11 @@ func DecodeChunk(row []byte) (tree.Node, error) {
 	return n, nil
 }
 
+// SpellsKeys reports whether the text of a chunk has every key in it. That of an array has not.
+func SpellsKeys(row []byte) bool {
+	return len(row) > 0 && row[0]&(rowArrays|rowPriorities) != rowArrays
+}
+
 func CheckChunk(row []byte) error {
 	if len(row) < 2 || row[0]&^rowKnown != 0 {
 		return fmt.Errorf("no chunk: %.8x", row)

@@ -56,34 +56,40 @@ func (s *Stamps) Of(id layout.ID, p tree.Path) uint64 {
 	return max(newest, s.below.at(h).Load())
 }
 
-// Keys are stamps of the keys that the children of nodes have: a write leaves one only where children come or go. A child that
-// comes after all others leaves its stamp apart, so that a list of keys can be gone on with.
+// Keys are stamps of the keys that the children of nodes have: a write leaves one only where children come or go. Those of single
+// children are apart, so that a list of keys can be amended, or gone on with at its end.
 type Keys struct {
-	others Stamps
-	last   places
+	others        Stamps
+	single, ended places
 }
 
 // Relist stamps a place where children come or go.
 func (k *Keys) Relist(id layout.ID, r batch.Relisting, view uint64) {
-	h := Hash(id, r.Path)
 	switch r.Reach {
-	case batch.LastChild:
-		k.last.at(h).Store(view)
-	case batch.Children:
-		k.others.below.at(h).Store(view)
+	case batch.CameLast:
+		k.ended.at(Hash(id, r.Path.Parent())).Store(view)
+	case batch.Came, batch.Gone:
+		k.single.at(Hash(id, r.Path.Parent())).Store(view)
 	case batch.Subtree:
+		h := Hash(id, r.Path)
 		k.others.below.at(h).Store(view)
 		k.others.at.at(h).Store(view)
 	default:
-		k.others.Touch(id, r.Path, view)
+		k.Undo(id, r, view)
 	}
 }
 
-// Of returns the stamp of the keys of the node at p, but for those that came after all others.
+// Undo stamps a place where children were to come or go, and did not.
+func (k *Keys) Undo(id layout.ID, r batch.Relisting, view uint64) { k.others.Touch(id, r.Path, view) }
+
+// Of returns the stamp of the keys of the node at p, but for single children.
 func (k *Keys) Of(id layout.ID, p tree.Path) uint64 { return k.others.Of(id, p) }
 
-// Grown returns the stamp of the last key that came after all others of the node at p.
-func (k *Keys) Grown(id layout.ID, p tree.Path) uint64 { return k.last.at(Hash(id, p)).Load() }
+// Single returns the stamp of the last child of the node at p that came, not after all others, or went.
+func (k *Keys) Single(id layout.ID, p tree.Path) uint64 { return k.single.at(Hash(id, p)).Load() }
+
+// Ended returns the stamp of the last child that came after all others of the node at p.
+func (k *Keys) Ended(id layout.ID, p tree.Path) uint64 { return k.ended.at(Hash(id, p)).Load() }
 
 // Hash returns that of a path in a database.
 func Hash(id layout.ID, p tree.Path) uint32 {

@@ -39,9 +39,14 @@ func (s *Splitter) Next(p []byte) (n int, part Part) {
 		n += more
 	}
 	part = s.open()
-	s.frame = s.frame[:0]
+	if s.frame = s.frame[:0]; cap(s.frame) > keptFrame {
+		s.frame = nil // the part still refers to it
+	}
 	return n, part
 }
+
+// keptFrame is how large the memory of a frame may be that is kept for the next.
+const keptFrame = 4 << 10
 
 // want returns how long the frame must be, as far as is known.
 func (s *Splitter) want() int {

@@ -3,6 +3,8 @@ package frame_test
 import (
 	"bytes"
 	"math/rand/v2"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/livetree/livetree/internal/wire/frame"
@@ -73,4 +75,30 @@ func TestSplitterBetween(t *testing.T) {
 	if !splitter.Between() {
 		t.Error("a whole message is not the end")
 	}
+}
+
+// TestSplitterKeepsLittle: one that is between two messages does not keep the memory of a large
+// frame, for as long as its client stays.
+func TestSplitterKeepsLittle(t *testing.T) {
+	const count, most = 200, 8 << 10
+	all := frame.Append(nil, []byte(`{"d":"`+strings.Repeat("€", 16000)+`"}`))
+	splitters := make([]frame.Splitter, count)
+	before := heapBytes()
+	for i := range splitters {
+		for rest := all; len(rest) > 0; {
+			n, _ := splitters[i].Next(rest)
+			rest = rest[n:]
+		}
+	}
+	if kept := (heapBytes() - before) / count; kept > most {
+		t.Errorf("after a large message each splitter keeps %d bytes, want %d at most", kept, most)
+	}
+	runtime.KeepAlive(splitters)
+}
+
+func heapBytes() int64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
 }

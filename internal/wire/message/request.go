@@ -264,7 +264,7 @@ func (q *Request) parseLogin(b *body) error {
 		return errLogin
 	}
 	q.AsNobody = bytes.Equal(b.nobody, []byte("true"))
-	if !isNull(b.variable) {
+	if !q.AsNobody {
 		q.Variable = b.variable
 	}
 	return nil

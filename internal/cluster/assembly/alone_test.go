@@ -1,0 +1,102 @@
+//go:build !no_cluster
+
+package assembly_test
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/livetree/livetree/internal/cluster/assembly"
+	"github.com/livetree/livetree/internal/cluster/membership"
+	"github.com/livetree/livetree/internal/cluster/peer"
+	"github.com/livetree/livetree/internal/freeaddr"
+	"github.com/livetree/livetree/internal/store"
+)
+
+// TestWithoutLog: a node whose log was set aside, and that waits to join again, is no single server; once the others are lost for good, it is recovered
+// from what its store has.
+func TestWithoutLog(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs etcd")
+	}
+	key, err := peer.ParseKey(peer.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := t.TempDir()
+	n := start(t, data, freeaddr.One(t), key)
+	d, err := n.catalog.Create("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, d, 1)
+	epoch := n.store.Epoch()
+	n.stop(t)
+	if _, err := membership.SetCorruptAside(data); err != nil {
+		t.Fatal(err)
+	}
+	logger := slog.New(slog.DiscardHandler)
+	if err := assembly.BecomeSingle(t.Context(), data, time.Now, logger); !errors.Is(err, assembly.ErrNotAlone) {
+		t.Errorf("a node without a log becomes a single server: %v", err)
+	}
+	if _, err := os.Stat(membership.LogDir(data)); err == nil || !membership.IsNode(data) {
+		t.Errorf("the directory has changed: %v", err)
+	}
+	if err := assembly.Recover(t.Context(), data, time.Now, logger); err != nil {
+		t.Fatal(err)
+	}
+	if after, position := single(t, data); membership.IsNode(data) || after == epoch || position != 1 {
+		t.Errorf("after recover the database is at position %d of 1, and its epoch is %d after %d", position, after, epoch)
+	}
+}
+
+// TestDirectoryOfARunningNode: nobody makes the directory of a node that runs that of a single server, and who tries is told so at once.
+func TestDirectoryOfARunningNode(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs etcd")
+	}
+	key, err := peer.ParseKey(peer.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := t.TempDir()
+	n := start(t, data, freeaddr.One(t), key)
+	defer n.stop(t)
+	logger := slog.New(slog.DiscardHandler)
+	for name, err := range map[string]error{
+		"alone": assembly.BecomeSingle(t.Context(), data, time.Now, logger), "recover": assembly.Recover(t.Context(), data, time.Now, logger),
+	} {
+		if !errors.Is(err, store.ErrInUse) || !membership.IsNode(data) {
+			t.Errorf("%s beside the node that runs: %v, want that it is in use", name, err)
+		}
+	}
+}
+
+// TestFoundingIsTakenBack: a server whose founding of a cluster was cut short before there was a log is a single server again without the flags of
+// the cluster.
+func TestFoundingIsTakenBack(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	if err := os.WriteFile(filepath.Join(data, membership.FileName), []byte(`{"cluster":"c1","node":"10.0.0.2:9100","founder":"10.0.0.2:9100","founding":true}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := assembly.BecomeSingle(t.Context(), data, time.Now, slog.New(slog.DiscardHandler)); err != nil || membership.IsNode(data) {
+		t.Errorf("a directory in which no cluster was founded yet stays that of a node: %v", err)
+	}
+}
+
+// TestNothingToRecover: a directory without store and log is refused, and stays as it is.
+func TestNothingToRecover(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	if err := os.WriteFile(filepath.Join(data, membership.FileName), []byte(`{"cluster":"c1","node":"10.0.0.2:9100"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := assembly.Recover(t.Context(), data, time.Now, slog.New(slog.DiscardHandler)); err == nil || !membership.IsNode(data) {
+		t.Errorf("a directory without anything is recovered: %v", err)
+	}
+}

@@ -1,0 +1,144 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// Types of frames of HTTP/2, RFC 9113, and what tests send in them.
+const (
+	h2Headers      = 1
+	h2Reset        = 3
+	h2Settings     = 4
+	h2WindowUpdate = 8
+
+	h2Whole = 1 | 4 // the end of the headers, and of the request
+
+	h2NoWindow   = "\x00\x04\x00\x00\x00\x00"
+	h2WideWindow = "\x00\x04\x7f\xff\xff\xff"
+
+	h2Get = "\x82\x87\x01\x01h\x84" // GET https://h/
+)
+
+func h2Frame(kind, flags byte, stream uint32, payload string) string {
+	head := make([]byte, 9)
+	binary.BigEndian.PutUint32(head, uint32(len(payload))<<8|uint32(kind))
+	head[4] = flags
+	binary.BigEndian.PutUint32(head[5:], stream)
+	return string(head) + payload
+}
+
+// speakH2 opens a connection of HTTP/2 with settings and sends frames over it.
+func (s *testServing) speakH2(t *testing.T, settings, frames string) *tls.Conn {
+	t.Helper()
+	conn, err := tls.Dial("tcp", s.addr, s.tlsConfig("h2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.NetConn().Close() })
+	write(t, conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+h2Frame(h2Settings, 0, 0, settings)+frames)
+	return conn
+}
+
+// speakAndTakeNothing sends a request over HTTP/2 that may be answered at any length, and
+// reads nothing.
+func (s *testServing) speakAndTakeNothing(t *testing.T) {
+	t.Helper()
+	s.speakH2(t, h2WideWindow, h2Frame(h2WindowUpdate, 0, 0, "\x7f\xff\x00\x00")+h2Frame(h2Headers, h2Whole, 1, h2Get))
+}
+
+// wantReset reads frames until the server takes a stream back.
+func wantReset(t *testing.T, conn *tls.Conn) {
+	t.Helper()
+	if err := conn.SetReadDeadline(time.Now().Add(patience / 6)); err != nil {
+		t.Fatal(err)
+	}
+	for head := make([]byte, 9); ; {
+		if _, err := io.ReadFull(conn, head); err != nil {
+			t.Fatalf("the stream is not taken back: %v", err)
+		}
+		length := binary.BigEndian.Uint32(head) >> 8
+		if head[3] == h2Reset {
+			return
+		}
+		if _, err := io.CopyN(io.Discard, conn, int64(length)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// An endless handler writes until that fails. It has a deadline for each write, which does not
+// help over HTTP/2: its frame has to wait behind others.
+type endless struct{ ended chan struct{} }
+
+func (h endless) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	defer close(h.ended)
+	control, part := http.NewResponseController(w), make([]byte, 64<<10)
+	for {
+		_ = control.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+		if _, err := w.Write(part); err != nil {
+			return
+		}
+	}
+}
+
+// TestClientsOfHTTP2ThatReadNothing: a client that takes no bytes from its connection does not
+// keep a handler for ever.
+func TestClientsOfHTTP2ThatReadNothing(t *testing.T) {
+	t.Parallel()
+	h := endless{make(chan struct{})}
+	s := startServing(t, servingOptions{secure: h, limits: servingLimits{write: 200 * time.Millisecond}})
+	s.speakAndTakeNothing(t)
+	select {
+	case <-h.ended:
+	case <-time.After(patience / 6):
+		t.Error("the handler waits for its client without end")
+	}
+}
+
+// TestDrainBesideClientsThatReadNothing: nor does it keep the server from ending.
+func TestDrainBesideClientsThatReadNothing(t *testing.T) {
+	t.Parallel()
+	limits := quick
+	limits.requests = 500 * time.Millisecond
+	h := endless{make(chan struct{})}
+	s := startServing(t, servingOptions{secure: h, limits: limits, endAll: func(ctx context.Context) {
+		<-ctx.Done()
+		<-h.ended // as a stream is, over HTTP/2
+	}})
+	s.speakAndTakeNothing(t)
+	drained := make(chan error, 1)
+	go func() { drained <- s.drain(t.Context()) }()
+	select {
+	case err := <-drained:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience / 6):
+		t.Error("the server waits for a client without end")
+		s.close()
+		<-drained
+	}
+}
+
+// TestShortAnswersThatNobodyTakes: a client of HTTP/2 that has no window for an answer is not
+// waited for without end, also where the handler sets no deadline, or net/http refuses the
+// request by itself.
+func TestShortAnswersThatNobodyTakes(t *testing.T) {
+	t.Parallel()
+	limits := servingLimits{head: 200 * time.Millisecond, write: 200 * time.Millisecond}
+	s := startServing(t, servingOptions{limits: limits})
+	for name, headers := range map[string]string{
+		"an answer": h2Get,
+		"a refusal": h2Get + "\x00\x02te\x04gzip",
+	} {
+		t.Run(name, func(t *testing.T) {
+			wantReset(t, s.speakH2(t, h2NoWindow, h2Frame(h2Headers, h2Whole, 1, headers)))
+		})
+	}
+}
