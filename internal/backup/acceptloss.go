@@ -13,6 +13,7 @@ import (
 
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/store/datadir"
 )
 
 // ErrNoLoss says that there is nothing to be accepted.
@@ -159,7 +160,7 @@ func (w *rescue) write(ctx context.Context, place *site, logger *slog.Logger) er
 	if err := r.Err(); err != nil {
 		return err
 	}
-	return place.open(store.MarkerFile)
+	return place.open(datadir.MarkerFile)
 }
 
 func (w *rescue) databases(ctx context.Context, s *store.Store) error {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/store/datadir"
 )
 
 // RestoreOptions configure Restore. The zero value works.
@@ -59,5 +60,5 @@ func restore(ctx context.Context, dir string, place *site, opts RestoreOptions) 
 	if err := store.RenewEpoch(place.path, store.Options{Logger: opts.Logger, BallastBytes: -1}); err != nil {
 		return r, err
 	}
-	return r, place.open(store.MarkerFile)
+	return r, place.open(datadir.MarkerFile)
 }

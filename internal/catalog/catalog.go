@@ -52,6 +52,7 @@ type Catalog struct {
 	open   map[string]*engine.Database
 	byID   map[store.ID]*engine.Database // all that are open, if there are others: see others.go
 	held   map[string]chan struct{}      // names, with what is closed when each is given back
+	moves  uint64                        // how often homes have changed: see others.go
 	closed bool
 }
 

@@ -40,6 +40,7 @@ func (c *Catalog) Opened(name string, id store.ID, exists func() bool) (*engine.
 	}
 	c.opening.Lock()
 	defer c.opening.Unlock()
+	moves := c.movesSoFar()
 	if !exists() {
 		return nil, nil
 	}
@@ -47,13 +48,14 @@ func (c *Catalog) Opened(name string, id store.ID, exists func() bool) (*engine.
 	if err != nil {
 		return nil, err
 	}
-	return c.openOnce(name, id, found && now == id)
+	return c.openOnce(name, id, found && now == id, moves)
 }
 
 // openShared opens the database that has a name now. The name is held, and may become that of another database all the same, or of none.
 func (c *Catalog) openShared(name string) (*engine.Database, error) {
 	c.opening.Lock()
 	defer c.opening.Unlock()
+	moves := c.movesSoFar()
 	id, found, err := c.store.Find(name)
 	if err != nil {
 		return nil, err
@@ -61,7 +63,7 @@ func (c *Catalog) openShared(name string) (*engine.Database, error) {
 	if !found {
 		return nil, state.NoDatabase(name)
 	}
-	return c.openOnce(name, id, true)
+	return c.openOnce(name, id, true, moves)
 }
 
 // numbered returns the database with a number if it is open.
@@ -71,28 +73,32 @@ func (c *Catalog) numbered(id store.ID) *engine.Database {
 	return c.byID[id]
 }
 
-// AllOpen returns the databases that are open. It waits for nothing.
+// AllOpen returns the databases that are open, for who tells them that homes have changed: those that are being opened are told when they
+// are open. It waits for nothing.
 func (c *Catalog) AllOpen() []*engine.Database {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.moves++
 	return slices.Collect(maps.Values(c.byID))
 }
 
+// movesSoFar counts how often homes have changed.
+func (c *Catalog) movesSoFar() uint64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.moves
+}
+
 // openOnce opens a database unless it is open, and has its name be its own if isNamed. Databases are opened without their names being held, too, so
-// only one is opened at a time: the lock of opening is held. A node that becomes the home meanwhile, or is it no more, has not found the database among
-// those that are open, and so has not told it.
-func (c *Catalog) openOnce(name string, id store.ID, isNamed bool) (*engine.Database, error) {
-	d, was := c.numbered(id), c.homeOf(id)
-	if d == nil {
+// only one is opened at a time: the lock of opening is held. If homes have changed since there were so many moves, it is told.
+func (c *Catalog) openOnce(name string, id store.ID, isNamed bool, moves uint64) (*engine.Database, error) {
+	d := c.numbered(id)
+	isNew := d == nil
+	if isNew {
 		var err error
 		if d, err = c.openAs(name, id); err != nil {
 			return nil, err
 		}
-		defer func() {
-			if c.homeOf(id) != was {
-				go engine.Moved(d)
-			}
-		}()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,20 +106,10 @@ func (c *Catalog) openOnce(name string, id store.ID, isNamed bool) (*engine.Data
 	if isNamed {
 		c.open[name] = d
 	}
-	return d, nil
-}
-
-// A homeIn says in which tenure a node is the home of a database, and whether it is.
-type homeIn struct {
-	tenure uint64
-	is     bool
-}
-
-func (c *Catalog) homeOf(id store.ID) (h homeIn) {
-	if c.opts.Log != nil {
-		h.tenure, h.is = c.opts.Log.Home(id)
+	if isNew && c.moves != moves {
+		go engine.Moved(d)
 	}
-	return h
+	return d, nil
 }
 
 // Named is called when the store has a name for a new database. The one that had it before, if that is not dropped yet, is found by

@@ -1,7 +1,6 @@
 package catalog_test
 
 import (
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -40,13 +39,10 @@ func TestOpenedTooLate(t *testing.T) {
 	}
 }
 
-// soonHome is a log whose node becomes the home of each database right after it was asked first.
-type soonHome struct {
-	engine.Log
-	asked atomic.Bool
-}
+// everHome is a log whose node is the home of all databases.
+type everHome struct{ engine.Log }
 
-func (l *soonHome) Home(store.ID) (tenure uint64, ok bool) { return 1, l.asked.Swap(true) }
+func (everHome) Home(store.ID) (tenure uint64, ok bool) { return 1, true }
 
 // TestHomeWhileOpening opens a database while its node becomes the home. It does what a home does by itself, although it was not among those that
 // were open then.
@@ -56,14 +52,20 @@ func TestHomeWhileOpening(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	if _, err := s.Create("db"); err != nil {
+	id, err := s.Create("db")
+	if err != nil {
 		t.Fatal(err)
 	}
 	told := make(chan string, 1)
-	c := catalog.New(s, engine.Options{Log: &soonHome{}, Observers: &state.Observers{Due: func(name string, _ int64) { told <- name }}})
+	c := catalog.New(s, engine.Options{Log: everHome{}, Observers: &state.Observers{Due: func(name string, _ int64) { told <- name }}})
 	c.Share(nobody{})
 	defer c.Close()
-	if _, err := c.Database("db"); err != nil {
+	if _, err := c.Opened("db", id, func() bool {
+		if open := c.AllOpen(); len(open) > 0 {
+			t.Errorf("%d databases are open already", len(open))
+		}
+		return true
+	}); err != nil {
 		t.Fatal(err)
 	}
 	select {

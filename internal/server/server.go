@@ -27,6 +27,7 @@ import (
 	"github.com/livetree/livetree/internal/scan"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/store/datadir"
 	"github.com/livetree/livetree/internal/supervisor"
 	"github.com/livetree/livetree/internal/watch"
 )
@@ -104,7 +105,7 @@ func runOnce(ctx context.Context, c Config, memory int64) error {
 // not own what an operator has put there. A directory of somebody else, which is refused
 // later, stays as it is.
 func keepPrivate(c Config) {
-	if foreign, err := store.IsForeign(c.Data); foreign || err != nil {
+	if foreign, err := datadir.IsForeign(c.Data); foreign || err != nil {
 		return
 	}
 	loose, err := owneronly.Tighten(c.Data)

@@ -56,8 +56,6 @@ type (
 const (
 	// FormatVersion is the newest format of a data directory that is read.
 	FormatVersion = layout.FormatVersion
-	// MarkerFile is the file by which a data directory is known.
-	MarkerFile = datadir.MarkerFile
 	// MaxChunkBytes is the largest chunk limit that is allowed.
 	MaxChunkBytes = layout.MaxChunkBytes
 )

@@ -3,8 +3,6 @@ package store
 import (
 	"errors"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"github.com/livetree/livetree/internal/store/damage"
 	"github.com/livetree/livetree/internal/store/datadir"
 	"github.com/livetree/livetree/internal/store/inspect"
@@ -50,6 +48,3 @@ func ExitCode(err error) int {
 	}
 	return 1
 }
-
-// IsForeign reports whether a directory is somebody else's, so that Open refuses it.
-func IsForeign(path string) (bool, error) { return datadir.IsForeign(vfs.Default, path) }

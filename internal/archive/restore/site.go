@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/store/datadir"
 	"github.com/livetree/livetree/internal/wholefile"
 )
 
@@ -127,7 +127,7 @@ func (s *site) note() error {
 
 // open puts what was made into its place.
 func (s *site) open() error {
-	if err := s.place.Put(s.data(), store.MarkerFile); err != nil {
+	if err := s.place.Put(s.data(), datadir.MarkerFile); err != nil {
 		return err
 	}
 	return os.RemoveAll(s.path)

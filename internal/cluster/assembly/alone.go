@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -22,6 +23,7 @@ import (
 	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/store/layout"
 )
 
 // ErrNotAlone says that a data directory is that of one of several nodes.
@@ -73,6 +75,9 @@ func becomeSingle(ctx context.Context, data string, force bool, now func() time.
 	if etcdlog.WasRemoved(membership.LogDir(data)) {
 		return membership.RemovedError(data)
 	}
+	if !membership.HasLog(data) {
+		return withoutLog(data, force, logger)
+	}
 	fatal := func(text string) { logger.Error("the log of the cluster failed", "error", text) }
 	member, err := etcdlog.Start(etcdlog.Options{
 		Dir: membership.LogDir(data), Peer: "127.0.0.1:1", Listen: "127.0.0.1:0", Members: []string{"127.0.0.1:1"}, Alone: force, Fatal: fatal, Log: logger,
@@ -97,6 +102,37 @@ func becomeSingle(ctx context.Context, data string, force bool, now func() time.
 		return err
 	}
 	member.Stop()
+	return leaveCluster(data)
+}
+
+// withoutLog is becomeSingle for a directory without a log: that was set aside, or the node has fetched a copy and was not taken in yet. What it has is in its
+// store, and others may have more. Where no cluster was founded yet there are no others.
+func withoutLog(data string, force bool, logger *slog.Logger) error {
+	founding, err := membership.IsFounding(data)
+	if err != nil {
+		return err
+	}
+	if founding {
+		return leaveCluster(data)
+	}
+	if !force {
+		return fmt.Errorf("%w: it waits to join them, and has no log of its own", ErrNotAlone)
+	}
+	if _, err := os.Stat(filepath.Join(data, layout.PebbleDir)); err != nil {
+		return fmt.Errorf("%s has neither a store nor a log: take the directory of another node: %w", data, err)
+	}
+	s, err := store.Open(data, store.Options{Logger: logger, Replicated: true})
+	if err != nil {
+		return err
+	}
+	if err := s.Close(); err != nil { // it has all that it will have
+		return err
+	}
+	return leaveCluster(data)
+}
+
+// leaveCluster makes a data directory that of no node: the log of which all was applied, if there is one, is set aside.
+func leaveCluster(data string) error {
 	if err := fulldisk.RemoveBallast(data); err != nil {
 		return err
 	}
@@ -106,7 +142,11 @@ func becomeSingle(ctx context.Context, data string, force bool, now func() time.
 	if err := os.Remove(filepath.Join(data, membership.FileName)); err != nil {
 		return err
 	}
-	return os.Rename(membership.LogDir(data), filepath.Join(data, leftDir))
+	err := os.Rename(membership.LogDir(data), filepath.Join(data, leftDir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // applyAll applies the log of a node to its end.

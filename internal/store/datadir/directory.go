@@ -100,8 +100,8 @@ func syncDirectory(fs vfs.FS, path string) error {
 var nodeFiles = []string{"cluster.json", "cluster-key", "cluster-list", "cluster-tls", "etcd"}
 
 // IsForeign reports whether a directory is somebody else's, so that Open refuses it. One that is not there is not.
-func IsForeign(fs vfs.FS, path string) (bool, error) {
-	names, err := fs.List(path)
+func IsForeign(path string) (bool, error) {
+	names, err := vfs.Default.List(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return false, nil
 	}
