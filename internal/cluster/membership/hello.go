@@ -39,6 +39,7 @@ type hello struct {
 	List    []string `json:"list,omitempty"`
 	Forming []string `json:"forming,omitempty"`
 	Ready   bool     `json:"ready,omitempty"`
+	Aside   bool     `json:"aside,omitempty"` // it is ready, and is to be the home of nothing while another can
 	Level   uint16   `json:"level,omitempty"` // of the cluster
 }
 
@@ -48,7 +49,7 @@ func (m *Membership) hello() hello {
 	defer m.mu.Unlock()
 	h := hello{
 		Node: m.o.Front.Addr(), Process: m.process, Phase: m.phase, Cluster: m.file.Cluster, Data: m.hasStore,
-		List: m.o.List, Forming: m.file.Forming, Ready: m.ready && !m.aside, Level: m.file.Level,
+		List: m.o.List, Forming: m.file.Forming, Ready: m.ready && !m.aside, Aside: m.ready && m.aside, Level: m.file.Level,
 	}
 	if m.file.Founding {
 		h.Cluster, h.Forming = "", nil

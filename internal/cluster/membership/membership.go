@@ -118,6 +118,7 @@ type Membership struct {
 	learner  uint64         // the id that this node was given
 	peers    []etcdlog.Peer
 	serving  map[string]bool      // nodes that have said that they are ready
+	asides   map[string]bool      // nodes that have said that they are ready, and step aside
 	waiting  map[string]bool      // nodes that have said that they wait before they enter
 	guests   map[string]time.Time // nodes that ask to join, and since when
 	changed  chan struct{}        // closed when one of the last three, or ready, changes

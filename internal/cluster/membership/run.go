@@ -176,28 +176,43 @@ func (h *hold) look(m *Membership) <-chan time.Time {
 }
 
 // up are the nodes that may be homes. A node that is lost has to say again that it is ready. This node is one even if it is not ready
-// yet, but not if it has stepped aside and there is another.
+// yet, but not if it has stepped aside. Only where no node is left that is ready otherwise, those that have stepped aside count: all of them alike, or each of
+// them would take everything from the others.
 func (m *Membership) up() (nodes []record.NodeID) {
 	self := m.o.Front.Addr()
 	m.mu.Lock()
-	aside := m.aside
+	aside, ready := m.aside, m.ready
 	m.mu.Unlock()
-	defer func() {
-		if id := m.IDOf(self); aside && len(nodes) > 1 {
-			nodes = slices.DeleteFunc(nodes, func(n record.NodeID) bool { return n == id })
-		}
-	}()
+	var spare []record.NodeID
+	anyReady := false
 	for _, one := range m.Members() {
 		if !one.Up {
 			m.mu.Lock()
 			delete(m.serving, one.Addr)
+			delete(m.asides, one.Addr)
 			m.mu.Unlock()
 		}
-		if one.Voter && (one.Addr == self || one.Up && one.Ready) {
+		isSelf := one.Addr == self
+		switch {
+		case !one.Voter:
+		case isSelf && !aside || !isSelf && one.Ready:
 			nodes = append(nodes, one.ID)
+			anyReady = anyReady || one.Ready || isSelf && ready
+		case isSelf || stepsAside(m, one.Addr):
+			spare = append(spare, one.ID)
 		}
 	}
+	if !anyReady {
+		nodes = append(nodes, spare...)
+	}
 	return nodes
+}
+
+// stepsAside says whether a node has said that it is ready, and steps aside.
+func stepsAside(m *Membership, node string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.asides[node]
 }
 
 // follow looks at the list of members again and again.
@@ -231,7 +246,7 @@ func (m *Membership) isServing(node string) bool {
 func (m *Membership) poll(ctx context.Context) {
 	for {
 		up, changed := m.o.Front.Up()
-		ready, waiting := map[string]bool{}, map[string]bool{}
+		ready, asides, waiting := map[string]bool{}, map[string]bool{}, map[string]bool{}
 		var mu sync.Mutex
 		var all sync.WaitGroup
 		for _, node := range up {
@@ -240,13 +255,14 @@ func (m *Membership) poll(ctx context.Context) {
 			}
 			all.Go(func() {
 				h, err := m.ask.hello(ctx, node)
-				is := h.Ready && h.Cluster == m.Cluster()
+				isOurs := h.Cluster == m.Cluster()
+				is, aside := h.Ready && isOurs, h.Aside && isOurs
 				if err != nil {
-					is = m.isServing(node) // one that is slow to answer is what it was, while it is connected
+					is, aside = m.isServing(node), stepsAside(m, node) // one that is slow to answer is what it was, while it is connected
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				ready[node] = is
+				ready[node], asides[node] = is, aside
 				if h.Phase == waits {
 					waiting[node] = true
 				}
@@ -254,11 +270,11 @@ func (m *Membership) poll(ctx context.Context) {
 		}
 		all.Wait()
 		m.mu.Lock()
-		same := maps.Equal(m.serving, ready)
+		same := maps.Equal(m.serving, ready) && maps.Equal(m.asides, asides)
 		m.waiting = waiting
 		m.mu.Unlock()
 		if !same {
-			m.update(func() { m.serving = ready })
+			m.update(func() { m.serving, m.asides = ready, asides })
 		}
 		wait, cancel := context.WithTimeout(ctx, pollPause)
 		select {
