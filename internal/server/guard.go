@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"runtime/debug"
 	"sync/atomic"
@@ -52,6 +53,7 @@ func (g *guard) recover(x *exchange.Exchange, r *http.Request) {
 	case cause == nil:
 		return
 	case cause == http.ErrAbortHandler: //nolint:errorlint // net/http compares it so
+		cut(x, r)
 		panic(cause)
 	}
 	g.panics.Add(1)
@@ -59,6 +61,7 @@ func (g *guard) recover(x *exchange.Exchange, r *http.Request) {
 	g.logger.Error("a handler panicked", "request", x.ID(), "method", r.Method, "path", exchange.Redact(r.URL.Path),
 		"panic", fmt.Sprint(cause), "stack", string(debug.Stack()))
 	if x.Begun() {
+		cut(x, r)
 		panic(http.ErrAbortHandler)
 	}
 	header := x.Header()
@@ -67,4 +70,23 @@ func (g *guard) recover(x *exchange.Exchange, r *http.Request) {
 	}
 	delete(header, "ETag") // as it is spelt for device libraries
 	exchange.Fail(x, http.StatusInternalServerError, "internal error")
+}
+
+// cut resets the connection of a request of HTTP/1.0 whose answer has begun. Its end would be the end of the
+// answer, if that has no length, and so would the goodbye of TLS. Later versions tell the end of an answer.
+func cut(x *exchange.Exchange, r *http.Request) {
+	if r.ProtoAtLeast(1, 1) || !x.Begun() {
+		return
+	}
+	conn, _, err := x.Hijack()
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	if n := boundBelow(conn); n != nil {
+		if tcp, ok := n.Conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0)
+		}
+		_ = n.Conn.Close()
+	}
 }

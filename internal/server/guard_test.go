@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -59,6 +60,32 @@ func TestHandlerThatPanics(t *testing.T) {
 	for text, want := range map[string]bool{"at the disco": true, "guard_test.go": true, "swordfish": false} {
 		if strings.Contains(log, text) != want {
 			t.Errorf("%q is in the log: %v, want %v", text, !want, want)
+		}
+	}
+}
+
+// TestCutAnswersOfHTTP10: the end of the connection is the end of an answer of HTTP/1.0 without a
+// length. One that is cut must not end so.
+func TestCutAnswersOfHTTP10(t *testing.T) {
+	t.Parallel()
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write(make([]byte, 64<<10))
+		if r.URL.Path == "/cut" {
+			panic(http.ErrAbortHandler)
+		}
+	})
+	s := startServing(t, servingOptions{secure: handler, plain: handler})
+	for path, whole := range map[string]bool{"/": true, "/cut": false} {
+		plain, err := net.Dial("tcp", s.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, conn := range map[string]net.Conn{"http": plain, "https": s.dialTLS(t)} {
+			write(t, conn, "GET "+path+" HTTP/1.0\r\n\r\n")
+			if text, err := io.ReadAll(conn); (err == nil) != whole {
+				t.Errorf("%s: %s ends after %d bytes with %v, want no error: %v", name, path, len(text), err, whole)
+			}
+			conn.Close()
 		}
 	}
 }
