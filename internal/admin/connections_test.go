@@ -3,12 +3,14 @@ package admin
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -196,6 +198,49 @@ func TestBodiesToTheListenerThatDoNotCome(t *testing.T) {
 		if answer, err := io.ReadAll(p.Reader); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 "+request[2]) {
 			t.Errorf("%s %s is answered %q, %v; want %s and the end", request[0], request[1], answer, err, request[2])
 		}
+	}
+}
+
+// TestClientsOfTheListenerThatReadNothing: a client of HTTP/2 that takes no bytes from its connection does
+// not keep what answers it for ever, whatever deadlines that has.
+func TestClientsOfTheListenerThatReadNothing(t *testing.T) {
+	server := httptest.NewUnstartedServer(nil) // for its certificate
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	l, err := Listen(ListenerOptions{Addr: "0.0.0.0:0", Logger: slog.New(slog.DiscardHandler), TLS: server.TLS, takeTime: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ended := make(chan struct{})
+	var handler http.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		defer close(ended)
+		control, part := http.NewResponseController(w), make([]byte, 64<<10)
+		for {
+			_ = control.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+			if _, err := w.Write(part); err != nil {
+				return
+			}
+		}
+	})
+	l.handler.Store(&handler)
+	conn, err := tls.Dial("tcp", l.tcp.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.NetConn().Close()
+	// The settings and the window let the answer have any length; then GET https://h/.
+	if _, err := io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+
+		"\x00\x00\x06\x04\x00\x00\x00\x00\x00"+"\x00\x04\x7f\xff\xff\xff"+
+		"\x00\x00\x04\x08\x00\x00\x00\x00\x00"+"\x7f\xff\x00\x00"+
+		"\x00\x00\x06\x01\x05\x00\x00\x00\x01"+"\x82\x87\x01\x01h\x84"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-ended:
+	case <-time.After(patience / 2):
+		t.Error("the handler waits for its client without end")
 	}
 }
 

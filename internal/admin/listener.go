@@ -36,6 +36,10 @@ const (
 	bodyRate = 16 << 10
 )
 
+// takeTime is how long a client of HTTP/2 may take no byte from its connection. Deadlines of
+// answers are of no use then: what ends a stream waits behind the bytes that are not taken.
+const takeTime = 30 * time.Second
+
 // closeTime is what requests get to return after they were told to.
 const closeTime = 2 * time.Second
 
@@ -67,7 +71,8 @@ type ListenerOptions struct {
 	// Hosts are as in Options.
 	Hosts []string
 
-	bodyTime time.Duration // of a stranger's body; as the constant if it is 0
+	// bodyTime is that of a stranger's body. It and takeTime are as the constants if they are 0.
+	bodyTime, takeTime time.Duration
 }
 
 // Listen opens the port and answers health checks: the server is alive and not
@@ -91,6 +96,7 @@ func Listen(opts ListenerOptions) (*Listener, error) {
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    maxHeadBytes,
+		HTTP2:             &http.HTTP2Config{WriteByteTimeout: cmp.Or(opts.takeTime, takeTime)},
 		ErrorLog:          slog.NewLogLogger(opts.Logger.Handler(), slog.LevelDebug),
 		BaseContext:       func(net.Listener) context.Context { return base },
 		ConnState:         bounded.note,
