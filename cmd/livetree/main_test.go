@@ -216,7 +216,7 @@ func TestDirectoriesThatCannotBeServed(t *testing.T) {
 		want    string
 	}{
 		{"foreign", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "notes.txt"), "mine") }, 1, "not a Livetree data directory"},
-		{"a file", func(t *testing.T, dir string) { write(t, dir, "mine") }, 1, "is a file: name a directory"},
+		{"a file", func(t *testing.T, dir string) { write(t, dir, "mine") }, 1, "not a directory"},
 		{"newer", func(t *testing.T, dir string) {
 			write(t, filepath.Join(dir, "LIVETREE"), "livetree data directory, format 9\n")
 		}, 1, "newer Livetree"},

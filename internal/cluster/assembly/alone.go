@@ -93,6 +93,8 @@ func becomeSingle(ctx context.Context, data string, force bool, now func() time.
 		peers, err = member.Peers(ctx)
 	}
 	switch {
+	case err != nil && finds(member, etcdlog.ErrRemoved):
+		return membership.RemovedError(data) // the log tells only now
 	case err != nil:
 		return fmt.Errorf("%w: its log does not answer alone: %w", ErrNotAlone, err)
 	case len(peers) != 1:
@@ -147,6 +149,18 @@ func leaveCluster(data string) error {
 		return nil
 	}
 	return err
+}
+
+// finds says whether a member has ended by itself for a reason. It may notice a little after its calls fail.
+func finds(member etcdlog.Member, reason error) bool {
+	late := time.NewTimer(time.Second)
+	defer late.Stop()
+	select {
+	case err := <-member.Failed():
+		return errors.Is(err, reason)
+	case <-late.C:
+		return false
+	}
 }
 
 // applyAll applies the log of a node to its end.
