@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/livetree/livetree/internal/clientaddr"
@@ -147,12 +148,22 @@ func (f *Front) welcome(c net.Conn, host string) {
 	a := &arrivals{Conn: c}
 	t := tls.Server(&replay{Conn: a, first: hello}, f.serverTLS())
 	if err := t.HandshakeContext(f.life); err != nil {
-		f.refuse(c, fmt.Errorf("its key is not that of this cluster: %w", err))
+		f.refuse(c, explainRefused(err))
 		return
 	}
 	if err := f.meet(t, a, host, left); err != nil {
 		f.o.Logger.Debug("the connection of a node has ended", "remote", c.RemoteAddr(), "error", err)
 	}
+}
+
+// explainRefused names the most likely reason for which the handshake of a node that has come here fails. One that was broken off, as a busy machine does
+// with those that take too long, tells nothing about its key.
+func explainRefused(err error) error {
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() ||
+		slices.ContainsFunc([]error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNRESET}, func(broken error) bool { return errors.Is(err, broken) }) {
+		return fmt.Errorf("its handshake was broken off: %w", err)
+	}
+	return fmt.Errorf("it has another cluster key: %w", err)
 }
 
 // meet hears what a node has made a connection for, and serves it. The node is no stranger from then on. Pipes are

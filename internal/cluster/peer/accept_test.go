@@ -1,8 +1,14 @@
 package peer
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
+	"io"
 	"net"
+	"os"
+	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -53,6 +59,24 @@ func TestHostOf(t *testing.T) {
 	} {
 		if got := hostOf(fromAddr{addr: addr}); got != want {
 			t.Errorf("hostOf(%s) = %s, want %s", addr, got, want)
+		}
+	}
+}
+
+// TestBrokenHandshakes: what is logged of a handshake that fails blames the key only if that can be the reason.
+func TestBrokenHandshakes(t *testing.T) {
+	for _, test := range []struct {
+		err   error
+		isKey bool
+	}{
+		{io.EOF, false},
+		{&net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}, false},
+		{&net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, false},
+		{&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, true},
+		{&net.OpError{Op: "remote error", Err: tls.AlertError(48)}, true},
+	} {
+		if text := explainRefused(test.err).Error(); strings.Contains(text, "another cluster key") != test.isKey {
+			t.Errorf("of %v is said: %s", test.err, text)
 		}
 	}
 }
