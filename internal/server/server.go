@@ -64,6 +64,10 @@ func Run(ctx context.Context, c Config) error {
 	}
 }
 
+// maxSpread is how many times the memory that a large write takes its rows may take on disk: they have the keys of all nodes above
+// them, each, and each index has one for every child.
+const maxSpread = 64
+
 // runOnce is Run until a node of a cluster has to begin again with a copy of its data.
 func runOnce(ctx context.Context, c Config, memory int64) error {
 	c.others = new(atomic.Int64)
@@ -78,7 +82,7 @@ func runOnce(ctx context.Context, c Config, memory int64) error {
 	tables, connections := shareFiles(c.OpenFiles, c.MaxConnections)
 	options := store.Options{
 		Logger: c.Logger, CacheBytes: c.CacheBytes, MaxTables: tables, LogKeep: c.LogKeep, Scrub: c.Scrub, Replicated: c.node != nil, Now: c.now,
-		Foreground: &operator.metrics.Foreground,
+		Foreground: &operator.metrics.Foreground, Spread: maxSpread,
 	}
 	if c.node != nil {
 		options.Fatal = c.endNode

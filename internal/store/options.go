@@ -87,6 +87,8 @@ type Options struct {
 	// StepChildren is how many children a step of building an index takes in. One that
 	// is worked out at its turn takes in a tenth of them, one at least.
 	StepChildren int
+	// Spread is how many times the bytes of a write its rows may take, above 64 MiB; 0 for any number: see batch.Maker.
+	Spread int
 	// GapSteps is how many steps over deleted rows a seek may take before the gap
 	// that it passed is remembered.
 	GapSteps int

@@ -186,9 +186,8 @@ func (s *Store) start() error {
 	if err := errors.Join(s.health.recallDamage(), s.scrub.load()); err != nil {
 		return err
 	}
-	s.batches = batch.Maker{
-		DB: s.db, IsHeld: s.holds.IsHeld, ChunkBytes: s.opts.ChunkBytes, PriorityRows: s.opts.PriorityRows, StepChildren: s.opts.StepChildren,
-	}
+	s.batches = batch.Maker{DB: s.db, IsHeld: s.holds.IsHeld, ChunkBytes: s.opts.ChunkBytes, PriorityRows: s.opts.PriorityRows}
+	s.batches.StepChildren, s.batches.Spread = s.opts.StepChildren, s.opts.Spread
 	s.pipeline.init(s.meta.group+1, s.meta.millis)
 	s.view.Store(s.newView(s.meta.group))
 	s.health.checkSpace()

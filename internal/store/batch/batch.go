@@ -90,6 +90,9 @@ type Maker struct {
 	// StepChildren is how many children a step of building an index takes in. One that
 	// is worked out at its turn takes in a tenth of them, one at least.
 	StepChildren int
+	// Spread is how many times the bytes of a write its rows may take, where they are many; 0 for any number. What was accepted
+	// once, and is applied again, must not be held to it.
+	Spread int
 }
 
 // Build works out what a change does to the live tree of a database. The change
@@ -101,7 +104,8 @@ func (m Maker) Build(live seek.Reader, c tree.Change, indexes *layout.Indexes, p
 	if prepared != nil {
 		b.plan.prepared, b.writer.prepared, b.writer.texts = prepared.nodes, prepared.nodes, prepared.texts
 	}
-	b.writer.isHeld = m.isHeld()
+	b.writer.isHeld, b.writer.most = m.isHeld(), m.mostRows(c.Write.Bytes())
+	b.plan.most = b.writer.most
 	b.plan.frontier, b.indexer.position = frontier, c.Position
 	err := b.change(c.Write)
 	var logged LogRow
@@ -140,7 +144,8 @@ func (m Maker) newBuilder(live seek.Reader, indexes *layout.Indexes) *builder {
 	b := builders.Get().(*builder)
 	b.dueRemoved = min(dueRemoved, m.StepChildren)
 	b.plan.reader, b.plan.chunkBytes, b.plan.data.reader = live, m.ChunkBytes, live
-	b.writer.reader, b.writer.chunkBytes = live, m.ChunkBytes
+	b.plan.most = mostRows
+	b.writer.reader, b.writer.chunkBytes, b.writer.most = live, m.ChunkBytes, mostRows
 	b.writer.rows, b.writer.indexes = m.DB.NewBatch(), indexes
 	b.indexer.reader, b.indexer.priorityRows = live, m.PriorityRows
 	b.indexer.plan, b.indexer.writer = &b.plan, &b.writer

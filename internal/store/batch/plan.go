@@ -14,6 +14,7 @@ type plan struct {
 	chunkBytes int
 	prepared   preparedNodes
 	frontier   *Frontier // may be nil
+	most       int64     // how many bytes the keys of all assignments may take: each is that of a row
 	data       dataRows
 
 	homes homeSet
@@ -58,6 +59,7 @@ func (pl *plan) emptied() plan {
 // make finds the homes of a write, and works out what it leaves at them.
 func (pl *plan) make(w tree.Write) error {
 	pl.isPatch = len(w.Assignments) > 1
+	keys := int64(0)
 	for _, priorities := range []bool{false, true} { // what gets a priority must be there first
 		for _, a := range w.Assignments {
 			if a.Priority != priorities {
@@ -65,6 +67,9 @@ func (pl *plan) make(w tree.Write) error {
 			}
 			if err := pl.assign(a); err != nil {
 				return err
+			}
+			if keys += int64(len(pl.location.Key)); keys > pl.most {
+				return ErrTooMuch
 			}
 		}
 	}

@@ -38,6 +38,7 @@ type preparedNode struct {
 // shows now need not be so then. The result must be closed.
 func (m Maker) Prepare(r seek.Reader, w tree.Write, indexes *layout.Indexes, minBytes int) (*Prepared, error) {
 	p := &Prepared{id: r.ID}
+	most := m.mostRows(w.Bytes())
 	for i, a := range w.Assignments {
 		if a.Priority {
 			continue
@@ -57,9 +58,10 @@ func (m Maker) Prepare(r seek.Reader, w tree.Write, indexes *layout.Indexes, min
 			text()
 			continue
 		}
-		n, err := m.prepareNode(r, a, indexes, size)
+		n, err := m.prepareNode(r, a, indexes, size, most)
 		text()
 		n.assignment = i
+		most -= int64(n.rows.Len())
 		p.nodes = append(p.nodes, n)
 		if err != nil {
 			p.Close()
@@ -82,11 +84,12 @@ func (p *Prepared) beginText(assignment int, n tree.Node, size int) (end func())
 	}
 }
 
-// prepareNode encodes the rows of one node, which take about so many bytes.
-func (m Maker) prepareNode(r seek.Reader, a tree.Assignment, indexes *layout.Indexes, bytes int) (preparedNode, error) {
+// prepareNode encodes the rows of one node, which take about so many bytes, and most at most.
+func (m Maker) prepareNode(r seek.Reader, a tree.Assignment, indexes *layout.Indexes, bytes int, most int64) (preparedNode, error) {
 	b := m.newBuilder(r, indexes)
 	defer b.free()
 	w := &b.writer
+	w.most = most
 	_ = w.rows.Close()                              // it is empty
 	w.rows = m.DB.NewBatchWithSize(bytes + bytes/8) // keys are repeated; a batch that does not fit takes twice as much
 	n := preparedNode{key: layout.DataKey(nil, r.ID, a.Path), path: a.Path, node: a.Node, rows: w.rows}

@@ -2,7 +2,6 @@ package batch
 
 import (
 	"bytes"
-	"errors"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -24,6 +23,7 @@ type writer struct {
 	times      *times               // of rows that are prepared; nil if they need not be noted
 	texts      map[int]*layout.Text // of prepared assignments, for the record
 	isHeld     bool                 // somebody needs whole records
+	most       int64                // how many bytes the rows may take
 
 	// The rest is memory that is used again: for a row that is being made, and for the
 	// key of a log row.
@@ -32,21 +32,6 @@ type writer struct {
 
 // emptied returns a writer without rows, with the memory of this one.
 func (w *writer) emptied() writer { return writer{scratch: kept(w.scratch), key: kept(w.key)} }
-
-// ErrTooMuch says that a write changes longer rows than fit into one commit: some bytes can change the priorities of many long
-// strings.
-var ErrTooMuch = errors.New("the rows of one write take too much")
-
-// mostRows is how many bytes the rows of one write may take, and a little more. Pebble ends the process at twice as many.
-var mostRows int64 = 2 << 30
-
-// bound fails if the rows take too much.
-func (w *writer) bound() error {
-	if int64(w.rows.Len()) > mostRows {
-		return ErrTooMuch
-	}
-	return nil
-}
 
 // write adds the rows of a plan.
 func (w *writer) write(pl *plan) error {
@@ -126,6 +111,7 @@ func (w *writer) keepLeaf(h *home) error {
 	w.scratch = row[:0]
 	head, _, tail, _ := layout.CutLeaf(row)
 	_, text, _, _ := layout.CutLeaf(h.chunk)
+	w.most = min(mostRows, w.most+int64(len(text))) // few bytes may do this to many long strings
 	set := w.rows.SetDeferred(len(h.Key), len(head)+len(text)+len(tail))
 	copy(set.Key, h.Key)
 	n := copy(set.Value, head)
@@ -176,6 +162,9 @@ func (w *writer) clearIndexes(key []byte) error {
 // emit adds the rows of a node: one chunk if it fits the limit, which it
 // reports, else its priority and its children.
 func (w *writer) emit(key []byte, n tree.Node, x *layout.Indexes) (chunked bool, err error) {
+	if err := w.bound(); err != nil {
+		return false, err
+	}
 	above := false // a prepared node is below: this one cannot be a chunk
 	for _, p := range w.prepared {
 		if bytes.Equal(p.key, key) {

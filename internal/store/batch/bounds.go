@@ -1,0 +1,30 @@
+package batch
+
+import "errors"
+
+// ErrTooMuch says that a write has longer rows than fit into one commit: some bytes can change the priorities of many long
+// strings, and each row of many small children has the keys of all nodes above them.
+var ErrTooMuch = errors.New("the rows of one write take too much")
+
+var (
+	// mostRows is how many bytes the rows of one write may take, and a little more. Pebble ends the process at twice as many.
+	mostRows int64 = 2 << 30
+	// manyRows is what they may take however few bytes the write has: see Maker.Spread.
+	manyRows int64 = 64 << 20
+)
+
+// mostRows returns how many bytes the rows of a write may take that takes so many itself.
+func (m Maker) mostRows(bytes int) int64 {
+	if m.Spread == 0 {
+		return mostRows
+	}
+	return min(mostRows, max(manyRows, int64(bytes)*int64(m.Spread)))
+}
+
+// bound fails if the rows take too much.
+func (w *writer) bound() error {
+	if int64(w.rows.Len()) > w.most {
+		return ErrTooMuch
+	}
+	return nil
+}
