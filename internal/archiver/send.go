@@ -171,10 +171,11 @@ func (a *Archiver) append(ctx context.Context, w *archive.Writer, segment *archi
 	}
 }
 
-// collect makes a segment of what waits, from where the last one of the round was full.
+// collect makes a segment of what waits, from where the last one of the round was full. Its times are not after the moment at which
+// that is looked up: who restores takes the newest time of a round for one up to which nothing is missing, but for a minute.
 func (a *Archiver) collect() (*archive.Segment, error) {
 	segment := archive.NewSegment()
-	from := a.full
+	from, began := a.full, a.options.Now().UnixMilli()
 	a.full = position{}
 	list, err := a.pending()
 	for _, p := range list {
@@ -184,7 +185,7 @@ func (a *Archiver) collect() (*archive.Segment, error) {
 		if from.db != 0 && a.turn(p.DB) < a.turn(from.db) || p.DB == from.db && p.To < p.From {
 			continue
 		}
-		if err = a.add(segment, p); errors.Is(err, errFull) {
+		if err = a.add(segment, p, began); errors.Is(err, errFull) {
 			a.full = position{p.DB, p.To}
 			segment.GoesOn()
 			return segment, nil
@@ -216,13 +217,13 @@ const maxEntries = 1 << 20
 // errFull says that a segment has enough.
 var errFull = errors.New("the segment is full")
 
-// add adds the records of one database, until the segment is full.
-func (a *Archiver) add(segment *archive.Segment, p journal.Pending) error {
+// add adds the records of one database, until the segment is full. What waits was looked up at a time that is given.
+func (a *Archiver) add(segment *archive.Segment, p journal.Pending, at int64) error {
 	if segment.Len() >= maxEntries {
 		return errFull
 	}
 	if p.To < p.From { // a new database, to which nothing was written yet
-		segment.Made(uint32(p.DB), p.Name, a.options.Now().UnixMilli())
+		segment.Made(uint32(p.DB), p.Name, at)
 		return nil
 	}
 	mark := archive.Mark{Position: p.From - 1}

@@ -80,7 +80,7 @@ func TestFindSaysWhoMay(t *testing.T) {
 	if err := os.Chmod(data, 0); err != nil {
 		t.Fatal(err)
 	}
-	defer os.Chmod(data, 0o700)
+	defer func() { _ = os.Chmod(data, 0o700) }()
 	if _, err := local.Find(data); err == nil || !strings.HasSuffix(err.Error(), "permission denied: run this as the user that runs the server") {
 		t.Errorf("Find = %v; want what to do", err)
 	}
