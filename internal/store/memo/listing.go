@@ -78,13 +78,14 @@ func (m *Memos) amend(id layout.ID, r batch.Relisting, view uint64) {
 		m.remove(e)
 		return
 	}
+	size := int64(len(key))
 	if list.changes == nil {
 		list.changes = make([]keyChange, 0, maxChanges) // those who read the list have parts of it
-		m.grow(list, maxChanges*int64(unsafe.Sizeof(keyChange{})))
+		size += maxChanges * int64(unsafe.Sizeof(keyChange{}))
 	}
 	list.changes = append(list.changes, keyChange{strings.Clone(key), r.Reach == batch.Came, view})
 	list.amended = view
-	m.grow(list, int64(len(key)))
+	m.grow(list, size) // the list may go for it
 }
 
 // upTo returns the first changes, those that a view shows. The lock is held.
