@@ -135,15 +135,12 @@ func beginsWithDigit(text []byte) bool {
 // Text returns what a read shows in a view, nil if that is not known. Nobody may
 // change it.
 func (m *Memos) Text(k *Key, view uint64) []byte {
-	found := m.find(k, view)
+	found := m.Listing(k, view)
 	if !found.Known() || len(found.changes) > 0 || k.Shallow && m.keys.Ended(k.ID, k.Path) > found.memo.view {
 		return nil
 	}
 	return found.memo.text
 }
-
-// Listing returns what is known of a shallow read in a view.
-func (m *Memos) Listing(k *Key, view uint64) Listing { return m.find(k, view) }
 
 // Size returns how many memos there are, and how many bytes they take and may take.
 func (m *Memos) Size() (memos int, bytes, most int64) {
@@ -152,8 +149,8 @@ func (m *Memos) Size() (memos int, bytes, most int64) {
 	return m.order.Len(), m.bytes, m.limit
 }
 
-// find returns the memo of a read that is right in a view; of a shallow read, as a Listing. Nobody may change it.
-func (m *Memos) find(k *Key, view uint64) Listing {
+// Listing returns the memo of a read that is right in a view, with what has changed since if it is a shallow one. Nobody may change it.
+func (m *Memos) Listing(k *Key, view uint64) Listing {
 	if m.countAt(k).Load() == 0 {
 		return Listing{}
 	}
