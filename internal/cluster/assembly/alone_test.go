@@ -12,7 +12,6 @@ import (
 
 	"github.com/livetree/livetree/internal/cluster/assembly"
 	"github.com/livetree/livetree/internal/cluster/membership"
-	"github.com/livetree/livetree/internal/cluster/peer"
 	"github.com/livetree/livetree/internal/freeaddr"
 	"github.com/livetree/livetree/internal/store"
 )
@@ -23,10 +22,7 @@ func TestWithoutLog(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs etcd")
 	}
-	key, err := peer.ParseKey(peer.NewKey())
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := newKey(t)
 	data := t.TempDir()
 	n := start(t, data, freeaddr.One(t), key)
 	d, err := n.catalog.Create("one")
@@ -59,10 +55,7 @@ func TestDirectoryOfARunningNode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs etcd")
 	}
-	key, err := peer.ParseKey(peer.NewKey())
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := newKey(t)
 	data := t.TempDir()
 	n := start(t, data, freeaddr.One(t), key)
 	defer n.stop(t)

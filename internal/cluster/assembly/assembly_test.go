@@ -30,6 +30,16 @@ type node struct {
 	catalog *catalog.Catalog
 }
 
+// newKey returns a key that no other cluster has.
+func newKey(t *testing.T) peer.Key {
+	t.Helper()
+	key, err := peer.ParseKey(peer.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
 // start starts the only node of a cluster.
 func start(t *testing.T, data, addr string, key peer.Key) *node {
 	t.Helper()
@@ -105,10 +115,7 @@ func TestOneNode(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs etcd")
 	}
-	key, err := peer.ParseKey(peer.NewKey())
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := newKey(t)
 	ways := map[string]func(context.Context, string, func() time.Time, *slog.Logger) error{
 		"remove the others": assembly.BecomeSingle, "recover": assembly.Recover,
 	}

@@ -21,10 +21,7 @@ func TestProcessEndsAsItHasFounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs etcd")
 	}
-	key, err := peer.ParseKey(peer.NewKey())
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := newKey(t)
 	data, addr := t.TempDir(), freeaddr.One(t)
 	n := start(t, data, addr, key)
 	d, err := n.catalog.Create("one")

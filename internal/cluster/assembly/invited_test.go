@@ -19,10 +19,7 @@ import (
 // TestGuest: a server that was invited is given the key once, keeps it for its owner alone, and does not need the invitation again. One that
 // is refused keeps nothing, and one with data of its own does not use the invitation up.
 func TestGuest(t *testing.T) {
-	key, err := peer.ParseKey(peer.NewKey())
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := newKey(t)
 	front, err := peer.Listen(peer.Options{Listen: "127.0.0.1:0", Key: key})
 	if err != nil {
 		t.Fatal(err)

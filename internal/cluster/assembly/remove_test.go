@@ -5,7 +5,6 @@ package assembly_test
 import (
 	"testing"
 
-	"github.com/livetree/livetree/internal/cluster/peer"
 	"github.com/livetree/livetree/internal/cluster/status"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/freeaddr"
@@ -16,10 +15,7 @@ func TestRefusedRemovalChangesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs etcd")
 	}
-	key, err := peer.ParseKey(peer.NewKey())
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := newKey(t)
 	addr := freeaddr.One(t)
 	n := start(t, t.TempDir(), addr, key)
 	defer n.stop(t)

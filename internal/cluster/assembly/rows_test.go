@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/cluster/assembly"
-	"github.com/livetree/livetree/internal/cluster/peer"
 	"github.com/livetree/livetree/internal/cluster/rowcheck"
 	"github.com/livetree/livetree/internal/freeaddr"
 	"github.com/livetree/livetree/internal/pause"
@@ -20,10 +19,7 @@ func TestFoundedFromTheDataOfACluster(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it runs etcd")
 	}
-	key, err := peer.ParseKey(peer.NewKey())
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := newKey(t)
 	data, addr, last := t.TempDir(), freeaddr.One(t), rowcheck.NoteOf(15)
 	n := start(t, data, addr, key)
 	if err := n.Notes().Swap(t.Context(), last, nil, []byte(`{"number":5000,"millis":1,"digests":{"a:1":"0"}}`)); err != nil {
