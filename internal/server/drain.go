@@ -45,8 +45,12 @@ func (s *serving) drain(ctx context.Context) error {
 	if n := s.guard.running.Wait(limits.handlers); n > 0 {
 		return fmt.Errorf("%w: %d", errHandlersRunning, n)
 	}
-	s.ending.Wait()
-	return ctx.Err()
+	select {
+	case <-s.ended:
+		return ctx.Err()
+	case <-time.After(limits.handlers):
+		return fmt.Errorf("%w: streams do not end", errHandlersRunning)
+	}
 }
 
 // shutDown waits until all requests are answered and all streams are closed, or
@@ -77,24 +81,20 @@ const endTime = 500 * time.Millisecond
 // endStreams ends all streams. One over HTTP/2 whose client takes nothing ends when its connection is
 // cut, which is done next. So that is not waited for here.
 func (s *serving) endStreams(ctx context.Context) {
-	if s.options.endAll == nil {
-		return
-	}
-	done := make(chan struct{})
-	s.ending.Go(func() {
-		defer close(done)
-		s.options.endAll(ctx)
-	})
+	go func() {
+		defer close(s.ended)
+		if s.options.endAll != nil {
+			s.options.endAll(ctx)
+		}
+	}()
 	select {
-	case <-done:
+	case <-s.ended:
 		return
 	case <-ctx.Done():
 	}
-	late := time.NewTimer(endTime)
-	defer late.Stop()
 	select {
-	case <-done:
-	case <-late.C:
+	case <-s.ended:
+	case <-time.After(endTime):
 	}
 }
 

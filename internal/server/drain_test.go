@@ -304,6 +304,18 @@ func TestDrainReportsHandlersThatStay(t *testing.T) {
 	<-answer
 }
 
+func TestDrainReportsStreamsThatStay(t *testing.T) {
+	t.Parallel()
+	limits := quick
+	limits.requests, limits.handlers = 20*time.Millisecond, 20*time.Millisecond
+	release := make(chan struct{})
+	defer close(release)
+	s := startServing(t, servingOptions{limits: limits, endAll: func(context.Context) { <-release }})
+	if err := s.drain(t.Context()); !errors.Is(err, errHandlersRunning) {
+		t.Errorf("drain with streams that do not end: %v, want %v", err, errHandlersRunning)
+	}
+}
+
 func TestDrainBeforeServe(t *testing.T) {
 	t.Parallel()
 	checkGoroutines(t)

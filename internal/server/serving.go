@@ -129,8 +129,8 @@ type serving struct {
 	connections *connections
 	resets      *resets
 
-	cut    context.CancelFunc // ends the contexts of all requests
-	ending sync.WaitGroup     // of all streams
+	cut   context.CancelFunc // ends the contexts of all requests
+	ended chan struct{}      // is closed when endAll has returned
 }
 
 func newServing(options servingOptions) *serving {
@@ -146,6 +146,7 @@ func newServing(options servingOptions) *serving {
 		guard:       newGuard(options.logger),
 		connections: newConnections(options.limits, options.proxies, options.logger),
 		resets:      &resets{logger: options.logger, now: options.now},
+		ended:       make(chan struct{}),
 	}
 	requests, cut := context.WithCancel(context.Background())
 	s.cut = cut

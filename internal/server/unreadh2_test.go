@@ -74,9 +74,12 @@ func wantReset(t *testing.T, conn *tls.Conn) {
 
 // An endless handler writes until that fails. It has a deadline for each write, which does not
 // help over HTTP/2: its frame has to wait behind others.
-type endless struct{ ended chan struct{} }
+type endless struct{ began, ended chan struct{} }
+
+func newEndless() endless { return endless{make(chan struct{}), make(chan struct{})} }
 
 func (h endless) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	close(h.began)
 	defer close(h.ended)
 	control, part := http.NewResponseController(w), make([]byte, 64<<10)
 	for {
@@ -91,7 +94,7 @@ func (h endless) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 // keep a handler for ever.
 func TestClientsOfHTTP2ThatReadNothing(t *testing.T) {
 	t.Parallel()
-	h := endless{make(chan struct{})}
+	h := newEndless()
 	s := startServing(t, servingOptions{secure: h, limits: servingLimits{write: 200 * time.Millisecond}})
 	s.speakAndTakeNothing(t)
 	select {
@@ -106,12 +109,13 @@ func TestDrainBesideClientsThatReadNothing(t *testing.T) {
 	t.Parallel()
 	limits := quick
 	limits.requests = 500 * time.Millisecond
-	h := endless{make(chan struct{})}
+	h := newEndless()
 	s := startServing(t, servingOptions{secure: h, limits: limits, endAll: func(ctx context.Context) {
 		<-ctx.Done()
 		<-h.ended // as a stream is, over HTTP/2
 	}})
 	s.speakAndTakeNothing(t)
+	<-h.began
 	drained := make(chan error, 1)
 	go func() { drained <- s.drain(t.Context()) }()
 	select {
