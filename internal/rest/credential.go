@@ -40,7 +40,7 @@ func Credential(r *http.Request) string {
 		return ""
 	}
 	credential, _, _ := credentialOf(r.Header, values) // empty with an error
-	return credential
+	return strings.Clone(credential)                   // it may be needed for longer than the head that it is a part of
 }
 
 // credentialOf returns the one credential of a request, and whether it came in the

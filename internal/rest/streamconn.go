@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,6 +32,22 @@ func (c *call) takeOver(s *stream) error {
 	head.WriteString("\r\n")
 	s.client.Begin(c.opts.Streams.NewConn(conn, outbox.ConnOptions{Head: head.Bytes()}))
 	return nil
+}
+
+// longestTrace is how long a header may be that is kept for the log.
+const longestTrace = 64
+
+// forgetHead lets go of the head of a request of HTTP/2, which may have 128 KiB: net/http, and those around the handler,
+// have it for as long as the stream lasts. The log needs the path and the trace.
+func (c *call) forgetHead() {
+	traces := c.r.Header["Traceparent"]
+	clear(c.r.Header)
+	if len(traces) == 1 && len(traces[0]) <= longestTrace {
+		c.r.Header.Set("Traceparent", strings.Clone(traces[0]))
+	}
+	c.r.RequestURI, c.r.URL.RawQuery = "", ""
+	c.r.URL.Path, c.r.URL.RawPath = strings.Clone(c.r.URL.Path), strings.Clone(c.r.URL.RawPath)
+	c.params, c.target.path = params{}, c.target.path.Clone()
 }
 
 // A responseWay is the way to a client of HTTP/2.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -28,6 +29,9 @@ const (
 	// may have up to 4 KiB more, if they were read ahead; in HTTP/2 it is 3.7 KiB
 	// less, of a sum that counts 32 bytes for each header.
 	headSlop = 4096
+	// maxHeaderLines is how many headers a request may have. In memory a short one takes a hundred times its length: those of a
+	// head within its limit 2.6 MiB.
+	maxHeaderLines = 256
 
 	// maxStreamsPerConnection is how many requests a connection of HTTP/2 may have at a
 	// time, and receiveBytes how much of their bodies may be there before they are read.
@@ -229,6 +233,12 @@ func (s *serving) beginning(next http.Handler) http.Handler {
 		if guest, ok := r.Context().Value(guestKey{}).(lane.Guest); ok {
 			guest.Begun()
 		}
+		if hasManyHeaders(r.Header) {
+			r.Header = nil // net/http has the request until its body is there, and the answer is taken
+			w.Header().Set("Connection", "close")
+			exchange.Fail(w, http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the request has more than %d headers", maxHeaderLines))
+			return
+		}
 		if r.ProtoMajor == 2 {
 			exchange.Deepen()
 		}
@@ -240,6 +250,18 @@ func (s *serving) beginning(next http.Handler) http.Handler {
 			_ = control.SetWriteDeadline(time.Now().Add(s.options.limits.write))
 		}
 	})
+}
+
+// hasManyHeaders reports whether a request has more headers than maxHeaderLines.
+func hasManyHeaders(header http.Header) bool {
+	if len(header) > maxHeaderLines {
+		return true
+	}
+	lines := 0
+	for _, values := range header {
+		lines += len(values)
+	}
+	return lines > maxHeaderLines
 }
 
 // listen opens the ports: addr for HTTPS and plain HTTP, and httpAddr, unless it

@@ -354,3 +354,38 @@ func (s *serving) httpAddr() net.Addr {
 	}
 	return s.extra.Addr()
 }
+
+// TestServingBoundsTheHeaders: a request has no more headers than any client needs, whatever room they leave
+// in its head.
+func TestServingBoundsTheHeaders(t *testing.T) {
+	t.Parallel()
+	s := startServing(t, servingOptions{})
+	for _, protocol := range []string{"http", "https", "h2"} {
+		scheme, want := "https://", http.StatusRequestHeaderFieldsTooLarge
+		if protocol == "http" {
+			scheme = "http://"
+		}
+		for _, spread := range []bool{true, false} {
+			request, err := http.NewRequest(http.MethodGet, scheme+s.addr, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range maxHeaderLines + 1 {
+				if spread {
+					request.Header.Set(fmt.Sprintf("X-%d", i), "")
+				} else {
+					request.Header.Add("X", "")
+				}
+			}
+			response, err := s.client(t, protocol).Do(request)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, _ := io.ReadAll(response.Body)
+			response.Body.Close()
+			if response.StatusCode != want || !strings.Contains(string(text), `"the request has more than 256 headers"`) {
+				t.Errorf("%s: %d headers are answered %d %s, want %d", protocol, maxHeaderLines+1, response.StatusCode, text, want)
+			}
+		}
+	}
+}
