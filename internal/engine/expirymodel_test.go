@@ -473,13 +473,15 @@ func (h *expiryHistory) race() {
 			h.millis.Add(100)
 		}
 	}()
+	defer func() { <-done }() // the store is closed when the test has failed
 	before := h.db.Published().Position
 	for range 10 {
 		w, err := put(path(h.t, h.path()), h.body(3))
 		if err == nil {
 			_, err = h.db.Write(context.Background(), engine.Request{Write: w, Who: admin})
 		}
-		if err != nil {
+		// With limits that are tiny a write may have been prepared in vain too often.
+		if err != nil && !strings.Contains(err.Error(), "changes too often") {
 			h.t.Fatal(err)
 		}
 	}
