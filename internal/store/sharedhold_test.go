@@ -225,6 +225,39 @@ func TestSharedDrop(t *testing.T) {
 	}
 }
 
+// TestSharedDropThatComesLate: of a database that was made and dropped after the base, and whose name another has, a store is told that
+// it was released before the drop comes to it. Nothing waits of it, whenever the store begins again.
+func TestSharedDropThatComesLate(t *testing.T) {
+	for _, again := range []string{"never", "before the drop", "after the drop"} {
+		t.Run(again, func(t *testing.T) {
+			s := newShareStand(t)
+			s.begin()
+			resume := func(when string) {
+				err := error(nil)
+				if when == again {
+					err = s.holds[1].Restart()
+				}
+				if err = errors.Join(err, s.holds[1].Resume()); err != nil || s.holds[1].State() != journal.Following {
+					t.Fatalf("the second store is in state %d %s: %v", s.holds[1].State(), when, err)
+				}
+			}
+			resume("at first")
+			id := s.create("db")
+			s.write(0, id, 1, true)
+			s.create("db")
+			s.release()
+			resume("before the drop")
+			s.write(1, id, 1, true)
+			resume("after the drop")
+			s.release() // of the second database
+			s.stores[1].holds.Sweep()
+			if n := droppedRows(t, s.stores[1]); n != 0 || s.waits() != 0 {
+				t.Errorf("%d rows of dropped databases, %d databases wait", n, s.waits())
+			}
+		})
+	}
+}
+
 // TestSharedHoldIsTold: what the others were not told is not released, and who begins anew is followed.
 func TestSharedHoldIsTold(t *testing.T) {
 	s := newShareStand(t)

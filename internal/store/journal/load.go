@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/cockroachdb/pebble/v2"
 
@@ -18,12 +19,21 @@ type mark struct {
 	position uint64
 	note     []byte
 	name     string
+	// absent says that the store of a cluster had nothing of the database when it took the note: its drop had not come yet, and its name
+	// belonged to another, or all of it had gone already.
+	absent bool
 }
+
+// absentMark comes before the name in the row of a mark that is absent. No name has it.
+const absentMark = 0
 
 // appendTo appends the row of a mark: the position, the note behind its length, the name.
 func (m mark) appendTo(dst []byte) []byte {
 	dst = append(binary.BigEndian.AppendUint64(dst, m.position), byte(len(m.note)))
-	return append(append(dst, m.note...), m.name...)
+	if dst = append(dst, m.note...); m.absent {
+		dst = append(dst, absentMark)
+	}
+	return append(dst, m.name...)
 }
 
 func decodeMark(key, row []byte) (m mark, err error) {
@@ -31,7 +41,8 @@ func decodeMark(key, row []byte) (m mark, err error) {
 		return m, damage.AtRow(key, errors.New("the row of a hold is cut short"))
 	}
 	n := 9 + int(row[8])
-	return mark{binary.BigEndian.Uint64(row), bytes.Clone(row[9:n]), string(row[n:])}, nil
+	name, absent := bytes.CutPrefix(row[n:], []byte{absentMark})
+	return mark{binary.BigEndian.Uint64(row), bytes.Clone(row[9:n]), string(name), absent}, nil
 }
 
 // mark returns what was noted of a database, and whether anything was.
@@ -67,16 +78,15 @@ func (h *Hold) load() error {
 	}
 	h.since = marks[0].position
 	delete(marks, 0) // it only says that there is a base
-	found := 0
 	look := func(id layout.ID, name string, dropped bool) error {
 		m, known := marks[id]
-		if known {
-			found++
-		}
+		delete(marks, id)
 		return h.find(id, name, dropped, m.position, known)
 	}
-	switch err := h.eachDatabase(look); {
-	case errors.Is(err, ErrLost) || err == nil && found < len(marks): // one was dropped meanwhile
+	err = h.eachDatabase(look)
+	maps.DeleteFunc(marks, func(_ layout.ID, m mark) bool { return m.absent })
+	switch {
+	case errors.Is(err, ErrLost) || err == nil && len(marks) > 0: // one was dropped meanwhile
 		return h.Restart()
 	case err != nil:
 		return err

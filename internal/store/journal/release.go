@@ -181,7 +181,7 @@ func (h *Hold) setMark(b *pebble.Batch, r Released, name string) error {
 	if len(r.Note) > maxNote {
 		return fmt.Errorf("a note of %d bytes: at most %d are allowed", len(r.Note), maxNote)
 	}
-	return b.Set(layout.HoldKey(h.name, r.DB), mark{r.Position, r.Note, name}.appendTo(nil), nil)
+	return b.Set(layout.HoldKey(h.name, r.DB), mark{position: r.Position, note: r.Note, name: name}.appendTo(nil), nil)
 }
 
 // Release says that records are not needed any more, which Pending has named and Read has

@@ -329,9 +329,9 @@ type taking struct {
 
 // note adds what was noted of one database.
 func (t *taking) note(b *pebble.Batch, one noted) error {
-	key, row := layout.HoldKey(t.notes.hold, one.DB), mark{one.Position, one.Note, one.name}.appendTo(nil)
+	key, m := layout.HoldKey(t.notes.hold, one.DB), mark{position: one.Position, note: one.Note, name: one.name}
 	if one.DB == 0 {
-		return b.Set(key, row, nil)
+		return b.Set(key, m.appendTo(nil), nil)
 	}
 	newest, err := newestIn(t.set.db, one.DB)
 	if err != nil {
@@ -348,7 +348,8 @@ func (t *taking) note(b *pebble.Batch, one noted) error {
 	if named, err := t.set.has(layout.NameKey(one.name), number); err != nil {
 		return err
 	} else if !named && !dropped && newest == 0 {
-		return b.Delete(key, nil) // nothing is left of it, or its drop is on its way and another has its name
+		m.absent = true
+		return b.Set(key, m.appendTo(nil), nil)
 	}
 	t.set.mu.Lock()
 	others, last, wholes := t.set.floor(one.DB, t.hold), !t.set.isPending(one.DB, t.hold), t.wholes(one.DB)
@@ -358,7 +359,7 @@ func (t *taking) note(b *pebble.Batch, one noted) error {
 		t.buried = append(t.buried, one.DB)
 		return t.set.bury(b, one.DB)
 	}
-	if err := b.Set(key, row, nil); err != nil || !wholes {
+	if err := b.Set(key, m.appendTo(nil), nil); err != nil || !wholes {
 		return err
 	}
 	return deleteRecords(b, t.set.db, one.DB, min(one.Position, others))
