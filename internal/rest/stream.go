@@ -71,7 +71,7 @@ func (c *call) open(s *stream) error {
 		return c.takeOver(s)
 	}
 	// HTTP/2 cannot be taken over: the handler stays.
-	c.forgetHead()
+	forgetHead(c)
 	way := &responseWay{w: c.w, control: http.NewResponseController(c.w), Patience: c.opts.Streams.Patience()}
 	s.client.Serve(way, c.r.Context().Done())
 	return nil

@@ -39,7 +39,7 @@ const longestTrace = 64
 
 // forgetHead lets go of the head of a request of HTTP/2, which may have 128 KiB: net/http, and those around the handler,
 // have it for as long as the stream lasts. The log needs the path and the trace.
-func (c *call) forgetHead() {
+func forgetHead(c *call) {
 	traces := c.r.Header["Traceparent"]
 	clear(c.r.Header)
 	if len(traces) == 1 && len(traces[0]) <= longestTrace {
