@@ -78,15 +78,15 @@ func (h *Hold) load() error {
 	}
 	h.since = marks[0].position
 	delete(marks, 0) // it only says that there is a base
+	missing := maps.Clone(marks)
+	maps.DeleteFunc(missing, func(_ layout.ID, m mark) bool { return m.absent })
 	look := func(id layout.ID, name string, dropped bool) error {
 		m, known := marks[id]
-		delete(marks, id)
+		delete(missing, id)
 		return h.find(id, name, dropped, m.position, known)
 	}
-	err = h.eachDatabase(look)
-	maps.DeleteFunc(marks, func(_ layout.ID, m mark) bool { return m.absent })
-	switch {
-	case errors.Is(err, ErrLost) || err == nil && len(marks) > 0: // one was dropped meanwhile
+	switch err := h.eachDatabase(look); {
+	case errors.Is(err, ErrLost) || err == nil && len(missing) > 0: // one was dropped meanwhile
 		return h.Restart()
 	case err != nil:
 		return err
