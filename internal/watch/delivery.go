@@ -15,8 +15,9 @@ type delivery struct {
 	effects   []*Effect
 	turns     int // how often the settings changed so that others may read, or something else
 	bytes     int
-	lost      bool        // there were too many to keep
-	before    *store.View // nil if it is not known
+	lost      bool             // there were too many to keep
+	before    *store.View      // nil if it is not known
+	shown     *state.Published // that belongs to before
 	after     *store.View
 	published *state.Published // that belongs to after
 }
@@ -39,10 +40,9 @@ type queue struct {
 	waiting atomic.Int64 // the bytes of effects that were not handed on, see MaxPendingBytes
 
 	mu      sync.Mutex
-	running bool // the dispatcher will look again
-	closed  bool // nothing is handed on any more
-	// settings are those of the newest commit that is visible; nil if there was none.
-	settings *state.Settings
+	running bool             // the dispatcher will look again
+	closed  bool             // nothing is handed on any more
+	newest  *state.Published // of the newest commit that is visible
 	// open is what is visible of a group that will be whole soon, ready what is. Either
 	// is nil if there is nothing: of most databases nobody watches anything.
 	open, ready *delivery
@@ -57,7 +57,7 @@ func (q *queue) durable() {
 		return
 	}
 	if del := q.opened(); del.before == nil {
-		del.before = q.set.source.Store.View()
+		del.before, del.shown = q.set.source.Store.View(), q.newest
 	}
 }
 
@@ -83,7 +83,7 @@ func (q *queue) visible(c tree.Change, e *Effect, next *state.Published) {
 		q.forget(e)
 		return
 	}
-	turned := q.turned(c, next.Settings)
+	turned := q.turned(next)
 	if watched {
 		q.add(c, e)
 	} else {
@@ -111,13 +111,10 @@ func (q *queue) visible(c tree.Change, e *Effect, next *state.Published) {
 // turned reports whether a commit that becomes visible changed the settings so that others may read, or something else. It must be
 // asked of every commit: settings that are changed and changed back within a delivery look as if nothing had happened. The
 // lock is held.
-func (q *queue) turned(c tree.Change, settings *state.Settings) bool {
-	before := q.settings
-	q.settings = settings
-	if before == nil {
-		return c.Settings
-	}
-	return before != settings && !before.JudgesLike(settings)
+func (q *queue) turned(next *state.Published) bool {
+	before := q.newest
+	q.newest = next
+	return before.Settings != next.Settings && !before.Settings.JudgesLike(next.Settings)
 }
 
 // add adds the effect of a commit to the open delivery. The lock is held.

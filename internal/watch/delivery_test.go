@@ -2,6 +2,7 @@ package watch_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	mathrand "math/rand/v2"
@@ -67,6 +68,32 @@ func TestDeliveries(t *testing.T) {
 			if t.Failed() {
 				return
 			}
+		}
+	}
+}
+
+// TestWindowThatEndsWithItsIndexBuilt: an index is built, and the node is replaced, within one delivery. What the window was before
+// must not be looked for in that index, which had nothing then: there would be nothing to tell.
+func TestWindowThatEndsWithItsIndexBuilt(t *testing.T) {
+	for _, bounds := range []string{`startAt=0&endAt=5`, `startAt=0&limitToFirst=1&endAt=5`, `startAt=0&limitToLast=2&endAt=5`} {
+		f := open(t, store.Options{ChunkBytes: -1})
+		f.Rule(`{"rules": {"l": {".read": true}}}`)
+		f.Do(`PUT /l {"a":0,"b":"x"}`)
+		w := &deliveryWatch{f: f, request: scanned(t, "/l", `orderBy="$value"&`+bounds)}
+		w.Watcher = f.Begin(w.request)
+		if err := w.take(); err != nil {
+			t.Fatal(err)
+		}
+		hold, release := f.holdDispatcher()
+		hold()
+		f.Rule(`{"rules": {"l": {".read": true, ".indexOn": ".value"}}}`)
+		if err := enginetest.WaitForIndexes(context.Background(), f.Database); err != nil {
+			t.Fatal(err)
+		}
+		f.Do(`PUT /l {"c":false}`)
+		release()
+		if err := w.settle(); err != nil {
+			t.Errorf("%s: %v", bounds, err)
 		}
 	}
 }

@@ -215,7 +215,7 @@ func (w *Set) takeOffer(at *place, position uint64) (*offer, *state.View) {
 // that of the place. It is nil if there is none any more, and must be closed.
 func (d *dispatcher) before(at *place, del *delivery) *state.View {
 	if del.before != nil && at.since <= del.from() {
-		v := d.set.source.View(del.before, del.published)
+		v := d.set.source.View(del.before, del.shown)
 		return v.Hold()
 	}
 	d.set.mu.Lock()

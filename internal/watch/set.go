@@ -114,7 +114,7 @@ func (w *Set) Init(d Database, source *state.Source, limits *Limits, budget *hub
 	published := d.Published()
 	w.database, w.source, w.limits, w.budget = d, source, limits, budget
 	w.taken = published.Position
-	w.queue.set = w
+	w.queue.set, w.queue.newest = w, published
 	w.dispatcher.set, w.dispatcher.settings = w, published.Settings
 }
 

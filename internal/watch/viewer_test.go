@@ -295,8 +295,18 @@ func (v *viewer) settle() {
 	}
 	want, err := parseJSON(text.Bytes())
 	if err != nil || !reflect.DeepEqual(v.cache.value, want) {
-		v.failf("at rest, told up to %d of %d, told %d times:\n got %.600s\nwant %.600s %v", v.told, s.Position, v.events, v.cache.String(), (&cache{want}).String(), err)
+		v.failf("at rest, told up to %d of %d, told %d times:\n got %.600s\nwant %.600s %v%s", v.told, s.Position, v.events, v.cache.String(), (&cache{want}).String(), err, v.scanned(s))
 	}
+}
+
+// scanned says what a query selects that uses no index and no memo, to tell which of two answers is wrong.
+func (v *viewer) scanned(s *state.View) string {
+	if v.req.Query == nil {
+		return ""
+	}
+	var text bytes.Buffer
+	err := printSelected(&text, s, v.req)
+	return fmt.Sprintf("\nscan %.600s %v", text.String(), err)
 }
 
 // printSelected prints what a query selects, from the whole node.
