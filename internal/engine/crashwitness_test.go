@@ -100,11 +100,15 @@ func (w *witness) begin(s *store.Store, clock *state.Clock) error {
 	}
 	w.mu.Lock()
 	w.created, w.id, w.open = true, id, true
+	w.acknowledged = w.cut.acknowledged // what was answered after the cut is no promise, also if the next one comes before compareRules
 	w.mu.Unlock()
 	if w.db, err = w.with(s, id, engine.Options{Clock: clock, Deadline: enginetest.Unhurried}); err != nil {
 		return err
 	}
-	return w.compareRules()
+	if err = w.compareRules(); err != nil {
+		w.db.Close()
+	}
+	return err
 }
 
 // compareRules holds the rules against the book, and the rows of the indexes that
