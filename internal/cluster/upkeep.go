@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -20,8 +21,8 @@ type Upkeep struct {
 	FlushBytes int64
 	// Members returns the nodes of the cluster, up or not, those that join among them. Without them nothing is trimmed.
 	//
-	// Before a node starts from a copy, [shard.Publish] has to tell for it that it has flushed nothing, and only then the copy may be taken: so nothing is trimmed that
-	// the copy lacks, until the node has flushed.
+	// Before a node starts from a copy, [shard.Publish] has to tell for it that it has flushed nothing, and only then the copy may be taken: so it does not count for what a
+	// majority has flushed. The node that sends the copy has the log keep what the copy lacks: see [KeepLog].
 	Members func() []record.NodeID
 	// TrimEvery is how often the home of shard 0 trims the log.
 	TrimEvery time.Duration
@@ -68,6 +69,7 @@ func (u Upkeep) filled() Upkeep {
 // upkeep is what a node does to keep the log small.
 type upkeep struct {
 	window window
+	keeps  keeps
 	// unflushed and untrimmed are the bytes of records that were applied since the last flush, and the last trim.
 	unflushed, untrimmed atomic.Int64
 	// flushDue and trimDue have something in them when it is time before it is.
@@ -123,7 +125,7 @@ func (n *Node) flush(ctx context.Context) {
 	if err == nil {
 		ctx, cancel := context.WithTimeout(ctx, n.o.FlushEvery)
 		defer cancel()
-		err = shard.Publish(ctx, n.o.Log, shard.Flushed{Node: n.o.ID, Numbers: numbers, Level: n.o.Known})
+		err = shard.Publish(ctx, n.o.Log, shard.Flushed{Node: n.o.ID, Numbers: numbers, Level: n.o.Known, Keep: n.upkeep.keeps.from(n.o.Now())})
 	}
 	if err != nil && ctx.Err() == nil {
 		n.o.Logger.Warn("what this node has flushed is not told, so the log grows", "error", err)
@@ -160,8 +162,8 @@ func (n *Node) trimTo(ctx context.Context, bytes int64, keepFor time.Duration, m
 	return n.o.Log.Trim(ctx, trimBelow(members, n.up.live(members, now.Add(-n.o.KeepFor)), rows, old, far))
 }
 
-// trimBelow returns below which numbers records may be trimmed: those that are old and that all live nodes have flushed, and those that are far
-// back whoever has not. In any case a majority of the nodes has flushed them: what is trimmed must survive a crash of all. What a node
+// trimBelow returns below which numbers records may be trimmed: those that are old, that all live nodes have flushed, and that none of these keeps for a copy; and those that are far
+// back whoever has not, or does. In any case a majority of the nodes has flushed them: what is trimmed must survive a crash of all. What a node
 // has flushed last is not trimmed, since that is the record that it looks at first when it starts.
 func trimBelow(members, live []record.NodeID, rows []shard.Flushed, old, far shard.Numbers) (below shard.Numbers) {
 	if len(members) == 0 || len(live) == 0 {
@@ -183,9 +185,20 @@ func trimBelow(members, live []record.NodeID, rows []shard.Flushed, old, far sha
 		all := of(members)
 		// As many as a majority have flushed at least this.
 		majority := all[len(all)-len(all)/2-1]
-		below[s] = min(majority, max(far[s], min(old[s], of(live)[0])))
+		below[s] = min(majority, max(far[s], min(old[s], of(live)[0], keptFrom(s, live, rows))))
 	}
 	return below
+}
+
+// keptFrom returns from which record on live nodes have the log of a shard stay.
+func keptFrom(s int, live []record.NodeID, rows []shard.Flushed) (from uint64) {
+	from = math.MaxUint64
+	for _, row := range rows {
+		if row.Keep[s] > 0 && slices.Contains(live, row.Node) {
+			from = min(from, row.Keep[s])
+		}
+	}
+	return from
 }
 
 // sweep abandons transfers for which nothing was done for a while. The clock is that of this node alone, and only says when: a transfer that goes on after

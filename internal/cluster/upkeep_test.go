@@ -23,19 +23,24 @@ func TestTrimBelow(t *testing.T) {
 		flushed  []uint64 // of nodes 1, 2, …
 		live     []record.NodeID
 		old, far uint64
+		kept     uint64 // by node 2, for one that it sends a copy
 		want     uint64
 	}{
-		{"what all have flushed", []uint64{50, 60, 70}, []record.NodeID{1, 2, 3}, 100, 0, 50},
-		{"only what is old", []uint64{50, 60, 70}, []record.NodeID{1, 2, 3}, 30, 0, 30},
-		{"a node has said nothing", []uint64{50, none, 70}, []record.NodeID{1, 2, 3}, 100, 0, 0},
-		{"a node is away", []uint64{5, 60, 70}, []record.NodeID{2, 3}, 100, 0, 60},
-		{"a node is behind, but what is far goes", []uint64{5, 60, 70}, []record.NodeID{1, 2, 3}, 100, 40, 40},
-		{"what is far, and most have not flushed", []uint64{5, 20, 70}, []record.NodeID{1, 2, 3}, 100, 40, 20},
-		{"most are away, and have not flushed", []uint64{5, 20, 70}, []record.NodeID{3}, 100, 0, 20},
-		{"one alone", []uint64{50}, []record.NodeID{1}, 100, 0, 50},
-		{"two, of which one is away", []uint64{5, 50}, []record.NodeID{2}, 100, 100, 5},
-		{"four", []uint64{5, 20, 30, 40}, []record.NodeID{2, 3, 4}, 100, 100, 20},
-		{"no node", nil, nil, 100, 100, 0},
+		{"what all have flushed", []uint64{50, 60, 70}, []record.NodeID{1, 2, 3}, 100, 0, 0, 50},
+		{"only what is old", []uint64{50, 60, 70}, []record.NodeID{1, 2, 3}, 30, 0, 0, 30},
+		{"a node has said nothing", []uint64{50, none, 70}, []record.NodeID{1, 2, 3}, 100, 0, 0, 0},
+		{"a node is away", []uint64{5, 60, 70}, []record.NodeID{2, 3}, 100, 0, 0, 60},
+		{"a node is behind, but what is far goes", []uint64{5, 60, 70}, []record.NodeID{1, 2, 3}, 100, 40, 0, 40},
+		{"what is far, and most have not flushed", []uint64{5, 20, 70}, []record.NodeID{1, 2, 3}, 100, 40, 0, 20},
+		{"most are away, and have not flushed", []uint64{5, 20, 70}, []record.NodeID{3}, 100, 0, 0, 20},
+		{"one alone", []uint64{50}, []record.NodeID{1}, 100, 0, 0, 50},
+		{"two, of which one is away", []uint64{5, 50}, []record.NodeID{2}, 100, 100, 0, 5},
+		{"four", []uint64{5, 20, 30, 40}, []record.NodeID{2, 3, 4}, 100, 100, 0, 20},
+		{"no node", nil, nil, 100, 100, 0, 0},
+		{"a copy is sent", []uint64{50, 60, 70}, []record.NodeID{1, 2, 3}, 100, 0, 20, 20},
+		{"a copy is sent, and has more than all have flushed", []uint64{50, 60, 70}, []record.NodeID{1, 2, 3}, 100, 0, 65, 50},
+		{"a copy is sent, but what is far goes", []uint64{50, 60, 70}, []record.NodeID{1, 2, 3}, 100, 40, 20, 40},
+		{"a copy was sent by a node that is away", []uint64{50, 60, 70}, []record.NodeID{1, 3}, 100, 0, 20, 50},
 	}
 	for _, test := range tests {
 		var members []record.NodeID
@@ -45,6 +50,9 @@ func TestTrimBelow(t *testing.T) {
 			if number != none {
 				row := shard.Flushed{Node: id(i)}
 				row.Numbers[3] = number
+				if i == 1 {
+					row.Keep[3] = test.kept
+				}
 				rows = append(rows, row)
 			}
 		}
@@ -195,6 +203,63 @@ func TestNodesThatAreAway(t *testing.T) {
 		_ = pause.For(ctx, 5*time.Minute)
 		if got := first(); got != head.Number {
 			t.Errorf("the first record is %d after fourteen minutes, want %d", got, head.Number)
+		}
+	})
+}
+
+// TestTheLogStaysForACopy has a node be sent a copy by one of two others: it is none of those that are up, and its copy takes longer than records stay. What comes
+// after the copy was begun stays until it was sent, and for ten minutes after that.
+func TestTheLogStaysForACopy(t *testing.T) {
+	upkeepWorld(t, []record.NodeID{1, 2, 3}, nil, func(ctx context.Context, log shard.Log, n *cluster.Node) {
+		n.SetUp([]record.NodeID{1, 2})
+		_ = pause.For(ctx, 20*time.Minute)
+		tenure, _ := n.Home(2)
+		write := func(count int) uint64 {
+			for range count {
+				head, _ := n.Applied(2)
+				g := record.Group{Database: 1, Base: head.Number, Commits: []record.Commit{{Effect: []byte("token")}}}
+				if err := n.AppendGroup(ctx, 2, tenure, g); err != nil {
+					t.Fatal(err)
+				}
+			}
+			head, _ := n.Applied(2)
+			return head.Number
+		}
+		copied := write(5)
+		broken, end := cluster.KeepLog(n), cluster.KeepLog(n)
+		last := write(5)
+		broken(false)
+		if err := shard.Publish(ctx, log, shard.Flushed{Node: 2, Numbers: shard.Numbers{2: last}}); err != nil {
+			t.Fatal(err)
+		}
+		first := func() uint64 {
+			for number := uint64(1); ; number++ {
+				if _, err := log.Page(ctx, 2, number); !errors.Is(err, shard.ErrTrimmed) {
+					return number
+				}
+			}
+		}
+		_ = pause.For(ctx, time.Hour)
+		if got := first(); got != copied {
+			t.Errorf("the first record is %d an hour after a copy was begun, want %d: the last that the copy has", got, copied)
+		}
+		end(true)
+		_ = pause.For(ctx, 9*time.Minute)
+		if got := first(); got != copied {
+			t.Errorf("the first record is %d nine minutes after the copy was sent, want %d", got, copied)
+		}
+		_ = pause.For(ctx, 5*time.Minute)
+		if got := first(); got != last {
+			t.Errorf("the first record is %d fourteen minutes after the copy was sent, want %d", got, last)
+		}
+		cluster.KeepLog(n)(false)
+		last = write(5)
+		if err := shard.Publish(ctx, log, shard.Flushed{Node: 2, Numbers: shard.Numbers{2: last}}); err != nil {
+			t.Fatal(err)
+		}
+		_ = pause.For(ctx, 14*time.Minute)
+		if got := first(); got != last {
+			t.Errorf("the first record is %d fourteen minutes after a copy was broken off, want %d", got, last)
 		}
 	})
 }

@@ -209,7 +209,7 @@ func (a *Assembly) Start(ctx context.Context, s *store.Store, c *catalog.Catalog
 	a.loops.Go(func() { watchAlarms(running, a) })
 	a.loops.Go(func() { keepRoom(running, a) })
 	a.loops.Go(func() { watchBursts(running, a) })
-	a.membership.Serve(source{s, a.o.Extra})
+	a.membership.Serve(source{s, a.o.Extra, a.node})
 	return a.becomeReady(ctx)
 }
 

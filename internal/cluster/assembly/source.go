@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/livetree/livetree/internal/cluster"
 	"github.com/livetree/livetree/internal/store"
 )
 
@@ -13,6 +14,7 @@ import (
 type source struct {
 	store *store.Store
 	extra func() []string
+	node  *cluster.Node
 }
 
 // Checkpoint implements [membership.Source].
@@ -26,6 +28,9 @@ func (s source) Checkpoint(dir string) error {
 
 // Extra implements [membership.Source].
 func (s source) Extra() []string { return s.extra() }
+
+// Keep implements [membership.Source].
+func (s source) Keep() (end func(sent bool)) { return cluster.KeepLog(s.node) }
 
 // FirstWhole returns the first of some lists of files of which all are in a data directory, nil if none is.
 func FirstWhole(data string, lists [][]string) []string {

@@ -54,6 +54,9 @@ type Source interface {
 	Checkpoint(dir string) error
 	// Extra names files of the data directory that go with a copy. Those that are missing are left out.
 	Extra() []string
+	// Keep has the log keep all records that are not in the store now, since the other node needs them after its copy. What it returns ends that, at once or, if the copy
+	// was sent, when the other node had time to start.
+	Keep() (end func(sent bool))
 }
 
 // copies are those that are being sent.
@@ -100,7 +103,7 @@ func (m *Membership) Serve(source Source) {
 		m.o.Front.HandleStream(copyStream, nil)
 		return
 	}
-	m.o.Front.HandleStream(copyStream, func(ctx context.Context, from string, body []byte, w io.Writer) error {
+	m.o.Front.HandleStream(copyStream, func(ctx context.Context, from string, body []byte, w io.Writer) (err error) {
 		request, err := parseCopyRequest(body)
 		if err != nil {
 			return err
@@ -114,6 +117,8 @@ func (m *Membership) Serve(source Source) {
 		}
 		defer m.copies.leave(dir)
 		m.o.Logger.Info("a copy is sent", "node", from)
+		end := source.Keep()
+		defer func() { end(err == nil) }()
 		if err := source.Checkpoint(dir); err != nil {
 			return fmt.Errorf("checkpoint for a copy: %w", err)
 		}

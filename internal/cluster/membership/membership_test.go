@@ -5,6 +5,7 @@ package membership_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -43,6 +44,14 @@ func TestThreeEmptyNodes(t *testing.T) {
 		}
 		ids = append(ids, n.Log().ID())
 	}
+	w.until("the copies were sent", func(context.Context) error {
+		first.mu.Lock()
+		defer first.mu.Unlock()
+		if first.sent != 2 || first.keeping != 0 {
+			return fmt.Errorf("%d were, and the log is kept for %d", first.sent, first.keeping)
+		}
+		return nil
+	})
 	w.until("a record is taken", func(ctx context.Context) error { return first.append(ctx, 1) })
 	for _, n := range w.nodes {
 		n.stop()

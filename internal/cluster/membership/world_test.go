@@ -60,6 +60,8 @@ type node struct {
 	mu      sync.Mutex
 	up      []record.NodeID
 	firstUp int // how many were up when it was told first
+	keeping int // copies for which the log is kept
+	sent    int // copies that were sent
 	ran     error
 }
 
@@ -103,11 +105,30 @@ func (n *node) rows() string {
 
 // Checkpoint implements [membership.Source].
 func (n *node) Checkpoint(dir string) error {
+	n.mu.Lock()
+	if n.keeping == 0 {
+		n.w.t.Error("a copy is begun, and the log is not kept for it")
+	}
+	n.mu.Unlock()
 	return os.CopyFS(filepath.Join(dir, "pebble"), os.DirFS(filepath.Join(n.data, "pebble")))
 }
 
 // Extra implements [membership.Source].
 func (n *node) Extra() []string { return []string{"tls/ca.pem"} }
+
+// Keep implements [membership.Source].
+func (n *node) Keep() (end func(sent bool)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.keeping++
+	return func(sent bool) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.keeping--; sent {
+			n.sent++
+		}
+	}
+}
 
 // enter opens the port of a node and has it enter its cluster.
 func (n *node) enter(ctx context.Context) error {

@@ -14,6 +14,8 @@ type Flushed struct {
 	Numbers Numbers
 	// Level is the newest level of records that the node can apply.
 	Level uint16
+	// Keep is from which record on the log is to stay for nodes that are sent copies by this one, 0 for none.
+	Keep Numbers
 	// Revision is that at which the node said so.
 	Revision int64
 }
@@ -44,7 +46,7 @@ func Publish(ctx context.Context, log Log, f Flushed) error {
 			if row.Node != f.Node {
 				continue
 			}
-			if put && row.Revision != f.Revision && row.Numbers == f.Numbers && row.Level == f.Level {
+			if put && row.Revision != f.Revision && row.Numbers == f.Numbers && row.Level == f.Level && row.Keep == f.Keep {
 				return nil // by a put whose outcome was not known
 			}
 			revision = row.Revision
@@ -58,12 +60,16 @@ func Publish(ctx context.Context, log Log, f Flushed) error {
 	})
 }
 
-// Append appends the row as it is stored, without its node and revision.
+// Append appends the row as it is stored, without its node and revision. What is kept is only there if something is.
 func (f Flushed) Append(b []byte) []byte {
-	return binary.BigEndian.AppendUint16(f.Numbers.Append(b), f.Level)
+	b = binary.BigEndian.AppendUint16(f.Numbers.Append(b), f.Level)
+	if f.Keep != (Numbers{}) {
+		b = f.Keep.Append(b)
+	}
+	return b
 }
 
-// ParseFlushed reads a row that was stored. The first versions wrote no level. A newer one may have written more, which is left out.
+// ParseFlushed reads a row that was stored. The first versions wrote no level, and did not say what is kept. A newer one may have written more, which is left out.
 func ParseFlushed(b []byte) (f Flushed, err error) {
 	const numbers = 8 * Count
 	if len(b) != numbers && len(b) < numbers+2 {
@@ -72,6 +78,9 @@ func ParseFlushed(b []byte) (f Flushed, err error) {
 	f.Numbers, err = ParseNumbers(b[:numbers])
 	if len(b) > numbers {
 		f.Level = binary.BigEndian.Uint16(b[numbers:])
+	}
+	if kept := b[min(len(b), numbers+2):]; err == nil && len(kept) >= numbers {
+		f.Keep, err = ParseNumbers(kept[:numbers])
 	}
 	return f, err
 }

@@ -54,6 +54,12 @@ func TestRowsOfNodes(t *testing.T) {
 			t.Errorf("a row %s is read as %+v, %v", name, got, err)
 		}
 	}
+	row.Keep = shard.Numbers{3: 1 << 60, 15: 1}
+	for _, more := range []string{"", "more"} {
+		if got, err := shard.ParseFlushed(append(row.Append(nil), more...)); err != nil || got.Numbers != row.Numbers || got.Level != row.Level || got.Keep != row.Keep {
+			t.Errorf("a row with what is kept is read as %+v, %v", got, err)
+		}
+	}
 	for _, n := range []int{0, 1, len(stored) - 3, len(stored) - 1} {
 		if _, err := shard.ParseFlushed(stored[:n]); !errors.Is(err, shard.ErrDamaged) {
 			t.Errorf("%d bytes of a row: %v, want that it is damaged", n, err)

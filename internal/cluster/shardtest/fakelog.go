@@ -239,7 +239,7 @@ func (l *memberLog) SetFlushed(ctx context.Context, row shard.Flushed) error {
 			return shard.ErrStale
 		}
 		f.revision++
-		f.flushed[i] = shard.Flushed{Node: row.Node, Numbers: row.Numbers, Level: row.Level, Revision: f.revision}
+		f.flushed[i] = shard.Flushed{Node: row.Node, Numbers: row.Numbers, Level: row.Level, Keep: row.Keep, Revision: f.revision}
 		return nil
 	})
 	return err

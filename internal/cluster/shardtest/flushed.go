@@ -37,18 +37,21 @@ func testFlushed(ctx context.Context, c Cluster, s int, r *rand.Rand) error {
 		id := record.NodeID(1000*s + i%2)
 		_, log := c.Log(i % c.Size())
 		_, other := c.Log((i + 1) % c.Size())
-		var numbers shard.Numbers
+		var numbers, keep shard.Numbers
 		numbers[s] = r.Uint64()
+		if i%3 > 0 { // now and then it keeps nothing
+			keep[s] = r.Uint64()
+		}
 		level := uint16(r.Uint32())
-		if err := shard.Publish(ctx, log, shard.Flushed{Node: id, Numbers: numbers, Level: level}); err != nil {
+		if err := shard.Publish(ctx, log, shard.Flushed{Node: id, Numbers: numbers, Level: level, Keep: keep}); err != nil {
 			return err
 		}
 		row, err := rowOf(ctx, other, id)
 		if err != nil {
 			return err
 		}
-		if row.Numbers != numbers || row.Level != level {
-			return fmt.Errorf("node %d has flushed %v and knows level %d, and the log says %v and %d", id, numbers, level, row.Numbers, row.Level)
+		if row.Numbers != numbers || row.Level != level || row.Keep != keep {
+			return fmt.Errorf("node %d has flushed %v, knows level %d and keeps %v, and the log says %v, %d and %v", id, numbers, level, keep, row.Numbers, row.Level, row.Keep)
 		}
 		for _, old := range before {
 			err := shard.Repeat(ctx, func(ctx context.Context) error { return log.SetFlushed(ctx, old) })
