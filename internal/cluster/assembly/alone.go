@@ -47,10 +47,7 @@ func BecomeSingle(ctx context.Context, data string, now func() time.Time, logger
 // Recover is BecomeSingle for when a majority of the nodes is lost for good: what those have acknowledged without this node having
 // it is lost. The store gets another epoch, as a restored one does.
 func Recover(ctx context.Context, data string, now func() time.Time, logger *slog.Logger) error {
-	if err := becomeSingle(ctx, data, true, now, logger); err != nil {
-		return err
-	}
-	return store.RenewEpoch(data, store.Options{Logger: logger})
+	return becomeSingle(ctx, data, true, now, logger)
 }
 
 // checkUnused returns store.ErrInUse if another process has a data directory open. etcd would wait for it without end.
@@ -104,7 +101,7 @@ func becomeSingle(ctx context.Context, data string, force bool, now func() time.
 		return err
 	}
 	member.Stop()
-	return leaveCluster(data)
+	return endCluster(data, force, logger)
 }
 
 // withoutLog is becomeSingle for a directory without a log: that was set aside, or the node has fetched a copy and was not taken in yet. What it has is in its
@@ -115,7 +112,7 @@ func withoutLog(data string, force bool, logger *slog.Logger) error {
 		return err
 	}
 	if founding {
-		return leaveCluster(data)
+		return endCluster(data, force, logger)
 	}
 	if !force {
 		return fmt.Errorf("%w: it waits to join them, and has no log of its own", ErrNotAlone)
@@ -129,6 +126,17 @@ func withoutLog(data string, force bool, logger *slog.Logger) error {
 	}
 	if err := s.Close(); err != nil { // it has all that it will have
 		return err
+	}
+	return endCluster(data, force, logger)
+}
+
+// endCluster makes a data directory that of no node, after its store has got another epoch if something may be lost: who is stopped in between tries again, and clients never
+// go on from what is not there any more.
+func endCluster(data string, force bool, logger *slog.Logger) error {
+	if force {
+		if err := store.RenewEpoch(data, store.Options{Logger: logger}); err != nil {
+			return err
+		}
 	}
 	return leaveCluster(data)
 }

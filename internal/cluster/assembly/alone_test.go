@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/cluster/assembly"
+	"github.com/livetree/livetree/internal/cluster/fulldisk"
 	"github.com/livetree/livetree/internal/cluster/membership"
 	"github.com/livetree/livetree/internal/freeaddr"
 	"github.com/livetree/livetree/internal/store"
@@ -41,6 +42,20 @@ func TestWithoutLog(t *testing.T) {
 	}
 	if _, err := os.Stat(membership.LogDir(data)); err == nil || !membership.IsNode(data) {
 		t.Errorf("the directory has changed: %v", err)
+	}
+	// What cannot be removed ends it half-way.
+	ballast := filepath.Join(data, fulldisk.BallastFile)
+	if err := errors.Join(os.RemoveAll(ballast), os.MkdirAll(filepath.Join(ballast, "full"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if err := assembly.Recover(t.Context(), data, time.Now, logger); err == nil || !membership.IsNode(data) {
+		t.Errorf("a recover that ends half-way says %v", err)
+	}
+	if after, _ := single(t, data); after == epoch {
+		t.Error("the epoch is what it was, and only the directory has to be that of no node")
+	}
+	if err := os.RemoveAll(ballast); err != nil {
+		t.Fatal(err)
 	}
 	if err := assembly.Recover(t.Context(), data, time.Now, logger); err != nil {
 		t.Fatal(err)
