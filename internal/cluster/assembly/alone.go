@@ -83,11 +83,11 @@ func becomeSingle(ctx context.Context, data string, force bool, now func() time.
 		return err
 	}
 	defer member.Stop()
-	ctx, cancel := context.WithTimeout(ctx, aloneTime)
+	leading, cancel := context.WithTimeout(ctx, aloneTime)
 	defer cancel()
-	peers, err := member.Peers(ctx)
-	for isPassing(err) && pause.For(ctx, alonePause) == nil { // it is about to lead itself
-		peers, err = member.Peers(ctx)
+	peers, err := member.Peers(leading)
+	for isPassing(err) && pause.For(leading, alonePause) == nil { // it is about to lead itself
+		peers, err = member.Peers(leading)
 	}
 	switch {
 	case err != nil && finds(member, etcdlog.ErrRemoved):
@@ -184,15 +184,18 @@ func applyAll(ctx context.Context, data string, member etcdlog.Member, now func(
 	c := catalog.New(s, engine.Options{Clock: state.NewClock(now, rand.Reader, s.LastMillis()), Log: d})
 	node := cluster.New(cluster.Options{ID: record.NodeID(member.ID()), Log: member, Applier: d, Now: now, Became: d.Became, Logger: logger})
 	d.Bind(node, c)
-	running, end := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- node.Run(running) }()
+	running, end := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		end(node.Run(running)) // nobody waits for what it cannot apply
+	}()
 	for n := range shard.Count {
-		if err = node.Barrier(ctx, n); err != nil {
+		if err = node.Barrier(running, n); err != nil {
 			break
 		}
 	}
-	end()
+	end(nil)
 	<-ended
 	c.Close()
 	return errors.Join(err, s.Close())

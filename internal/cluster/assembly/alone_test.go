@@ -3,6 +3,7 @@
 package assembly_test
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"os"
@@ -10,11 +11,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/livetree/livetree/internal/cluster"
 	"github.com/livetree/livetree/internal/cluster/assembly"
+	"github.com/livetree/livetree/internal/cluster/etcdlog"
 	"github.com/livetree/livetree/internal/cluster/fulldisk"
 	"github.com/livetree/livetree/internal/cluster/membership"
+	"github.com/livetree/livetree/internal/cluster/shard"
 	"github.com/livetree/livetree/internal/freeaddr"
+	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/store/datadir"
+	"github.com/livetree/livetree/internal/store/layout"
 )
 
 // TestWithoutLog: a node whose log was set aside, and that waits to join again, is no single server; once the others are lost for good, it is recovered
@@ -63,6 +70,64 @@ func TestWithoutLog(t *testing.T) {
 	if after, position := single(t, data); membership.IsNode(data) || after == epoch || position != 1 {
 		t.Errorf("after recover the database is at position %d of 1, and its epoch is %d after %d", position, after, epoch)
 	}
+}
+
+// TestLogIsTrimmedBeyondTheStore: a node whose log does not begin where its store ends is told so, and not that it took too long.
+func TestLogIsTrimmedBeyondTheStore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it runs etcd")
+	}
+	key, data, addr := newKey(t), t.TempDir(), freeaddr.One(t)
+	n := start(t, data, addr, key)
+	if _, err := n.catalog.Create("one"); err != nil {
+		t.Fatal(err)
+	}
+	n.stop(t)
+	pebble, old := filepath.Join(data, layout.PebbleDir), filepath.Join(t.TempDir(), "old")
+	if err := os.CopyFS(old, os.DirFS(pebble)); err != nil {
+		t.Fatal(err)
+	}
+	n = start(t, data, addr, key)
+	d, err := n.catalog.Database("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, d, 1)
+	put(t, d, 2)
+	n.stop(t)
+	if err := errors.Join(os.RemoveAll(pebble), os.CopyFS(pebble, os.DirFS(old)), os.RemoveAll(filepath.Join(data, datadir.DurableFile)), trimAll(t, data)); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	err = assembly.BecomeSingle(t.Context(), data, time.Now, slog.New(slog.DiscardHandler))
+	if !errors.Is(err, cluster.ErrBroken) || !membership.IsNode(data) {
+		t.Errorf("a node whose log was trimmed becomes a single server: %v after %v, want %v", err, time.Since(began), cluster.ErrBroken)
+	}
+}
+
+// trimAll leaves only the newest record of each shard in the log of a node that does not run.
+func trimAll(t *testing.T, data string) error {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	member, err := etcdlog.Start(etcdlog.Options{
+		Dir: membership.LogDir(data), Peer: "127.0.0.1:1", Listen: "127.0.0.1:0", Members: []string{"127.0.0.1:1"}, Fatal: func(text string) { t.Error(text) },
+	})
+	if err != nil {
+		return err
+	}
+	defer member.Stop()
+	heads, err := member.Heads(ctx)
+	for err != nil && pause.For(ctx, 10*time.Millisecond) == nil {
+		heads, err = member.Heads(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	var below shard.Numbers
+	for s, head := range heads {
+		below[s] = head.Number
+	}
+	return member.Trim(ctx, below)
 }
 
 // TestDirectoryOfARunningNode: nobody makes the directory of a node that runs that of a single server, and who tries is told so at once.
