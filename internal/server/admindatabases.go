@@ -14,10 +14,15 @@ import (
 	"github.com/livetree/livetree/internal/wholefile"
 )
 
-// createNew makes a database for the operator, who is told where its secret is.
+// createNew makes a database for the operator, who is told where its secret is. Where that was cut short, as by a home that did not answer, it goes on: the operator
+// asks again, and on a node of a cluster nobody else ends it.
 func (f *founder) createNew(ctx context.Context, name string) (secretFile string, err error) {
-	_, err = f.Database(name)
+	database, err := f.Database(name)
+	if err == nil {
+		err = engine.AwaitWithin(ctx, database, agreeTime) // another node may have made it to the end
+	}
 	switch {
+	case err == nil && !database.HasSecrets() && database.Published().Position == 0: // nothing was ever committed to it
 	case err == nil:
 		return "", fault.New(fault.Conflict, "the database %q exists already", name)
 	case fault.KindOf(err) != fault.NotFound:

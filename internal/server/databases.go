@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/catalog"
@@ -27,13 +28,18 @@ type founder struct {
 	names nameLocks
 }
 
+// agreeTime is how long the nodes of a cluster may take to agree on what there is of a database.
+const agreeTime = 10 * time.Second
+
 // found returns a database, which it makes if there is none. The secret is that
 // which is given, or else a new one that is kept in a file for the operator.
 func (f *founder) found(ctx context.Context, name, secret string) (*engine.Database, error) {
 	defer f.names.lock(name)()
 	database, err := f.Create(name)
 	if fault.KindOf(err) == fault.Conflict {
-		database, err = f.Database(name)
+		if database, err = f.Database(name); err == nil {
+			err = engine.AwaitWithin(ctx, database, agreeTime) // another node may have given it its secrets
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -52,7 +58,11 @@ func (f *founder) found(ctx context.Context, name, secret string) (*engine.Datab
 			return nil, err
 		}
 	}
-	return database, database.SetSecrets(ctx, secret)
+	err = database.SetSecrets(ctx, secret)
+	if fault.KindOf(err) == fault.Unknown { // once more it does nothing, or what it has not done: as where the home of a shard has changed
+		err = database.SetSecrets(ctx, secret)
+	}
+	return database, err
 }
 
 // openRules gives a new database the rules that let everybody in, if new ones have them.

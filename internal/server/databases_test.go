@@ -13,6 +13,7 @@ import (
 
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
@@ -37,6 +38,71 @@ func TestFoundingIsFinished(t *testing.T) {
 		if err != nil || !database.HasSecrets() || database.IsOpen() != wantOpen {
 			t.Errorf("%s: %v, open %t, with secrets %t; want open %t, with secrets", name, err, database.IsOpen(), database.HasSecrets(), wantOpen)
 		}
+	}
+}
+
+// TestCreatingAgain: an operator who makes a database, and is told that it has failed half-way, tries again. One that was made is not made again, also when its
+// secrets were taken away.
+func TestCreatingAgain(t *testing.T) {
+	t.Parallel()
+	f := &founder{Catalog: newCatalog(t), secretsDir: t.TempDir()}
+	if _, err := f.Create("a"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.createNew(t.Context(), "a"); err != nil {
+		t.Errorf("what was begun is made again: %v", err)
+	}
+	database, err := f.Database("a")
+	if err != nil || !database.HasSecrets() {
+		t.Fatalf("it has no secrets, %v", err)
+	}
+	for range 2 {
+		if _, err := f.createNew(t.Context(), "a"); fault.KindOf(err) != fault.Conflict {
+			t.Errorf("what is there is made again: %v, want a conflict", err)
+		}
+		if err := f.replaceSecrets(t.Context(), database, "a", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A losingLog does not know what became of the first groups.
+type losingLog struct {
+	*enginetest.Log
+	lost int
+}
+
+// Append implements engine.Log.
+func (l *losingLog) Append(g *engine.Group) {
+	if l.lost > 0 {
+		l.lost--
+		g.Tell(engine.NotKnown)
+		return
+	}
+	l.Log.Append(g)
+}
+
+// TestFoundingIsNotConfirmed: the secret of a new database is set once more, if it is not known whether it was.
+func TestFoundingIsNotConfirmed(t *testing.T) {
+	t.Parallel()
+	s, err := store.Open("data", store.Options{FS: vfs.NewMem()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := enginetest.NewLog(s, 1, enginetest.Chances{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := catalog.New(s, engine.Options{Clock: state.NewClock(time.Now, rand.Reader, 0), Log: &losingLog{log, 1}})
+	defer func() {
+		c.Close()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	f := &founder{Catalog: c, secretsDir: t.TempDir()}
+	if database, err := f.found(t.Context(), "a", ""); err != nil || !database.HasSecrets() {
+		t.Errorf("a database whose secret was not confirmed at once is not made: %v", err)
 	}
 }
 
