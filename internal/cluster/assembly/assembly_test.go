@@ -30,16 +30,6 @@ type node struct {
 	catalog *catalog.Catalog
 }
 
-// newKey returns a key that no other cluster has.
-func newKey(t *testing.T) peer.Key {
-	t.Helper()
-	key, err := peer.ParseKey(peer.NewKey())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return key
-}
-
 // start starts the only node of a cluster.
 func start(t *testing.T, data, addr string, key peer.Key) *node {
 	t.Helper()

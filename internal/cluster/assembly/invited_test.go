@@ -16,6 +16,16 @@ import (
 	"github.com/livetree/livetree/internal/cluster/peer"
 )
 
+// newKey returns a key that no other cluster has.
+func newKey(t *testing.T) peer.Key {
+	t.Helper()
+	key, err := peer.ParseKey(peer.NewKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
 // TestGuest: a server that was invited is given the key once, keeps it for its owner alone, and does not need the invitation again. One that
 // is refused keeps nothing, and one with data of its own does not use the invitation up.
 func TestGuest(t *testing.T) {
