@@ -52,7 +52,8 @@ func (r *Reader) Check(ctx context.Context, found func(Damage)) (objects int, by
 	return objects, bytes, c.settle(ctx)
 }
 
-// settle reports what is missing, but for what no base needs any more.
+// settle reports what is missing, but for what no base needs any more, and for what is there after all: a list that
+// is old, or is made while a server writes, may lack an object and have later ones.
 func (c *check) settle(ctx context.Context) error {
 	var epoch uint64
 	var oldest *Manifest
@@ -67,7 +68,12 @@ func (c *check) settle(ctx context.Context) error {
 				return err
 			}
 		}
-		if !isPruned(name, epoch, oldest) {
+		if isPruned(name, epoch, oldest) {
+			continue
+		}
+		if there, err := hasAny(ctx, c.place, name); err != nil {
+			return err
+		} else if !there {
 			c.found(Damage{Object: name, Err: errors.New("it is missing")})
 		}
 	}

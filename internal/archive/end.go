@@ -105,10 +105,10 @@ func (w *Writer) pass(number uint64, total int64) {
 	w.infos, w.indexed = nil, 0
 }
 
-// skipHoles looks for segments after a missing one.
+// skipHoles looks for segments after a missing one. One that was sent since the end was found leaves no hole.
 func (w *Writer) skipHoles(ctx context.Context) error {
 	prefix := segmentsPrefix(w.options.Epoch)
-	after := segmentName(w.options.Epoch, w.line.segment)
+	after, holes := segmentName(w.options.Epoch, w.line.segment), false
 	for o, err := range w.place.List(ctx, prefix, after) {
 		if err != nil {
 			return err
@@ -117,6 +117,15 @@ func (w *Writer) skipHoles(ctx context.Context) error {
 		if err != nil || number <= w.line.segment {
 			continue
 		}
+		if !holes {
+			if err := w.readOn(ctx); err != nil {
+				return err
+			}
+		}
+		if number <= w.line.segment {
+			continue
+		}
+		holes = true
 		w.pass(number, w.line.total+o.Bytes)
 	}
 	return nil

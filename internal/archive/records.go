@@ -145,6 +145,10 @@ func (w *records) skip(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	if w.begun {
+		if come, err := hasAny(ctx, w.reader.place, missing); come || err != nil {
+			w.number-- // a server has sent it, and the later ones, since
+			return come, err
+		}
 		return false, &Damage{Object: missing, LastGood: w.first, Err: errors.New("it is missing, and later segments are there")}
 	}
 	number, _, err := numberOf(name, prefix)

@@ -152,7 +152,7 @@ func (p *replay) next(ctx context.Context) (more bool, err error) {
 	name := segmentName(p.epoch, p.number+1)
 	content, err := place.Read(ctx, p.reader.place, name, maxObject)
 	if errors.Is(err, place.ErrNotFound) {
-		return false, p.checkEnd(ctx)
+		return p.checkEnd(ctx)
 	}
 	if err != nil {
 		return false, err
@@ -179,25 +179,37 @@ func (p *replay) lastGood() time.Time {
 	return p.base
 }
 
-// checkEnd fails if there are segments after the one that was not found, or if an index
-// knows of it.
-func (p *replay) checkEnd(ctx context.Context) error {
+// checkEnd fails if the segment that was not found is missing: it is not, if a server has sent it, and what shows
+// that it is missing, since. Then there is more.
+func (p *replay) checkEnd(ctx context.Context) (more bool, err error) {
 	missing := segmentName(p.epoch, p.number+1)
+	why, err := p.passedEnd(ctx, missing)
+	if err != nil || why == nil {
+		return false, err
+	}
+	if come, err := hasAny(ctx, p.reader.place, missing); come || err != nil {
+		return come, err
+	}
+	return false, p.reader.unlessPruned(ctx, p.epoch, p.from, &Damage{Object: missing, LastGood: p.lastGood(), Err: why})
+}
+
+// passedEnd returns what shows that the line does not end before a segment: those after it, or the index.
+func (p *replay) passedEnd(ctx context.Context, missing string) (why, err error) {
 	next, err := firstName(ctx, p.reader.place, segmentsPrefix(p.epoch), missing)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if next != "" {
-		return p.reader.unlessPruned(ctx, p.epoch, p.from, &Damage{Object: missing, LastGood: p.lastGood(), Err: errors.New("it is missing, and later segments are there")})
+		return errors.New("it is missing, and later segments are there"), nil
 	}
 	infos, err := readIndex(ctx, p.reader.place, p.epoch, groupEnd(p.number+1))
 	if _, damaged := errors.AsType[*Damage](err); err != nil && !damaged {
-		return err
+		return nil, err
 	}
 	if n := len(infos); n > 0 && infos[n-1].Number > p.number {
-		return p.reader.unlessPruned(ctx, p.epoch, p.from, &Damage{Object: missing, LastGood: p.lastGood(), Err: errors.New("it is missing, and the index names it")})
+		return errors.New("it is missing, and the index names it"), nil
 	}
-	return nil
+	return nil, nil
 }
 
 // segment goes through one segment.
