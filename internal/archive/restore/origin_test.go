@@ -23,7 +23,14 @@ func (o *original) found(name string, value int64) *source {
 	o.clock.Store(o.millis)
 	id, err := o.Create(name)
 	o.check(err)
+	return o.begin(id, name, value)
+}
+
+// begin has a database, which was made, with a value.
+func (o *original) begin(id store.ID, name string, value int64) *source {
+	o.Helper()
 	d := &source{id: id, name: name}
+	var err error
 	d.settings, err = state.NewSettings(store.Settings{})
 	o.check(err)
 	o.databases[name] = d

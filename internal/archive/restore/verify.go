@@ -160,7 +160,7 @@ func (v *verifying) advance(ctx context.Context, from archive.Manifest, goals ma
 	err = v.reader.Replay(ctx, from, time.Time{}, func(e archive.Entry) error {
 		id := layout.ID(e.Database)
 		goal, wanted := goals[id]
-		if _, taken := names[e.Name]; goals != nil && (wanted && e.Position > goal.Position || !wanted && taken && id > names[e.Name]) {
+		if _, taken := names[e.Name]; goals != nil && (wanted && e.Position > goal.Position || !wanted && taken && id.Serial() > names[e.Name].Serial()) {
 			return nil // it comes after the base
 		}
 		if v.result.Records++; v.result.Records%progressEvery == 0 {
