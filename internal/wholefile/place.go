@@ -20,13 +20,13 @@ const lostAndFound = "lost+found"
 // A place that is there, and that cannot be replaced, is filled instead: the root of a file system, such as the volume of a container, or a
 // directory in one that is not ours. The directory is made in it then, and what is in that is moved up, last what says that it is whole.
 type Place struct {
-	Path   string // absolute
+	Path   string // absolute; of a link, which says on which disk the directory is to be, what it leads to
 	Filled bool
 }
 
 // NewPlace returns a place. It refuses one where something is, other than begun: that is what was begun in it, if it is filled.
 func NewPlace(path, begun string) (p Place, err error) {
-	if p.Path, err = filepath.Abs(path); err != nil {
+	if p.Path, err = follow(path); err != nil {
 		return p, err
 	}
 	entries, err := os.ReadDir(p.Path)
@@ -48,6 +48,18 @@ func NewPlace(path, begun string) (p Place, err error) {
 		p.Filled, err = isFixed(p.Path)
 	}
 	return p, err
+}
+
+// follow returns where a path leads to. A link that leads nowhere is refused: perhaps its disk is not mounted.
+func follow(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return path, err
+	}
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return path, nil
+	}
+	return filepath.EvalSymlinks(path)
 }
 
 // isFixed reports whether an empty directory cannot be replaced: whether it cannot be renamed, which is tried.

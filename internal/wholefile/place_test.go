@@ -87,3 +87,31 @@ func TestPlaceIsTaken(t *testing.T) {
 		t.Errorf("it is %q now, %v", text, err)
 	}
 }
+
+// TestPlaceOfALink: a link says on which disk a directory is to be. It stays, and one that leads nowhere is refused.
+func TestPlaceOfALink(t *testing.T) {
+	t.Parallel()
+	there, link := filepath.Join(t.TempDir(), "there"), filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(there, link); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := wholefile.NewPlace(link, "made"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a link that leads nowhere: %+v, %v", p, err)
+	}
+	if err := os.Mkdir(there, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p, err := wholefile.NewPlace(link, "made")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Put(made(t, filepath.Dir(p.Path)), "whole"); err != nil {
+		t.Fatal(err)
+	}
+	if to, err := os.Readlink(link); err != nil || to != there {
+		t.Errorf("the link leads to %q, %v", to, err)
+	}
+	if _, err := os.Stat(filepath.Join(there, "whole")); err != nil {
+		t.Error(err)
+	}
+}
