@@ -50,7 +50,7 @@ func (a *Archiver) begin(ctx context.Context, w *archive.Writer) error {
 		a.tell("the archive does not end where this server has left it, or commits were made that it was not told of: it cannot bring back the time until its next base, which is being made")
 	}
 	if a.hold.State() != journal.Beginning {
-		if err := a.hold.Restart(); err != nil {
+		if err := store.Restart(a.options.Store, a.hold); err != nil {
 			return err
 		}
 	}

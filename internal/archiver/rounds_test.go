@@ -154,3 +154,26 @@ func TestEmptyDatabase(t *testing.T) {
 		t.Errorf("%d records are in the archive, want that of the database and that of the write: %v", got, err)
 	}
 }
+
+// TestDatabaseOfALoss: a database that was made while nothing was kept is in the base that is made then, though nothing was written to it
+// or to any other.
+func TestDatabaseOfALoss(t *testing.T) {
+	t.Parallel()
+	f := enginetest.Open(t, store.Options{})
+	inner := placetest.NewMemory()
+	p := placetest.NewFaulty(inner)
+	a, stop := run(t, f, p, func(o *archiver.Options) { o.Spool = 10_000 })
+	await(t, a, "begun", func(s archiver.Status) bool { return s.Bases == 1 })
+	p.Set(placetest.Faults{Fail: func(string, string) error { return placetest.ErrServer }})
+	f.Put("/large", `"`+strings.Repeat("x", 60_000)+`"`)
+	await(t, a, "lost", func(s archiver.Status) bool { return s.State == archiver.StateLost })
+	if _, err := f.Store.Create("empty"); err != nil {
+		t.Fatal(err)
+	}
+	p.Set(placetest.Faults{})
+	await(t, a, "whole again", func(s archiver.Status) bool { return s.Bases == 2 && s.State == archiver.StateOK })
+	stop()
+	if _, ok := positions(t, inner, time.Time{})["empty"]; !ok {
+		t.Error("the database is missing in what was restored")
+	}
+}

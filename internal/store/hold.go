@@ -10,12 +10,28 @@ func Hold(s *Store, name string, o journal.Options) (*journal.Hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A base is made of a view, which must show also databases that were never written to.
-	ready := make(shown)
-	if err := showNames(s, ready); err != nil {
+	if err := showAll(s); err != nil {
 		h.Close()
 		return nil, err
 	}
-	<-ready
 	return h, nil
+}
+
+// Restart is Hold.Restart for a hold that is to get a base: when it returns, views show all of which the hold was not told.
+func Restart(s *Store, h *journal.Hold) error {
+	if err := h.Restart(); err != nil {
+		return err
+	}
+	return showAll(s)
+}
+
+// showAll returns when views show all that was committed before the call, and all databases that were made, also those that were never
+// written to. A base is made of a view.
+func showAll(s *Store) error {
+	ready := make(shown)
+	if err := showNames(s, ready); err != nil {
+		return err
+	}
+	<-ready
+	return nil
 }

@@ -11,7 +11,7 @@
 // positions. From then on it waits, asks what is pending, reads and releases:
 //
 //	h, err := store.Hold(s, "archive", journal.Options{Bound: 4 << 30})
-//	if h.State() == journal.Lost { h.Restart() }
+//	if h.State() == journal.Lost { store.Restart(s, h) }
 //	if h.State() == journal.Beginning { …copy all of a new view…; h.Begin(positions) }
 //	for h.Wait(ctx) == nil {
 //		h.Pending(func(p journal.Pending) bool { h.Read(p.DB, p.From, p.To, …); … })
