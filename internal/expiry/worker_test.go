@@ -193,8 +193,8 @@ func TestWorkerTriesAgain(t *testing.T) {
 	databases.broken.Store(true)
 	s.worker.Start(databases, s.catalog.Due)
 	admin(t, s, "db", "sessions/a", `{"t":1}`)
-	for s.fails.Load() == 0 {
-		time.Sleep(time.Millisecond) //nolint:forbidigo // the worker has goroutines of its own
+	if !soon(func() bool { return s.fails.Load() > 0 }) {
+		t.Fatal("no step failed")
 	}
 	millis.Add(5000)
 	if n, by := s.worker.Late(); n != 1 || by < 4*time.Second || by > 5*time.Second {

@@ -34,6 +34,17 @@ type restoring struct {
 	broken func(code int)
 }
 
+// await waits until a moment is being made.
+func (r *restoring) await(t *testing.T) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); r.made.Load() == 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("no moment is made")
+		}
+		time.Sleep(time.Millisecond) //nolint:forbidigo // there is no other way to see it
+	}
+}
+
 var errBeyond = fault.New(fault.Invalid, "the archive does not reach back that far")
 
 func (r *restoring) restore(ctx context.Context, job past.Job) error {
@@ -244,9 +255,7 @@ func TestMaking(t *testing.T) {
 			t.Errorf("who gave up got %v", err)
 		}
 	})
-	for r.made.Load() == 0 {
-		time.Sleep(time.Millisecond) //nolint:forbidigo // there is no other way to see it
-	}
+	r.await(t)
 	expectRefused(t, k, "a", 3000, fault.Unavailable)
 	giveUp()
 	waiting.Wait()
@@ -266,9 +275,7 @@ func TestTurns(t *testing.T) {
 	defer k.Close()
 	var waiting sync.WaitGroup
 	waiting.Go(func() { expect(t, k, "a", 2000).Close() })
-	for r.made.Load() == 0 {
-		time.Sleep(time.Millisecond) //nolint:forbidigo // there is no other way to see it
-	}
+	r.await(t)
 	expectRefused(t, k, "b", 2000, fault.Unavailable)
 	close(r.wait)
 	waiting.Wait()
@@ -337,9 +344,7 @@ func TestCloseEnds(t *testing.T) {
 			t.Errorf("it was ended with %v", err)
 		}
 	})
-	for r.made.Load() == 0 {
-		time.Sleep(time.Millisecond) //nolint:forbidigo // there is no other way to see it
-	}
+	r.await(t)
 	k.Close()
 	waiting.Wait()
 }
