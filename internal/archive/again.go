@@ -43,6 +43,9 @@ var errFound = errors.New("found")
 // markIn returns where the chain of a database stands after a position, if a segment has it.
 func (p *replay) markIn(ctx context.Context, number uint64, database uint32, position uint64) (mark Mark, found bool, err error) {
 	content, err := place.Read(ctx, p.reader.place, segmentName(p.epoch, number), maxObject)
+	if err != nil && !errors.Is(err, place.ErrNotFound) {
+		err = errYield{err}
+	}
 	if err != nil {
 		return mark, false, err
 	}

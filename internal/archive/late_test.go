@@ -186,6 +186,19 @@ func TestRecordsThatComeAgain(t *testing.T) {
 		if _, damaged := errors.AsType[*archive.Damage](err); damaged == test.ok || test.ok && err != nil || read != 5 {
 			t.Errorf("%s: %d records were read: %v", test.name, read, err)
 		}
+		failing, gets := placetest.NewFaulty(p), 0
+		failing.Set(placetest.Faults{Fail: func(call, name string) error {
+			if call == "get" && strings.HasSuffix(name, "/segments/000000000002") {
+				if gets++; gets == 2 { // to compare what came again
+					return placetest.ErrServer
+				}
+			}
+			return nil
+		}})
+		err = archive.NewReader(failing, archive.ReaderOptions{}).Replay(t.Context(), m, time.Time{}, func(archive.Entry) error { return nil })
+		if _, damaged := errors.AsType[*archive.Damage](err); damaged || !errors.Is(err, placetest.ErrServer) {
+			t.Errorf("%s, and a place that fails: %v", test.name, err)
+		}
 	}
 }
 

@@ -156,7 +156,7 @@ func (r *Reader) Rows(ctx context.Context, m Manifest, part int, yield func(key,
 	return r.rows(ctx, m, m.Parts[part], kindRows, yield)
 }
 
-// errYield is wrapped around what a yield returned, to tell it from damage.
+// errYield is wrapped around what a yield returned, and around what a place that fails has, to tell it from damage.
 type errYield struct{ error }
 
 func (r *Reader) rows(ctx context.Context, m Manifest, part Part, kind byte, yield func(key, value []byte) error) error {
