@@ -19,9 +19,10 @@ how far the copy is behind, and says when both sides were compared and are equal
 then it is safe to cut over. It goes on following until it is interrupted, or with
 --once ends there.
 
-To cut over, stop the writers of the source, wait until both sides are equal, and
-point them to the target. Rules and secrets are not copied: see livetree rules get
-and set.
+To cut over, stop the writers of the source, wait until both sides are equal, stop
+livetree migrate, and point the writers to the target: as long as it runs, it makes the
+target what the source is. Rules and secrets are not copied: see livetree rules get and
+set.
 
 LIVETREE_FROM_AUTH is the secret of the source, LIVETREE_AUTH that of the target.` + remoteLong,
 		Example: `  livetree migrate --from https://example.firebaseio.com

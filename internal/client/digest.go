@@ -84,8 +84,8 @@ func (d *digest) add(path string, s sum) {
 }
 
 // compare returns the paths of children of a node that differ, none if the nodes
-// are equal. The node's own path stands for what cannot be told apart.
-func (c comparison) compare(ctx context.Context, a, b *Client, path string) ([]string, error) {
+// are equal, and then their sum. The node's own path stands for what cannot be told apart.
+func (c comparison) compare(ctx context.Context, a, b *Client, path string) (equal sum, differ []string, err error) {
 	var first, second digest
 	var firstErr, secondErr error
 	var both sync.WaitGroup
@@ -94,13 +94,12 @@ func (c comparison) compare(ctx context.Context, a, b *Client, path string) ([]s
 	both.Wait()
 	switch {
 	case firstErr != nil:
-		return nil, firstErr
+		return sum{}, nil, firstErr
 	case secondErr != nil:
-		return nil, secondErr
+		return sum{}, nil, secondErr
 	case first.all == second.all:
-		return nil, nil
+		return first.all, nil, nil
 	}
-	var differ []string
 	for key, s := range first.children {
 		if second.children[key] != s {
 			differ = append(differ, key)
@@ -112,11 +111,11 @@ func (c comparison) compare(ctx context.Context, a, b *Client, path string) ([]s
 		}
 	}
 	if slices.ContainsFunc(differ, func(key string) bool { return tree.CheckKey(key) != nil }) {
-		return []string{path}, nil // a leaf, a priority, or the rest of many
+		return sum{}, []string{path}, nil // a leaf, a priority, or the rest of many
 	}
 	for i, key := range differ {
 		differ[i] = strings.TrimSuffix(path, "/") + "/" + key
 	}
 	slices.Sort(differ)
-	return differ, nil
+	return sum{}, differ, nil
 }

@@ -77,6 +77,9 @@ const (
 // ErrDiffers says that a copy is not equal to its source though nothing changed.
 var ErrDiffers = errors.New("the copy differs from its source")
 
+// ErrMoved says that others write to the copy.
+var ErrMoved = errors.New("another client has written to the target since both sides were equal: its users have moved, and nothing is copied to it any more")
+
 // Run copies and follows. It returns nil if ctx ends while the copy is verified.
 func (m Migration) Run(ctx context.Context) error {
 	if m.Quiet == 0 {
@@ -103,7 +106,7 @@ func (m Migration) Run(ctx context.Context) error {
 	if r.verified && errors.Is(err, context.Canceled) {
 		return nil
 	}
-	if err != nil && r.stale.lag().Events > 0 { // something may have been written
+	if err != nil && !errors.Is(err, ErrMoved) && r.stale.lag().Events > 0 { // something may have been written
 		return &PartialError{inWords(err), "the copy was not verified: run the command again with --replace to start again"}
 	}
 	return inWords(err)
@@ -135,6 +138,9 @@ type migrating struct {
 	repairs    int
 	checked    int64 // the events that were known when the copy was last compared
 	verified   bool
+	// equal is the sum of both sides when they were verified last, and equalAt how many paths were copied by then.
+	equal   *sum
+	equalAt int64
 }
 
 // follow notes what changes at the source.
@@ -196,7 +202,10 @@ func (r *migrating) copyAll(ctx context.Context) error {
 	for {
 		if path, ok := r.stale.next(); ok {
 			r.verified = false
-			err := r.copyOne(ctx, path)
+			err := r.checkMoved(ctx, path)
+			if err == nil {
+				err = r.copyOne(ctx, path)
+			}
 			if err == nil {
 				failures = 0
 				continue
@@ -240,6 +249,20 @@ func isPassing(err error) bool {
 	_, broken := errors.AsType[*ConnectionError](err)
 	status, answered := errors.AsType[*StatusError](err)
 	return broken || answered && status.Status >= 500
+}
+
+// checkMoved fails if all is to be copied again, though nothing was since both sides were equal, and the target is another by now. Sources
+// that do not know what a stream has missed begin again with all, so a connection that breaks after users have moved would have
+// what they wrote since deleted.
+func (r *migrating) checkMoved(ctx context.Context, path string) error {
+	if path != "/" || r.equal == nil || r.copied != r.equalAt {
+		return nil
+	}
+	there, err := r.comparison.digest(ctx, r.To, display(r.Path))
+	if err == nil && there.all != *r.equal {
+		err = ErrMoved
+	}
+	return err
 }
 
 // smallCopy is the size up to which a node is copied by one request.
@@ -315,7 +338,7 @@ func (r *migrating) verify(ctx context.Context) (done bool, err error) {
 		return false, nil
 	}
 	r.tell("verifying", "comparing both sides", false)
-	differ, err := r.comparison.compare(ctx, r.From, r.To, display(r.Path))
+	equal, differ, err := r.comparison.compare(ctx, r.From, r.To, display(r.Path))
 	if err != nil && isPassing(err) && ctx.Err() == nil {
 		r.tell("lost", err.Error()+"; trying again", false)
 		return false, nil
@@ -328,7 +351,8 @@ func (r *migrating) verify(ctx context.Context) (done bool, err error) {
 	}
 	if len(differ) == 0 {
 		r.checked, r.repairs, r.verified = events, 0, true
-		r.tell("verified", "both sides are equal: it is safe to cut over. Stop the writers of the source, wait until this line comes again or the lag is 0, and point them to the target", true)
+		r.equal, r.equalAt = &equal, r.copied
+		r.tell("verified", "both sides are equal: it is safe to cut over. Stop the writers of the source, wait until this line comes again or the lag is 0, stop this command, and point them to the target", true)
 		return r.Once, nil
 	}
 	if r.repairs++; r.repairs > maxRepairs {

@@ -56,6 +56,19 @@ func (s *steps) wait(t *testing.T, step string, times int, ended <-chan error) {
 	}
 }
 
+// expectEnd waits until the migration ends with an error, without advice to begin again, which would delete the target.
+func (s *steps) expectEnd(t *testing.T, want error, ended <-chan error) {
+	t.Helper()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, want) || strings.Contains(err.Error(), "--replace") {
+			t.Errorf("the migration ends with %v", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatalf("the migration goes on; it said %+v", s.told)
+	}
+}
+
 // waitEqual waits until both sides are equal when it is said, for so many times or
 // more, that they are: while somebody writes slowly, it is also said in between.
 func (s *steps) waitEqual(t *testing.T, from, to *client.Client, times int, ended <-chan error) {
@@ -217,5 +230,53 @@ func TestMigrateNoticesDifferences(t *testing.T) {
 	}
 	if told.count("differs") == 0 || told.count("verified") != 0 {
 		t.Errorf("the migration says %+v", told.told)
+	}
+}
+
+// TestMigrateAfterUsersMoved: a source that tells all again when a connection breaks does not take back what users have
+// written to the target since both sides were equal.
+func TestMigrateAfterUsersMoved(t *testing.T) {
+	t.Parallel()
+	breaks := make(chan struct{})
+	source := plainServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Accept") != "text/event-stream" {
+			_, _ = w.Write([]byte(`{"a":1}`))
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = w.Write([]byte("event: put\ndata: {\"path\":\"/\",\"data\":{\"a\":1}}\n\n"))
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case <-breaks:
+		case <-r.Context().Done():
+		}
+	}))
+	from, err := client.New(client.Options{URL: source, Source: true, Auth: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	to := startServer(t, "127.0.0.1:0").client(t)
+	told, ended := newSteps(), make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		ended <- client.Migration{From: from, To: to, Path: "/", Quiet: time.Millisecond, Tell: told.tell}.Run(ctx)
+	}()
+	told.wait(t, "verified", 1, ended)
+	breakStream := func() {
+		select {
+		case breaks <- struct{}{}:
+		case err := <-ended:
+			t.Fatalf("the migration ends with %v", err)
+		}
+	}
+	breakStream() // nobody has moved: it goes on
+	told.wait(t, "verified", 2, ended)
+	put(t, to, "/b", "2")
+	breakStream()
+	told.expectEnd(t, client.ErrMoved, ended)
+	if got, want := exported(t, to, "/"), `{"a":1,"b":2}`; got != want {
+		t.Errorf("the target holds %s, want %s", got, want)
 	}
 }
