@@ -82,8 +82,14 @@ func (t *taking) send(ctx context.Context) error {
 		return err
 	}
 	sizes := make(map[store.ID]size, len(list))
+	for _, d := range list {
+		sizes[d.ID] = size{}
+	}
 	err = transfer.Export(source, t.change, func(key, value []byte) error {
-		is := sizes[transfer.DatabaseOf(key)]
+		is, named := sizes[transfer.DatabaseOf(key)]
+		if !named {
+			return ctx.Err() // in a cluster: another has its name by now, and its drop is on its way
+		}
 		sizes[transfer.DatabaseOf(key)] = size{is.rows + 1, is.bytes + int64(len(key)+len(value))}
 		return t.base.Row(ctx, key, value)
 	})

@@ -6,13 +6,19 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/livetree/livetree/internal/archive"
 	"github.com/livetree/livetree/internal/archive/bases"
 	"github.com/livetree/livetree/internal/archive/place"
+	"github.com/livetree/livetree/internal/archive/placetest"
 	"github.com/livetree/livetree/internal/archive/restore"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/store/layout"
+	"github.com/livetree/livetree/internal/tree"
 )
 
 // TestBaseNeedsKey: without a key that hides secrets there is no base.
@@ -88,4 +94,42 @@ func TestVerifyOfACluster(t *testing.T) {
 	if _, err := restore.Verify(t.Context(), r, onlyLine(t, r), t.TempDir(), restore.Options{}); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestDisplacedDatabase: a node of a cluster may hear that a name is another database's before it hears that the first was dropped. A
+// base that is made meanwhile has no row of that one: nothing would tell whose they are.
+func TestDisplacedDatabase(t *testing.T) {
+	t.Parallel()
+	s, err := store.Open("data", store.Options{FS: vfs.NewMem(), Replicated: true, BallastBytes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	o := &original{TB: t}
+	named := func(number byte) layout.ID {
+		n, err := store.DecodeNaming(append([]byte{0, 0, 0, number, 0, 0, 0, number + 1}, "a"...))
+		o.check(err)
+		o.check(store.CommitNaming(s, n, store.Applied{Number: uint64(number)}))
+		return n.ID
+	}
+	id := named(1)
+	b, err := s.Build(s.Live(id), tree.Change{Write: tree.Put(tree.Path{}, tree.LeafNode(tree.IntegerLeaf(1))), Position: 1, Millis: 1000}, nil, nil, nil)
+	o.check(err)
+	shown := make(visible)
+	o.check(store.CommitRecord(s, []store.RecordPart{{Batch: b, Ticket: shown}}, store.Applied{Shard: 1, Number: 1}))
+	<-shown
+	named(2)
+	shown = make(visible)
+	o.check(s.Commit(s.Live(0).NewBatch(), shown))
+	<-shown
+	p := placetest.NewMemory()
+	now := func() time.Time { return time.UnixMilli(2000) }
+	w, err := archive.Open(t.Context(), p, archive.Options{Epoch: s.Epoch(), Now: now})
+	o.check(err)
+	_, err = bases.Take(t.Context(), s, w, bases.Options{Now: now, HideKey: hideKey})
+	o.check(err)
+	data := filepath.Join(t.TempDir(), "data")
+	_, err = restore.Run(t.Context(), archive.NewReader(p, archive.ReaderOptions{}), data, restore.Options{})
+	o.check(err)
+	checkDirectory(t, data)
 }
