@@ -11,28 +11,42 @@ import (
 // priorities and index rows.
 
 // eachEmptied calls yield with the keys of the nodes that lose their last child, each
-// once: a patch may delete every child of a node by an assignment of its own.
-func (pl *plan) eachEmptied(yield func(key []byte) error) error {
+// once: a patch may delete every child of a node by an assignment of its own. Of those that
+// are below each other the highest comes last, and is said to be it.
+func (pl *plan) eachEmptied(yield func(key []byte, highest bool) error) error {
 	seen := make(map[string]bool)
 	for _, h := range pl.homes.list {
 		if !h.empty {
 			continue
 		}
 		for d := h.Depth() - 1; d >= 0; d-- {
-			stays, err := pl.leavesData(h.At(d))
+			empty, err := pl.isEmptied(h, d)
 			if err != nil {
 				return err
 			}
-			if stays || seen[string(h.At(d))] { // with a node that was seen, all above it were
+			if !empty || seen[string(h.At(d))] { // with a node that was seen, all above it were
 				break
 			}
 			seen[string(h.At(d))] = true
-			if err := yield(h.At(d)); err != nil {
+			above, err := pl.isEmptied(h, d-1)
+			if err == nil {
+				err = yield(h.At(d), !above)
+			}
+			if err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// isEmptied reports whether a node above a home loses its last child. There is none above the root.
+func (pl *plan) isEmptied(h *home, depth int) (bool, error) {
+	if depth < 0 {
+		return false, nil
+	}
+	stays, err := pl.leavesData(h.At(depth))
+	return !stays, err
 }
 
 // keepsPriority reports whether a split node whose priority is changed is still there

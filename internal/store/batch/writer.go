@@ -54,11 +54,11 @@ func (w *writer) write(pl *plan) error {
 			return err
 		}
 	}
-	return pl.eachEmptied(func(key []byte) error {
-		if err := w.setPriority(key, tree.Leaf{}); err != nil {
+	return pl.eachEmptied(func(key []byte, highest bool) error {
+		if err := w.setPriority(key, tree.Leaf{}); err != nil || !highest {
 			return err
 		}
-		return w.clearIndexes(key)
+		return w.clearIndexes(key) // and of all below it
 	})
 }
 
