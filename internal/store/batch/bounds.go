@@ -28,3 +28,19 @@ func (w *writer) bound() error {
 	}
 	return nil
 }
+
+// set adds a row, if the rows do not take too much then.
+func (w *writer) set(key, value []byte) error {
+	if err := w.rows.Set(key, value, nil); err != nil {
+		return err
+	}
+	return w.bound()
+}
+
+// delete adds that a row goes. In a batch that takes room, too.
+func (w *writer) delete(key []byte) error {
+	if err := w.rows.Delete(key, nil); err != nil {
+		return err
+	}
+	return w.bound()
+}

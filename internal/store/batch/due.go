@@ -134,11 +134,16 @@ func (b *builder) addDue(index layout.Index, child tree.Path, time query.Value) 
 	}
 	b.dueKey = layout.DueKey(b.dueKey[:0], b.plan.reader.ID, index.Number, time, child)
 	b.due.add(b.dueKey)
-	return b.writer.rows.Set(b.dueKey, nil, nil)
+	return b.writer.set(b.dueKey, nil)
 }
 
+// deleteDue takes back the row of a child. Where the rows of the write would take too much it is left to a sweep.
 func (b *builder) deleteDue(index layout.Index, child tree.Path, time query.Value) error {
 	if !time.IsNumber() {
+		return nil
+	}
+	if b.writer.bound() != nil {
+		b.due.sweeps = true
 		return nil
 	}
 	b.dueKey = layout.DueKey(b.dueKey[:0], b.plan.reader.ID, index.Number, time, child)

@@ -290,7 +290,7 @@ func (x *indexer) replaceRow(c *indexedChild, number uint32, before, after query
 	}
 	if c.before.Exists {
 		x.scratch = layout.IndexKey(x.scratch[:0], c.parent, number, before, c.component)
-		if err := x.writer.rows.Delete(x.scratch, nil); err != nil {
+		if err := x.writer.delete(x.scratch); err != nil {
 			return err
 		}
 	}
@@ -298,8 +298,5 @@ func (x *indexer) replaceRow(c *indexedChild, number uint32, before, after query
 		return nil
 	}
 	x.scratch = layout.IndexKey(x.scratch[:0], c.parent, number, after, c.component)
-	if err := x.writer.rows.Set(x.scratch, nil, nil); err != nil {
-		return err
-	}
-	return x.writer.bound()
+	return x.writer.set(x.scratch, nil)
 }

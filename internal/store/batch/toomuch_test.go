@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/livetree/livetree/internal/query"
+	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -81,5 +83,72 @@ func TestRowsBelowLongKeysAreBounded(t *testing.T) {
 				t.Errorf("%s, with a spread of %d: %v", c.name, s.Spread, got)
 			}
 		}
+	}
+}
+
+// TestRowsThatGoAreBounded: what a write deletes takes room in its batch, too. So do the index rows of nodes that lose their last child,
+// and those of what expires, of which a chunk has one for each child.
+func TestRowsThatGoAreBounded(t *testing.T) {
+	defer func(many int64) { manyRows = many }(manyRows)
+	manyRows = 40_000
+	long := strings.Repeat("p", 700)
+	expiring := &layout.Indexes{Due: []layout.Index{{Number: 2, Order: query.ByChild(parsePath(t, "t"))}}}
+	indexes := &layout.Indexes{Children: map[string]*layout.Indexes{
+		"values": {Here: []layout.Index{{Number: 1, Order: query.ByValue()}}},
+		"due":    {Wildcard: expiring},
+	}}
+	indexes.NoteExpiry()
+	for _, c := range []struct {
+		name             string
+		limit            int
+		at, child, patch string // of each child, with its number
+	}{
+		{"the ends of chains", 0, "chains", `"c%d":{"d":{"e":{".value":1,".priority":"` + long + `"},".priority":"` + long + `"}}`, `"c%d/d/e":null`},
+		{"values that are indexed", 0, "values", `"c%d":"` + long + `"`, `"c%d":null`},
+		{"times in a chunk", 2 << 10, "due/" + long, `"c%d":{"t":1}`, `"c%d/t":2`},
+	} {
+		s := newStand(t, c.limit)
+		s.indexes = indexes
+		var children, changes []string
+		for i := range 50 {
+			children, changes = append(children, fmt.Sprintf(c.child, i)), append(changes, fmt.Sprintf(c.patch, i))
+		}
+		s.put(c.at, "{"+strings.Join(children, ",")+"}")
+		for _, s.Spread = range []int{0, 1} {
+			change := tree.Change{Write: patchWrite(t, c.at, "{"+strings.Join(changes, ",")+"}"), Position: 20, Millis: 1}
+			b, err := s.Build(s.live(), change, s.indexes, nil, nil)
+			if err == nil {
+				b.Close()
+			}
+			if errors.Is(err, ErrTooMuch) != (s.Spread > 0) || err != nil && !errors.Is(err, ErrTooMuch) {
+				t.Errorf("%s, with a spread of %d: %v", c.name, s.Spread, err)
+			}
+		}
+	}
+}
+
+// TestDeleteWithManyTimes: a delete is not refused for the rows of what expires there. Those that take too much are left to a sweep.
+func TestDeleteWithManyTimes(t *testing.T) {
+	defer func(many int64) { manyRows = many }(manyRows)
+	manyRows = 40_000
+	s := newStand(t, 2<<10)
+	s.indexes = &layout.Indexes{Wildcard: &layout.Indexes{Due: []layout.Index{{Number: 2, Order: query.ByChild(parsePath(t, "t"))}}}}
+	s.indexes.NoteExpiry()
+	var children []string
+	for i := range 100 {
+		children = append(children, fmt.Sprintf(`"c%d":{"t":1}`, i))
+	}
+	at := strings.Repeat("p", 700)
+	s.put(at, "{"+strings.Join(children, ",")+"}")
+	s.put("other", "1") // with the last node of a database all its index rows go
+	for _, s.Spread = range []int{0, 1} {
+		b, err := s.Build(s.live(), tree.Change{Write: putWrite(t, at, "null"), Position: 20, Millis: 1}, s.indexes, nil, nil)
+		if err != nil {
+			t.Fatalf("with a spread of %d: %v", s.Spread, err)
+		}
+		if left, bytes := b.LeavesDue(), b.Rows.Len(); left != (s.Spread > 0) || left && int64(bytes) > manyRows+5_000 {
+			t.Errorf("with a spread of %d the delete takes %d bytes, and leaves rows: %t", s.Spread, bytes, left)
+		}
+		b.Close()
 	}
 }

@@ -35,10 +35,7 @@ func (w *writer) emitIndexes(key []byte, n tree.Node, indexes []layout.Index) er
 			}
 			value := order.Value(ordered)
 			w.scratch = layout.IndexKey(w.scratch[:0], key, index.Number, value, component)
-			if err := w.rows.Set(w.scratch, nil, nil); err != nil {
-				return err
-			}
-			if err := w.bound(); err != nil {
+			if err := w.set(w.scratch, nil); err != nil {
 				return err
 			}
 			if w.times != nil && order.IsTime(ordered) {

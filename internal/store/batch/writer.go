@@ -150,7 +150,7 @@ func (w *writer) clearRange(from, to []byte) error {
 			return err
 		}
 	}
-	return nil
+	return w.bound()
 }
 
 // clearIndexes deletes the rows of all parents at and below a data key.
@@ -203,11 +203,11 @@ func (w *writer) emit(key []byte, n tree.Node, x *layout.Indexes) (chunked bool,
 func (w *writer) setPriority(key []byte, priority tree.Leaf) error {
 	key = append(key[:len(key):len(key)], layout.PriorityMark)
 	if priority.IsNull() {
-		return w.rows.Delete(key, nil)
+		return w.delete(key)
 	}
 	row, _ := layout.AppendChunk(w.scratch[:0], tree.LeafNode(priority), 0, nil)
 	w.scratch = row[:0]
-	return w.rows.Set(key, row, nil)
+	return w.set(key, row)
 }
 
 // log adds the commit to the log, and beside it what the log leaves out, if somebody
