@@ -10,8 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/livetree/livetree/internal/auth"
-	"github.com/livetree/livetree/internal/pause"
 	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
@@ -130,23 +128,15 @@ const (
 // others get their turns in between. It returns how many keys it came to, and how many children were
 // deleted.
 func (e *Expiry) delete(ctx context.Context, keys [][]byte, crowded func() bool) (taken, deleted int, err error) {
-	turns := make(chan *expiring)
-	var count atomic.Int64
-	var newest atomic.Uint64 // the newest commit of ours
+	turns := make(chan [][]byte)
+	d := deleting{db: e.db}
 	var failed atomic.Pointer[error]
 	var workers sync.WaitGroup
 	for range deletersAtOnce {
 		workers.Go(func() {
 			for turn := range turns {
-				commit, err := e.db.writer.write(ctx, Request{Who: auth.Identity{By: tree.ByExpiry}, expiring: turn})
-				if err != nil {
+				if err := d.turn(ctx, turn); err != nil {
 					failed.Store(&err)
-					continue
-				}
-				count.Add(int64(len(commit.Assignments)))
-				if newest.Swap(commit.Position) != commit.Position-1 && commit.Position > 0 {
-					rest := e.db.source.Metrics.Foreground.Rest(e.db.source.Clock.Now(), turn.took)
-					_ = pause.For(ctx, max(expiryRest*turn.took, rest)) // if ctx has ended, the next write says so
 				}
 			}
 		})
@@ -157,16 +147,16 @@ func (e *Expiry) delete(ctx context.Context, keys [][]byte, crowded func() bool)
 			break
 		}
 		to := min(taken+limits.ExpireTurn, len(keys))
-		turns <- &expiring{keys: keys[taken:to]}
+		turns <- keys[taken:to]
 		taken = to
 	}
 	close(turns)
 	workers.Wait()
-	e.db.source.Metrics.Expired.Add(uint64(count.Load()))
+	e.db.source.Metrics.Expired.Add(uint64(d.deleted.Load()))
 	if failure := failed.Load(); failure != nil {
 		err = *failure
 	}
-	return taken, int(count.Load()), err
+	return taken, int(d.deleted.Load()), err
 }
 
 // A dueList is what a step found.

@@ -2,11 +2,13 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/enginetest"
+	"github.com/livetree/livetree/internal/store"
 )
 
 // TestExpiryIsNotJudged has the writes of all be too heavy for their turn: what expires goes at
@@ -50,4 +52,25 @@ func TestRulesTakeTurns(t *testing.T) {
 			t.Error("three steps deleted all: the test shows nothing")
 		}
 	})
+}
+
+// TestExpiryOfLongKeys: children whose rows are too many bytes to be deleted by one write go by several, and hold up none.
+func TestExpiryOfLongKeys(t *testing.T) {
+	t.Parallel()
+	f := enginetest.Open(t, store.Options{ChunkBytes: 24, Spread: 1, ManyRows: 64 << 10})
+	f.Rule(`{"rules":{"s":{".expireOn":"t"}}}`)
+	leaves := make([]string, 40)
+	for i := range leaves {
+		leaves[i] = fmt.Sprintf(`"leaf%04d":%d`, i, i)
+	}
+	const children = 20
+	for i := range children {
+		f.Put(fmt.Sprintf("/s/c%02d/%s", i, strings.Repeat("k", 700)), "{"+strings.Join(leaves, ",")+"}")
+		f.Put(fmt.Sprintf("/s/c%02d/t", i), "1")
+	}
+	f.Put("/s/last", `{"t":2}`)
+	result, err := engine.NewExpiry(f.Database).Step(context.Background(), alone)
+	if left := f.Export("/s"); err != nil || result.Deleted != children+1 || left != "null" {
+		t.Errorf("a step deletes %d of %d, %v; what is left has %d bytes", result.Deleted, children+1, err, len(left))
+	}
 }

@@ -89,6 +89,8 @@ type Options struct {
 	StepChildren int
 	// Spread is how many times the bytes of a write its rows may take, above 64 MiB; 0 for any number: see batch.Maker.
 	Spread int
+	// ManyRows stands for those 64 MiB.
+	ManyRows int64
 	// GapSteps is how many steps over deleted rows a seek may take before the gap
 	// that it passed is remembered.
 	GapSteps int

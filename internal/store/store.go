@@ -187,7 +187,7 @@ func (s *Store) start() error {
 		return err
 	}
 	s.batches = batch.Maker{DB: s.db, IsHeld: s.holds.IsHeld, ChunkBytes: s.opts.ChunkBytes, PriorityRows: s.opts.PriorityRows}
-	s.batches.StepChildren, s.batches.Spread = s.opts.StepChildren, s.opts.Spread
+	s.batches.StepChildren, s.batches.Spread, s.batches.ManyRows = s.opts.StepChildren, s.opts.Spread, s.opts.ManyRows
 	s.pipeline.init(s.meta.group+1, s.meta.millis)
 	s.view.Store(s.newView(s.meta.group))
 	s.health.checkSpace()

@@ -93,6 +93,8 @@ type Maker struct {
 	// Spread is how many times the bytes of a write its rows may take, where they are many; 0 for any number. What was accepted
 	// once, and is applied again, must not be held to it.
 	Spread int
+	// ManyRows is what they may take however few bytes the write has; 64 MiB if it is 0.
+	ManyRows int64
 }
 
 // Build works out what a change does to the live tree of a database. The change

@@ -1,6 +1,9 @@
 package batch
 
-import "errors"
+import (
+	"cmp"
+	"errors"
+)
 
 // ErrTooMuch says that a write has longer rows than fit into one commit: some bytes can change the priorities of many long
 // strings, and each row of many small children has the keys of all nodes above them.
@@ -18,7 +21,7 @@ func (m Maker) mostRows(bytes int) int64 {
 	if m.Spread == 0 {
 		return mostRows
 	}
-	return min(mostRows, max(manyRows, int64(bytes)*int64(m.Spread)))
+	return min(mostRows, max(cmp.Or(m.ManyRows, manyRows), int64(bytes)*int64(m.Spread)))
 }
 
 // bound fails if the rows take too much.
