@@ -49,6 +49,12 @@ func (pl *plan) isEmptied(h *home, depth int) (bool, error) {
 	return !stays, err
 }
 
+// hasEmptied reports whether eachEmptied has found a node: its index rows go with those of the highest.
+func (pl *plan) hasEmptied(key []byte) bool {
+	stays, known := pl.leaves[string(key)]
+	return known && !stays
+}
+
 // keepsPriority reports whether a split node whose priority is changed is still there
 // after the write, and marks the assignment.
 func (pl *plan) keepsPriority(p tree.Path, key []byte) (bool, error) {
@@ -164,8 +170,9 @@ func (pl *plan) fill() {
 	}
 	pl.filled, pl.lastEmptied = make(map[string]bool), make(map[string][]byte)
 	for _, h := range pl.homes.list {
+		whole := string(h.Key) // of which the others are parts
 		for d := h.Depth(); d >= 0; d-- {
-			switch key := string(h.At(d)); {
+			switch key := whole[:h.Ends[d]]; {
 			case !h.empty:
 				pl.filled[key] = true
 			case bytes.Compare(h.Key, pl.lastEmptied[key]) > 0:

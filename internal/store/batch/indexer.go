@@ -100,12 +100,12 @@ func (c *childList) reset() {
 
 // listAbove adds what a location is a child of, and so are the places above it. A
 // place above it is split and stays so, unless the write empties it: without
-// indexes it is of no interest.
+// indexes it is of no interest. Of one that is emptied itself all rows go already.
 func (x *indexer) listAbove(l layout.Location, p tree.Path) error {
 	at := x.writer.indexes
 	for d := range l.Depth() {
 		concerned := d == l.Depth()-1 || len(at.List()) > 0 || x.plan.emptying
-		if concerned && x.firstSeen(l.At(d+1)) {
+		if concerned && !x.plan.hasEmptied(l.At(d)) && x.firstSeen(l.At(d+1)) {
 			child, err := x.indexedChild(l, d, layout.Ancestor(p, l.Depth()-d-1), at.List())
 			if err != nil {
 				return err

@@ -90,7 +90,7 @@ func TestRowsBelowLongKeysAreBounded(t *testing.T) {
 // and those of what expires, of which a chunk has one for each child.
 func TestRowsThatGoAreBounded(t *testing.T) {
 	defer func(many int64) { manyRows = many }(manyRows)
-	manyRows = 40_000
+	manyRows = 30_000
 	long := strings.Repeat("p", 700)
 	expiring := &layout.Indexes{Due: []layout.Index{{Number: 2, Order: query.ByChild(parsePath(t, "t"))}}}
 	indexes := &layout.Indexes{Children: map[string]*layout.Indexes{
@@ -114,6 +114,7 @@ func TestRowsThatGoAreBounded(t *testing.T) {
 			children, changes = append(children, fmt.Sprintf(c.child, i)), append(changes, fmt.Sprintf(c.patch, i))
 		}
 		s.put(c.at, "{"+strings.Join(children, ",")+"}")
+		s.put(c.at+"/rest", "1") // so that the node stays
 		for _, s.Spread = range []int{0, 1} {
 			change := tree.Change{Write: patchWrite(t, c.at, "{"+strings.Join(changes, ",")+"}"), Position: 20, Millis: 1}
 			b, err := s.Build(s.live(), change, s.indexes, nil, nil)
