@@ -46,7 +46,7 @@ type servingLimits struct {
 	maxOpening int           // connections in that state; beyond, the oldest is cut
 	head       time.Duration // for reading the request line and the headers
 	body       time.Duration // for a body over HTTP/1 that no handler reads
-	write      time.Duration // how long a client of HTTP/2 may take nothing
+	write      time.Duration // how long a client may take nothing of what net/http sends
 	idle       time.Duration // of a connection without requests
 	fresh      time.Duration // how old one without any must be to be closed by drain
 
@@ -226,7 +226,7 @@ func (s *serving) newServer(requests context.Context, handler http.Handler) *htt
 type guestKey struct{}
 
 // beginning tells a lane that a request has begun on a connection that it has handed
-// over, and bounds how long its body is waited for, and a client of HTTP/2 for the end of the answer,
+// over, and bounds how long its body is waited for, and the client for the end of the answer,
 // which net/http sends when the handler has returned.
 func (s *serving) beginning(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -246,10 +246,20 @@ func (s *serving) beginning(next http.Handler) http.Handler {
 		control := http.NewResponseController(w)
 		_ = control.SetWriteDeadline(time.Time{}) // WriteTimeout is not for handlers
 		next.ServeHTTP(w, r)
-		if r.ProtoMajor == 2 {
-			_ = control.SetWriteDeadline(time.Now().Add(s.options.limits.write))
+		if !isTakenOver(w, r) {
+			_ = control.SetWriteDeadline(time.Now().Add(s.options.limits.write)) // WriteTimeout replaces it when another request comes
 		}
 	})
+}
+
+// isTakenOver reports whether a handler that has returned has taken the connection away from net/http, as streams and
+// websockets do. To write nothing changes nothing then: of an answer that was not begun, net/http does the same next.
+func isTakenOver(w http.ResponseWriter, r *http.Request) bool {
+	if r.ProtoMajor != 1 {
+		return false
+	}
+	_, err := w.Write(nil)
+	return errors.Is(err, http.ErrHijacked)
 }
 
 // hasManyHeaders reports whether a request has more headers than maxHeaderLines.
