@@ -47,9 +47,19 @@ func await(c *call, values values) (fresh Consistency, err error) {
 		return "", nil // the node that judges a write has everything
 	}
 	if fresh == Linearizable {
-		return fresh, engine.AwaitWithin(c.r.Context(), c.database, agreeTime)
+		return fresh, awaitOthers(c)
 	}
 	return fresh, nil
+}
+
+// awaitOthers returns when this node has everything. The request counts as an answer that is under way meanwhile, and then no more:
+// it is not known yet who asks, and administrators do not share what their address has.
+func awaitOthers(c *call) error {
+	if err := c.usage.chargeWaiting(); err != nil {
+		return err
+	}
+	defer c.usage.release()
+	return engine.AwaitWithin(c.r.Context(), c.database, agreeTime)
 }
 
 // one returns the first value of a header whose name is in canonical form.

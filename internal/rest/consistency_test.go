@@ -1,12 +1,20 @@
 package rest_test
 
 import (
+	"context"
+	"crypto/rand"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/livetree/livetree/internal/budget"
+	"github.com/livetree/livetree/internal/catalog"
+	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/state"
+	"github.com/livetree/livetree/internal/store"
 )
 
 // TestPositionsAreForThoseWhoMayRead: a client that is denied does not learn how many commits there are.
@@ -69,4 +77,54 @@ func TestPositionsThatAreAwaited(t *testing.T) {
 		t.Errorf("whoever has waited is answered %s", got)
 	}
 	await(t, "the memory to be given back", func() bool { return memory.Bytes() == 0 })
+}
+
+// A lonely log is that of a node whose others do not answer, until they do.
+type lonelyLog struct {
+	engine.Log
+	asked, agree chan struct{}
+}
+
+func (l lonelyLog) wait() error {
+	l.asked <- struct{}{}
+	<-l.agree
+	return fault.New(fault.Unavailable, "the others are gone")
+}
+
+func (lonelyLog) Home(store.ID) (uint64, bool) { return 0, false }
+
+func (l lonelyLog) Barrier(context.Context, store.ID, time.Duration) error { return l.wait() }
+
+func (l lonelyLog) Forward(context.Context, store.ID, engine.Request) (engine.Commit, error) {
+	return engine.Commit{}, l.wait()
+}
+
+// TestRequestsThatWaitForOtherNodes: what waits for other nodes counts over HTTP/2, where a connection has many.
+func TestRequestsThatWaitForOtherNodes(t *testing.T) {
+	t.Parallel()
+	memory, log := budget.NewMemory(4<<20), lonelyLog{asked: make(chan struct{}), agree: make(chan struct{})}
+	s := serveOver(t, func(s *store.Store) *catalog.Catalog {
+		return catalog.New(s, engine.Options{Clock: state.NewClock(time.Now, rand.Reader, s.LastMillis()), Deadline: patience, Log: log})
+	}, func(o *rest.Options) { o.Reads, o.Memory = rest.Linearizable, memory })
+	for _, request := range []string{"GET /a.json", "HEAD /a.json", "GET /a.json?auth=" + secret, "DELETE /a.json", "PUT /a.json 1"} {
+		answered := make(chan string, 1)
+		go func() {
+			defer close(answered) // also if there is no answer
+			got, _ := s.do(request)
+			answered <- got
+		}()
+		select {
+		case <-log.asked:
+		case got := <-answered:
+			t.Fatalf("%s is answered %q, and waits for nobody", request, got)
+		}
+		if memory.Bytes() == 0 {
+			t.Errorf("%s takes no memory while it waits for other nodes", request)
+		}
+		log.agree <- struct{}{}
+		if got := <-answered; !strings.HasPrefix(got, "503") {
+			t.Errorf("%s is answered %s", request, got)
+		}
+		await(t, "the memory to be given back", func() bool { return memory.Bytes() == 0 })
+	}
 }

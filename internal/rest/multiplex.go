@@ -25,6 +25,15 @@ func (u *usage) waitingBytes() int64 {
 	return int64(bytes)
 }
 
+// chargeWaiting takes the memory of a request over HTTP/2 that has no body and waits for the disk, or for other nodes: when
+// these do not answer, all that come wait for seconds.
+func (u *usage) chargeWaiting() error {
+	if !u.isMultiplexed() {
+		return nil
+	}
+	return u.chargeAnswer(u.waitingBytes(), true)
+}
+
 // chargeMultiplexed takes the memory of an answer over HTTP/2 before it is made. A
 // client that takes none of a hundred answers has all of them wait, and what they were
 // made from with them.

@@ -33,7 +33,10 @@ type server struct {
 	metrics *state.Metrics // of its databases; not of every server
 }
 
-func serve(t testing.TB, change func(*rest.Options)) *server {
+func serve(t testing.TB, change func(*rest.Options)) *server { return serveOver(t, nil, change) }
+
+// serveOver is serve with another catalog, if it is not nil, of what serve has made.
+func serveOver(t testing.TB, other func(*store.Store) *catalog.Catalog, change func(*rest.Options)) *server {
 	t.Helper()
 	s, err := store.Open("data", store.Options{FS: vfs.NewMem()})
 	if err != nil {
@@ -59,6 +62,10 @@ func serve(t testing.TB, change func(*rest.Options)) *server {
 				t.Fatal(err)
 			}
 		}
+	}
+	if other != nil {
+		c.Close()
+		c = other(s)
 	}
 	opts := rest.Options{
 		Catalog: c, Logger: slog.New(slog.DiscardHandler), Now: time.Now,

@@ -76,7 +76,7 @@ func (c *call) request() (engine.Request, error) {
 		if c.target.kind == ofPriority {
 			req.Write = tree.PutPriority(c.path(), tree.Node{})
 		}
-		return req, nil
+		return req, c.usage.chargeWaiting()
 	}
 	req.Write, err = c.decode()
 	return req, err
