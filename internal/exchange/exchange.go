@@ -8,6 +8,7 @@
 // wraps a ResponseWriter, so there is nothing to unwrap.
 //
 // Running counts the requests that are being answered, and says when none is left.
+// Hold and Settle count what requests of HTTP/2 hold while their clients are waited for.
 // Fail writes an error, in the one form that all clients know.
 //
 // The package decides nothing: which status an error has is up to the front that
@@ -37,6 +38,7 @@ type Exchange struct {
 	status   int
 	bytesOut int64
 	begun    bool
+	unsent   bool         // some of the answer's body was written since it was flushed
 	draining *atomic.Bool // as EndWhile says; nil for never
 
 	route, database string
@@ -155,6 +157,7 @@ func (x *Exchange) Write(p []byte) (int, error) {
 	x.Begin()
 	n, err := x.to.Write(p)
 	x.bytesOut += int64(n)
+	x.unsent = x.unsent || n > 0
 	return n, err
 }
 
@@ -163,6 +166,7 @@ func (x *Exchange) WriteString(s string) (int, error) {
 	x.Begin()
 	n, err := io.WriteString(x.to, s)
 	x.bytesOut += int64(n)
+	x.unsent = x.unsent || n > 0
 	return n, err
 }
 
@@ -172,7 +176,9 @@ func (x *Exchange) Flush() { _ = x.FlushError() }
 // FlushError is what http.ResponseController calls.
 func (x *Exchange) FlushError() error {
 	x.Begin()
-	return http.NewResponseController(x.to).Flush()
+	err := http.NewResponseController(x.to).Flush()
+	x.unsent = x.unsent && err != nil
+	return err
 }
 
 // Hijack implements http.Hijacker: whoever takes the connection switches the

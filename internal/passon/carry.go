@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/wire"
 )
@@ -103,6 +104,11 @@ func (p *Passing) reply(w http.ResponseWriter, r *http.Request, answer io.Reader
 	}
 	if r.ProtoMajor > 1 {
 		said.Header.Del("Upgrade") // HTTP/2 knows no such header
+	}
+	release, ok := exchange.Hold(p.opts.Answers, r)
+	defer release()
+	if !ok {
+		panic(http.ErrAbortHandler)
 	}
 	header := w.Header()
 	for name, values := range said.Header {

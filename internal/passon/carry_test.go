@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/livetree/livetree/internal/budget"
 )
 
 // A clock goes on when somebody waits.
@@ -78,6 +80,46 @@ func TestAnswersThatTakeLong(t *testing.T) {
 	if c.flushed != length || !c.deadline.IsZero() {
 		t.Errorf("the client was sent %d of %d bytes, and then has a deadline: %v", c.flushed, length, !c.deadline.IsZero())
 	}
+}
+
+// TestAnswersTakeMemory: an answer over HTTP/2 takes memory until its client has it, and is none if there is not enough.
+func TestAnswersTakeMemory(t *testing.T) {
+	t.Parallel()
+	answers := budget.New(budget.Options{Limit: 1 << 20})
+	p := New(Options{Now: time.Now, Answers: answers})
+	r := httptest.NewRequest(http.MethodGet, "/.lp", http.NoBody)
+	r.ProtoMajor = 2
+	ask := func(w http.ResponseWriter) (aborted bool) {
+		defer func() { aborted = recover() == http.ErrAbortHandler }() //nolint:errorlint // net/http compares it so
+		p.reply(w, r, strings.NewReader("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx"))
+		return false
+	}
+	const deep = 100
+	var nested func(left int) (aborted int) // while an answer is taken, there is another
+	nested = func(left int) (aborted int) {
+		w := takes{httptest.NewRecorder(), func() { aborted = nested(left - 1) }}
+		if left > 0 && ask(w) {
+			return 1
+		}
+		return aborted
+	}
+	if nested(deep) == 0 {
+		t.Errorf("%d answers take %d bytes", deep, answers.Taken())
+	}
+	if answers.Taken() != 0 {
+		t.Errorf("%d bytes are not given back", answers.Taken())
+	}
+}
+
+// takes is a client that does something before it takes an answer.
+type takes struct {
+	*httptest.ResponseRecorder
+	before func()
+}
+
+func (c takes) Write(b []byte) (int, error) {
+	c.before()
+	return c.ResponseRecorder.Write(b)
 }
 
 // A lingeringConn takes its time to be closed, as one of TLS does whose client takes nothing.

@@ -23,6 +23,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/clientaddr"
 	"github.com/livetree/livetree/internal/engine"
@@ -48,9 +49,11 @@ type Options struct {
 	Hosts   hosts.Hosts
 	Catalog *catalog.Catalog
 	// Dial makes a connection to the home of a database, and says the body before it.
-	Dial   func(ctx context.Context, d *engine.Database, body []byte) (net.Conn, error)
-	Now    func() time.Time
-	Logger *slog.Logger
+	Dial func(ctx context.Context, d *engine.Database, body []byte) (net.Conn, error)
+	// Answers is the memory that answers take until clients have taken them; nil for no bound.
+	Answers *budget.Budget
+	Now     func() time.Time
+	Logger  *slog.Logger
 }
 
 // A Passing passes sessions on. With nil all are served here.

@@ -2,28 +2,18 @@ package rest
 
 import (
 	"net/http"
+
+	"github.com/livetree/livetree/internal/exchange"
 )
 
 // This file counts what requests of HTTP/2 hold. A connection carries many of them,
 // so that none is too small to count.
 
-// requestBytes is what a request takes that waits for its client, beside its head: a
-// goroutine, and the buffers of net/http.
-const requestBytes = 32 << 10
-
 // isMultiplexed reports whether other requests share the connection.
 func (u *usage) isMultiplexed() bool { return u.r.ProtoMajor == 2 }
 
 // waitingBytes returns what the request takes while it waits for its client.
-func (u *usage) waitingBytes() int64 {
-	bytes := requestBytes + len(u.r.URL.Path) + len(u.r.URL.RawQuery)
-	for name, values := range u.r.Header {
-		for _, value := range values {
-			bytes += len(name) + len(value)
-		}
-	}
-	return int64(bytes)
-}
+func (u *usage) waitingBytes() int64 { return exchange.HeldBytes(u.r) }
 
 // chargeWaiting takes the memory of a request over HTTP/2 that has no body and waits for the disk, or for other nodes: when
 // these do not answer, all that come wait for seconds.

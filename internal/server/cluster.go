@@ -229,7 +229,7 @@ func (c *Config) newPassing(databases *catalog.Catalog) (*passon.Passing, *passo
 	door := passon.NewDoor()
 	c.node.HandleConn(passon.Kind, door.Take)
 	return passon.New(passon.Options{
-		Hosts: c.hosts(), Catalog: databases, Now: time.Now, Logger: c.Logger,
+		Hosts: c.hosts(), Catalog: databases, Answers: c.memory.Reads, Now: time.Now, Logger: c.Logger,
 		Dial: func(ctx context.Context, d *engine.Database, body []byte) (net.Conn, error) {
 			return c.node.DialHome(ctx, store.ShardOf(engine.IDOf(d)), passon.Kind, body)
 		},

@@ -126,6 +126,7 @@ func openFronts(c *Config, f *founder, operator *adminSide, archiving *archiving
 			logger:     c.Logger,
 			limits:     c.serving(),
 			proxies:    c.TrustedProxies,
+			answers:    c.memory.Reads,
 			observe:    c.observing(),
 			noLane:     c.NoLane,
 			supervisor: c.Supervisor,

@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"runtime/debug"
 	"sync/atomic"
+	"time"
 
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/rest"
 )
@@ -16,6 +18,7 @@ import (
 //
 // It answers for one that panics, where net/http would only cut the connection.
 // It knows how many are running, so that the store is not closed under one.
+// It counts answers over HTTP/2 until their clients have taken them, where a front does not.
 // And while the server drains, it has every answer tell its client not to send
 // another request on that connection.
 type guard struct {
@@ -23,10 +26,12 @@ type guard struct {
 	draining atomic.Bool
 	panics   atomic.Uint64
 	running  *exchange.Running
+	answers  *budget.Budget
+	write    time.Duration // how long a client may take nothing of an answer
 }
 
-func newGuard(logger *slog.Logger) *guard {
-	return &guard{logger: logger, running: exchange.NewRunning()}
+func newGuard(options *servingOptions) *guard {
+	return &guard{logger: options.logger, running: exchange.NewRunning(), answers: options.answers, write: options.limits.write}
 }
 
 // around returns a handler that answers for one that panics. It is called with an
@@ -38,6 +43,7 @@ func (g *guard) around(next http.Handler) http.Handler {
 		defer g.recover(x, r)
 		next.ServeHTTP(x, r)
 		x.Begin() // with nothing to say is an answer as well
+		exchange.Settle(x, r, g.answers, time.Now().Add(g.write))
 	})
 }
 

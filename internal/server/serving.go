@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/clientaddr"
 	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/lane"
@@ -84,7 +85,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// servingOptions configure serving. The limits, proxies, observe, endAll and now may be
+// servingOptions configure serving. The limits, proxies, answers, observe, endAll and now may be
 // left out.
 type servingOptions struct {
 	secure http.Handler // for HTTPS
@@ -94,6 +95,8 @@ type servingOptions struct {
 	limits servingLimits
 	// proxies say which clients their requests come from.
 	proxies clientaddr.Proxies
+	// answers is the memory that answers take until clients have taken them; nil for no bound.
+	answers *budget.Budget
 	// noLane leaves all of HTTP to net/http. The lanes are there, and have nothing to do.
 	noLane bool
 	// observe stands around all that is answered.
@@ -147,7 +150,7 @@ func newServing(options servingOptions) *serving {
 	}
 	s := &serving{
 		options:     options,
-		guard:       newGuard(options.logger),
+		guard:       newGuard(&options),
 		connections: newConnections(options.limits, options.proxies, options.logger),
 		resets:      &resets{logger: options.logger, now: options.now},
 		ended:       make(chan struct{}),
@@ -237,6 +240,7 @@ func (s *serving) beginning(next http.Handler) http.Handler {
 			r.Header = nil // net/http has the request until its body is there, and the answer is taken
 			w.Header().Set("Connection", "close")
 			exchange.Fail(w, http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the request has more than %d headers", maxHeaderLines))
+			exchange.Settle(w, r, s.options.answers, time.Now().Add(s.options.limits.write))
 			return
 		}
 		if r.ProtoMajor == 2 {

@@ -15,6 +15,7 @@ import (
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/dev"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/exchange"
 	"github.com/livetree/livetree/internal/hosts"
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/wire/frame"
@@ -99,6 +100,7 @@ func New(opts Options) *Front {
 		lines: poll.New(poll.Options{
 			Patience: opts.Clients.Patience,
 			Budget:   func(r *http.Request) frame.Budget { return m.of(networkOf(r)) },
+			Hold:     func(r *http.Request) (func(), bool) { return exchange.Hold(opts.Memory.Reads, r) },
 		}),
 	}
 	f.listens.Max = maxListens

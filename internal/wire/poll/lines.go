@@ -18,6 +18,8 @@ type Options struct {
 	// Budget returns what bounds the memory for the messages of a client that begins by a
 	// request; nil for no bound.
 	Budget func(*http.Request) frame.Budget
+	// Hold takes memory for the answer to a request, until release is called; false if there is not enough. Nil for no bound.
+	Hold func(*http.Request) (release func(), ok bool)
 }
 
 // Lines are all connections by long polling.
@@ -32,6 +34,9 @@ type Lines struct {
 func New(opts Options) *Lines {
 	if opts.Budget == nil {
 		opts.Budget = func(*http.Request) frame.Budget { return boundless{} }
+	}
+	if opts.Hold == nil {
+		opts.Hold = func(*http.Request) (func(), bool) { return func() {}, true }
 	}
 	return &Lines{opts: opts, byID: map[string]*Line{}}
 }
@@ -54,6 +59,7 @@ func (l *Lines) Serve(w http.ResponseWriter, r *http.Request, database string, b
 		return fault.New(fault.Invalid, "long polling is by GET")
 	}
 	a := &answer{w: w, control: http.NewResponseController(w), patience: l.opts.Patience()}
+	a.hold = func() (func(), bool) { return l.opts.Hold(r) }
 	defer a.end()
 	switch ask.kind {
 	case askStart:

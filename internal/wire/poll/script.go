@@ -2,6 +2,7 @@ package poll
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"strconv"
 
@@ -54,13 +55,23 @@ type answer struct {
 	w        http.ResponseWriter
 	control  *http.ResponseController
 	patience outbox.Patience
-	begun    bool
-	head     string // comes first, and is not sent yet
-	err      error  // of a write
+	// hold takes memory for the answer when it begins, which release gives back.
+	hold    func() (release func(), ok bool)
+	release func()
+	begun   bool
+	head    string // comes first, and is not sent yet
+	err     error  // of a write
 }
+
+// errNoRoom says that there is no memory for one more answer that its client may not take.
+var errNoRoom = errors.New("too many answers are not taken")
 
 func (a *answer) begin(contentType string) {
 	a.begun = true
+	var ok bool
+	if a.release, ok = a.hold(); !ok {
+		a.err = errNoRoom
+	}
 	header := a.w.Header()
 	header.Set("Content-Type", contentType)
 	header.Set("Cache-Control", "no-cache")
@@ -121,10 +132,15 @@ func (a *answer) flush() {
 	}
 }
 
-// end sends the rest, and lifts the deadline: the next answer on the connection may be to another request.
+// end sends the rest, and lifts the deadline: the next answer on the connection may be to another request. An answer for
+// which there was no memory is none.
 func (a *answer) end() {
 	if !a.begun {
 		return
+	}
+	defer a.release()
+	if a.err == errNoRoom { //nolint:errorlint // it is never wrapped
+		panic(http.ErrAbortHandler)
 	}
 	a.flush()
 	_ = a.patience.Lift(a.control.SetWriteDeadline) // the connection has gone, otherwise
