@@ -39,8 +39,8 @@ func Hold(answers *budget.Budget, r *http.Request) (release func(), ok bool) {
 
 // Settle waits until a client of HTTP/2 has taken what is left of an answer, and holds memory until then. net/http would
 // wait for that when the handler has returned. Without the memory, the client loses the request without an answer. An answer
-// whose front has waited for that itself has nothing left.
-func Settle(w http.ResponseWriter, r *http.Request, answers *budget.Budget, until time.Time) {
+// whose front has waited for that itself has nothing left. Within is how long the client may take nothing.
+func Settle(w http.ResponseWriter, r *http.Request, answers *budget.Budget, within time.Duration) {
 	if x := Of(w); r.ProtoMajor != 2 || x != nil && !x.unsent {
 		return
 	}
@@ -51,6 +51,6 @@ func Settle(w http.ResponseWriter, r *http.Request, answers *budget.Budget, unti
 	}
 	// Errors are of writers that know no deadlines, and of clients that have gone.
 	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(until)
+	_ = control.SetWriteDeadline(time.Now().Add(within)) //nolint:forbidigo // the deadline of a connection
 	_ = control.Flush()
 }

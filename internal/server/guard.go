@@ -43,7 +43,7 @@ func (g *guard) around(next http.Handler) http.Handler {
 		defer g.recover(x, r)
 		next.ServeHTTP(x, r)
 		x.Begin() // with nothing to say is an answer as well
-		exchange.Settle(x, r, g.answers, time.Now().Add(g.write))
+		exchange.Settle(x, r, g.answers, g.write)
 	})
 }
 

@@ -240,7 +240,6 @@ func (s *serving) beginning(next http.Handler) http.Handler {
 			r.Header = nil // net/http has the request until its body is there, and the answer is taken
 			w.Header().Set("Connection", "close")
 			exchange.Fail(w, http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the request has more than %d headers", maxHeaderLines))
-			exchange.Settle(w, r, s.options.answers, time.Now().Add(s.options.limits.write))
 			return
 		}
 		if r.ProtoMajor == 2 {
