@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/livetree/livetree/internal/audience"
 	"github.com/livetree/livetree/internal/enginetest"
@@ -81,5 +82,65 @@ func TestListenAgain(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestListenAfterUnlisten: a client ends a listen and listens again, there or beside that, before it was told what is on its way. What
+// it says that it knows counts only if that changes nothing: it applies what comes to what it listens to then.
+func TestListenAfterUnlisten(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		script string // writes, and "told" where the client takes what there is
+		then   string // where it listens in the end, with the hash of what is there
+		late   time.Duration
+		again  bool // what is there is told again
+	}{
+		{"nothing changes", "told", "/a", 0, false},
+		{"elsewhere", "told;PUT /other 1;told;PUT /other 2", "/a", 0, false},
+		{"told and back", "told;PUT /a/b 2;told;PUT /a/b 1;told", "/a", 0, false},
+		{"told, and back waits", "told;PUT /a/b 2;told;PUT /a/b 1", "/a", 0, true},
+		{"told, and back waits, below", "told;PUT /a/b 2;told;PUT /a/b 1", "/a/b", 0, true},
+		{"told, and back waits, above", "told;PUT /a/b 2;told;PUT /a/b 1", "/", 0, true},
+		{"told, and back waits, beside", "told;PUT /a/b 2;told;PUT /a/b 1", "/c", 0, false},
+		{"told long ago", "told;PUT /a/b 2;told;PUT /a/b 1", "/a", time.Minute, false},
+		{"the first data waits", "", "/a", 0, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := enginetest.Open(t, store.Options{})
+			f.Rule(open)
+			f.Put("/", `{"a":{"b":1},"c":5}`)
+			now := time.Unix(1_700_000_000, 0)
+			a := audience.New(f.Database, audience.Options{Wake: func() {}, Now: func() time.Time { return now }})
+			defer a.Close()
+			told := func() (log []string) {
+				f.WaitForWatches()
+				for item, ok := a.Next(); ok; item, ok = a.Next() {
+					log = append(log, describe(t, item))
+				}
+				return log
+			}
+			at := enginetest.Path(t, "/a")
+			a.Listen(1, audience.ListenRequest{Path: at, Cookie: "/a"})
+			for line := range strings.SplitSeq(c.script, ";") {
+				switch line {
+				case "":
+				case "told":
+					told()
+				default:
+					f.Do(line)
+				}
+			}
+			now = now.Add(c.late)
+			a.Unlisten(2, at, nil)
+			node := expected(t, f, c.then, nil)
+			a.Listen(3, audience.ListenRequest{Path: enginetest.Path(t, c.then), Cookie: "then", Known: &watch.Known{Hash: sdkhash.Of(node)}})
+			log := told()
+			first := slices.ContainsFunc(log, func(line string) bool { return strings.HasPrefix(line, "then 0 / ") })
+			if first != c.again || !slices.Contains(log, "answer 3 <nil>") {
+				t.Errorf("the client was told %q, want what is there again: %t", log, c.again)
+			}
+		})
 	}
 }

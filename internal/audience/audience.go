@@ -66,6 +66,7 @@ type Audience struct {
 	listens  map[listenKey]*Listen
 	keyBytes int // that they take
 	sequence sequence
+	left     []left // a moment ago, the newest last
 	who      auth.Identity
 	verified *state.Settings // by which who was found to be good; nil if nobody asked yet
 	pipeline pipeline

@@ -46,8 +46,10 @@ type Listen struct {
 	index   int          // in heads
 	// bytesHeld is what the next event counts for.
 	bytesHeld int
-	// told is the position of the state that the client has by now; 0 if that is not known.
-	told uint64
+	// told is the position of the state that the client has by now; 0 if that is not known. toldAt
+	// is when it was told something last.
+	told   uint64
+	toldAt time.Time
 }
 
 type listenKey struct {
@@ -75,6 +77,7 @@ func (a *Audience) Listen(id int64, req ListenRequest) {
 			defer a.end(old) // then: as long as it watches, it is known what has changed
 			known = knownBehind(a, old, known)
 		}
+		known = knownBesideLeft(a, key.path, known)
 		l := &Listen{Path: key.path, Cookie: req.Cookie, key: key, bytes: bytes + req.CookieBytes}
 		if err := a.keep(l); err != nil {
 			return a.failed(err, "")
@@ -248,6 +251,9 @@ func (a *Audience) Unlisten(id int64, p tree.Path, q *query.Query) {
 		key, _ := keyOf(p, q)
 		if l := a.find(key); l != nil {
 			a.end(l)
+			if q == nil {
+				noteLeft(a, l)
+			}
 		}
 		return &Answer{}
 	})

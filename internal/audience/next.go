@@ -145,6 +145,7 @@ func (a *Audience) choose(told uint64) (item Item, position uint64, found bool) 
 		item = Item{Listen: l, Event: l.head}
 		more := l.more
 		s.tell(l, told)
+		l.toldAt = a.opts.Now()
 		s.take(l)
 		if more {
 			s.wake(l)

@@ -17,8 +17,8 @@ type Known struct {
 	Hash string
 	// Compound, if not nil, tells more. Only the ranges that differ are then told.
 	Compound *sdkhash.Compound
-	// Replaces says that the client was told of the place until now: it may have said this before it
-	// was told the last of it. So this counts only if nothing has changed since Told, the position of
+	// Replaces says that the client was told of the place until a moment ago: it may have said this
+	// before it was told the last of it. So this counts only if nothing has changed since Told, the position of
 	// a state that the client was told all of; 0 for none.
 	Replaces bool
 	Told     uint64
@@ -29,12 +29,15 @@ func (k *Known) counts(w *Watch, v *state.View) bool {
 	if !k.Replaces {
 		return true
 	}
-	at := w.place
-	if k.Told < at.since { // the place is younger, and does not know of all changes since
-		return false
+	at, behind := w.place, k.Told
+	if k.Told >= at.since { // a younger place does not know of all changes since
+		handedOn := w.set.order.Load().Told()
+		if at.touched.Load() > k.Told {
+			return false
+		}
+		behind = max(k.Told, handedOn)
 	}
-	handedOn := w.set.order.Load().Told()
-	return at.touched.Load() <= k.Told && w.stood(v, permission{reads: []tree.Path{at.path}}, max(k.Told, handedOn))
+	return w.stood(v, permission{reads: []tree.Path{at.path}}, behind)
 }
 
 // IsKnown reports whether a watch that has just begun has no first event: its client has what is there.
