@@ -278,3 +278,11 @@ func (w *Watch) Reads() int {
 	defer w.set.mu.RUnlock()
 	return len(w.permission.reads)
 }
+
+// Ready reports whether there is something to take.
+func (h HeldDispatcher) Ready() bool {
+	q := &h.watches.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.ready != nil
+}
