@@ -96,9 +96,8 @@ func TestACME(t *testing.T) {
 	}
 }
 
-// TestACMETellsWhyNot: the reason is the authority's, and it goes with advice.
+// TestACMETellsWhyNot: the reason is the authority's, and it goes with advice. No test runs beside it, because of verifyNone.
 func TestACMETellsWhyNot(t *testing.T) {
-	t.Parallel()
 	ignore := goleak.IgnoreCurrent()
 	authority := newFakeACME(t, "http-01")
 	httpAddr := freePort(t)

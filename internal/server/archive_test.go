@@ -50,9 +50,7 @@ func newArchiveStand(t *testing.T, place string) *archiveStand {
 		b.databases.Close()
 		_ = s.Close()
 	})
-	for a.archiver.Status().Bases == 0 {
-		time.Sleep(10 * time.Millisecond) //nolint:forbidigo // there is no other way to see it
-	}
+	wait(t, "the first base", func() bool { return a.archiver.Status().Bases > 0 })
 	return b
 }
 

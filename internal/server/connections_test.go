@@ -167,7 +167,11 @@ func TestIdleIsKnown(t *testing.T) {
 			for range 3 {
 				done := make(chan error)
 				go func() { _, _, err := get(client, url); done <- err }()
-				<-entered
+				select {
+				case <-entered:
+				case err := <-done:
+					t.Fatalf("a request ends with %v before it has begun", err)
+				}
 				if states := s.connections.idle(); !slices.Equal(states, []bool{false}) {
 					t.Errorf("%s, noLane %v: while a request is at work, the connections are idle: %v", protocol, noLane, states)
 				}

@@ -59,7 +59,11 @@ func (s *testServing) begin(h *waiting, protocol string) <-chan error {
 		}
 		result <- err
 	}()
-	<-h.entered
+	select {
+	case <-h.entered:
+	case err := <-result:
+		s.t.Fatalf("a request ends with %v before it has begun", err)
+	}
 	return result
 }
 

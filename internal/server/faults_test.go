@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -149,10 +150,11 @@ func nextData(t *testing.T, stream *bufio.Reader) string {
 func TestWritesThatAreHeldUp(t *testing.T) {
 	t.Parallel()
 	var held atomic.Bool
-	release := make(chan struct{})
+	released := make(chan struct{})
+	release := sync.OnceFunc(func() { close(released) })
 	disk := newFaultyDisk(func(op errorfs.Op) error {
 		if held.Load() && strings.HasSuffix(op.Path, ".sst") {
-			<-release
+			<-released
 		}
 		return nil
 	})
@@ -161,6 +163,7 @@ func TestWritesThatAreHeldUp(t *testing.T) {
 		c.Dev = true
 		c.Disturb = func(o *store.Options) { o.FS, o.Now, o.MemTableBytes, o.BallastBytes = disk, clock.Now, 256<<10, -1 }
 	})
+	t.Cleanup(release) // or the server would not end when the test has failed
 	held.Store(true)
 	filling, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -185,7 +188,7 @@ func TestWritesThatAreHeldUp(t *testing.T) {
 	stop()
 	<-done
 	held.Store(false)
-	close(release)
+	release()
 	m.waitCheck(200, "writes", "ok")
 	m.wantData(200, "PUT", "/new.json", "", `1`)
 }
@@ -209,18 +212,20 @@ func fill(ctx context.Context, m *managed) {
 func TestSyncThatHangs(t *testing.T) {
 	t.Parallel()
 	var hang atomic.Bool
-	release, clock := make(chan struct{}), &fakeClock{now: time.Now()}
+	released, clock := make(chan struct{}), &fakeClock{now: time.Now()}
+	release := sync.OnceFunc(func() { close(released) })
 	m := startManaged(t, t.TempDir(), func(c *Config) {
 		c.Dev = true
 		c.Disturb = func(o *store.Options) {
 			o.Now = clock.Now
 			o.SlowSync = func() {
 				if hang.Load() {
-					<-release
+					<-released
 				}
 			}
 		}
 	})
+	t.Cleanup(release) // or the server would not end when the test has failed
 	m.wantData(200, "PUT", "/a.json", "", `1`)
 	hang.Store(true)
 	failed := make(chan error, 1)
@@ -247,7 +252,7 @@ func TestSyncThatHangs(t *testing.T) {
 		t.Errorf("the write ends with %v, want that its connection is cut", err)
 	}
 	hang.Store(false)
-	close(release)
+	release()
 	m.waitCheck(200, "sync", "ok")
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -85,16 +86,31 @@ func TestClientsAreToldToThoseWhoProfile(t *testing.T) {
 	m := startManaged(t, t.TempDir(), nil)
 	secret := m.file("secrets", "default")
 	lines := m.profile(secret)
-	recorded := make(chan string, 1)
-	go func() {
-		_, text := m.send("GET", m.url+"/v1/operations?for=3s", m.token, "")
-		recorded <- text
-	}()
-	wait(t, "the recording to begin", func() bool {
-		_, page := m.send("GET", m.url+"/metrics", m.token, "")
-		return strings.Contains(page, "livetree_recordings 1")
+	var status, at string
+	clients := 0 // more than one if a recording was too short
+	report := m.record(func() {
+		clients++
+		at = fmt.Sprint("a", clients)
+		status = m.useSDK(secret, at)
+		wantToldOfSDK(t, lines, at)
 	})
-	c := wiretest.Dial(t, wiretest.Dialing{
+	_, page := m.send("GET", m.url+"/metrics", m.token, "")
+	for _, want := range []struct{ in, text string }{
+		{page, fmt.Sprintf(`livetree_client_operations_total{operation="realtime-read",sdk="android"} %d`, 2*clients)},
+		{page, fmt.Sprintf(`livetree_client_operations_total{operation="concurrent-disconnect",sdk="android"} %d`, clients)},
+		{status, `"clients":1`}, {status, `"client_kinds":{"android":1}`},
+		{report, `"broadcast":1`}, {report, `"verb":"transaction","path":"/` + at + `/d"`}, {report, `"path":"/denied"`},
+	} {
+		if !strings.Contains(want.in, want.text) {
+			t.Errorf("%s\nlacks %s", want.in, want.text)
+		}
+	}
+}
+
+// useSDK is a client of an SDK that does a bit of everything at a location. It returns the status of the server while it is there.
+func (m *managed) useSDK(secret, at string) (status string) {
+	m.t.Helper()
+	c := wiretest.Dial(m.t, wiretest.Dialing{
 		Address: strings.TrimPrefix(m.public, "https://"), Target: "/.ws?v=5&ns=default",
 		Header: http.Header{"User-Agent": {"Firebase/5/22.0.0/34/Android"}},
 		TLS:    &tls.Config{RootCAs: m.authority(), ServerName: "localhost"},
@@ -102,14 +118,20 @@ func TestClientsAreToldToThoseWhoProfile(t *testing.T) {
 	c.Hello()
 	c.Ask("g", `{"p":"/denied"}`)
 	c.Ask("auth", `{"cred":"`+secret+`"}`)
-	c.Ask("p", `{"p":"/a/b","d":"text"}`)
-	c.Ask("q", `{"p":"/a","h":""}`)
-	c.Ask("m", `{"p":"/a","d":{"c":1}}`)
-	c.Ask("n", `{"p":"/a"}`)
-	c.Ask("p", `{"p":"/a/d","d":1,"h":""}`)
-	c.Ask("g", `{"p":"/a/b"}`)
-	_, status := m.send("GET", m.url+"/v1/status", m.token, "")
+	c.Ask("p", `{"p":"/`+at+`/b","d":"text"}`)
+	c.Ask("q", `{"p":"/`+at+`","h":""}`)
+	c.Ask("m", `{"p":"/`+at+`","d":{"c":1}}`)
+	c.Ask("n", `{"p":"/`+at+`"}`)
+	c.Ask("p", `{"p":"/`+at+`/d","d":1,"h":""}`)
+	c.Ask("g", `{"p":"/`+at+`/b"}`)
+	_, status = m.send("GET", m.url+"/v1/status", m.token, "")
 	c.Close(1000)
+	return status
+}
+
+// wantToldOfSDK reads what a profile tells of useSDK.
+func wantToldOfSDK(t *testing.T, lines *bufio.Scanner, at string) {
+	t.Helper()
 	for _, want := range []struct {
 		name, path string
 		bytes      int64 // at least
@@ -117,31 +139,19 @@ func TestClientsAreToldToThoseWhoProfile(t *testing.T) {
 	}{
 		{name: "concurrent-connect"},
 		{name: "realtime-read", path: "denied", denied: true},
-		{name: "realtime-write", path: "a/b", bytes: 6},
-		{name: "listener-listen", path: "a", bytes: 12},
-		{name: "listener-broadcast", path: "a", bytes: 1},
-		{name: "realtime-update", path: "a", bytes: 7},
-		{name: "listener-unlisten", path: "a"},
-		{name: "realtime-transaction", path: "a/d", bytes: 1},
-		{name: "realtime-read", path: "a/b", bytes: 6},
+		{name: "realtime-write", path: at + "/b", bytes: 6},
+		{name: "listener-listen", path: at, bytes: 12},
+		{name: "listener-broadcast", path: at, bytes: 1},
+		{name: "realtime-update", path: at, bytes: 7},
+		{name: "listener-unlisten", path: at},
+		{name: "realtime-transaction", path: at + "/d", bytes: 1},
+		{name: "realtime-read", path: at + "/b", bytes: 6},
 		{name: "concurrent-disconnect"},
 	} {
 		got := nextOperation(t, lines)
 		if got.Name != want.name || !slices.Equal(got.Path, strings.FieldsFunc(want.path, func(r rune) bool { return r == '/' })) ||
 			got.Allowed == want.denied || got.Bytes < want.bytes {
 			t.Errorf("an operation is told as %+v, want %+v", got, want)
-		}
-	}
-	_, page := m.send("GET", m.url+"/metrics", m.token, "")
-	report := <-recorded
-	for _, want := range []struct{ in, text string }{
-		{page, `livetree_client_operations_total{operation="realtime-read",sdk="android"} 2`},
-		{page, `livetree_client_operations_total{operation="concurrent-disconnect",sdk="android"} 1`},
-		{status, `"clients":1`}, {status, `"client_kinds":{"android":1}`},
-		{report, `"broadcast":1`}, {report, `"verb":"transaction","path":"/a/d"`}, {report, `"path":"/denied"`},
-	} {
-		if !strings.Contains(want.in, want.text) {
-			t.Errorf("%s\nlacks %s", want.in, want.text)
 		}
 	}
 }

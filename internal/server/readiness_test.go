@@ -61,6 +61,7 @@ func TestReadinessEndsWithTheDrain(t *testing.T) {
 		c.DrainAccept, c.Abort = patience, abort
 	})
 	m.cancel()
+	m.waitCheck(503, "drain", "draining")
 	status, r := m.readiness()
 	if status != 503 || r.Ready || !strings.Contains(states(r), "drain=draining(fail)") {
 		t.Errorf("/readyz of a server that stops = %d %s, want 503", status, states(r))

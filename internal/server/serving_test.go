@@ -202,7 +202,7 @@ func TestServingTellsThatAPollIsLeft(t *testing.T) {
 		}
 		select {
 		case <-left:
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			t.Fatalf("%s: the poll goes on without its client", protocol)
 		}
 	}
@@ -251,14 +251,20 @@ func TestServingBoundsStreams(t *testing.T) {
 	// The first answer tells the client how many streams it may open.
 	s.wantGet(t, client, "https://"+s.addr, "")
 	var requests sync.WaitGroup
+	failed := make(chan error, maxStreamsPerConnection+1)
 	used := map[string]int{}
 	for range maxStreamsPerConnection + 1 {
 		requests.Go(func() {
 			if _, _, err := get(client, "https://"+s.addr+"/wait"); err != nil {
 				t.Error(err)
+				failed <- err
 			}
 		})
-		used[<-conns]++
+		select {
+		case conn := <-conns:
+			used[conn]++
+		case <-failed:
+		}
 	}
 	close(release)
 	requests.Wait()

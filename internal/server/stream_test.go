@@ -68,9 +68,9 @@ func (m *managed) listenH2(target string) *bufio.Reader {
 	return stream
 }
 
-// A server that stops ends its streams as whole ones, and leaves nothing behind.
+// A server that stops ends its streams as whole ones, and leaves nothing behind. No test runs beside it, because of
+// verifyNone.
 func TestStoppingEndsStreams(t *testing.T) {
-	t.Parallel()
 	ignore := goleak.IgnoreCurrent()
 	m := startManaged(t, t.TempDir(), func(c *Config) { c.Dev, c.AllowHTTP, c.KeepAlive = true, true, time.Hour })
 	var streams []*bufio.Reader
