@@ -57,7 +57,7 @@ func pair(t testing.TB, a, b peer.Options) (*peer.Front, *peer.Front) {
 func waitUp(t testing.TB, f *peer.Front, want ...string) {
 	t.Helper()
 	slices.Sort(want)
-	limit := time.After(20 * time.Second)
+	limit := time.After(time.Minute)
 	for {
 		up, changed := f.Up()
 		if slices.Equal(up, want) {
@@ -74,7 +74,7 @@ func waitUp(t testing.TB, f *peer.Front, want ...string) {
 // until tries until it works.
 func until(t testing.TB, what string, try func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {
 		err := try()

@@ -3,14 +3,17 @@ package peer_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/livetree/livetree/internal/cluster/peer"
+	"github.com/livetree/livetree/internal/freeaddr"
 )
 
 // A relay stands before a front. It can be told to carry nothing, with all connections open, as a network that
@@ -129,25 +132,45 @@ func TestSilenceIsNoticed(t *testing.T) {
 	a := listen(t, o)
 	a.Keep([]string{b.Addr()})
 	waitUp(t, a, a.Addr(), b.Addr())
-	entered, ended := make(chan bool, 1), make(chan bool, 1)
-	b.Handle("wait", func(ctx context.Context, _ string, _ []byte) ([]byte, error) {
-		entered <- true
+	entered := make(chan string, 1000)
+	var running atomic.Int64
+	b.Handle("wait", func(ctx context.Context, _ string, body []byte) ([]byte, error) {
+		running.Add(1)
+		defer running.Add(-1)
+		entered <- string(body)
 		<-ctx.Done()
-		ended <- true
 		return nil, nil
 	})
-	lost := make(chan error, 1)
-	go func() {
-		_, err := a.Call(context.Background(), b.Addr(), "wait", nil)
-		lost <- err
-	}()
-	<-entered
+	lost, calls := make(chan error, 1), 0
+	until(t, "a call is under way", func() error { // a busy machine is taken for a peer that is silent
+		calls++
+		body := fmt.Sprint(calls)
+		go func() {
+			_, err := a.Call(context.Background(), b.Addr(), "wait", []byte(body))
+			lost <- err
+		}()
+		for {
+			select {
+			case of := <-entered:
+				if of == body {
+					return nil
+				}
+			case err := <-lost:
+				return err
+			}
+		}
+	})
 	cut.silent(true)
 	if err := <-lost; !errors.Is(err, peer.ErrLost) {
 		t.Errorf("a call to a peer that was cut off ends with %v, want ErrLost", err)
 	}
 	waitUp(t, a, a.Addr())
-	<-ended // its own end notices as well
+	until(t, "the other end notices as well", func() error {
+		if n := running.Load(); n > 0 {
+			return fmt.Errorf("%d calls are handled", n)
+		}
+		return nil
+	})
 	until(t, "a call fails", func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -163,37 +186,40 @@ func TestSilenceIsNoticed(t *testing.T) {
 func TestStreamNoticesSilence(t *testing.T) {
 	b, cut := behind(t, peer.Options{Ping: 10 * time.Millisecond})
 	a := listen(t, peer.Options{Ping: 10 * time.Millisecond})
-	ended := make(chan bool, 1)
+	var running atomic.Int64
 	b.HandleStream("endless", func(ctx context.Context, _ string, _ []byte, w io.Writer) error {
+		running.Add(1)
+		defer running.Add(-1)
 		_, _ = w.Write([]byte("x"))
 		<-ctx.Done()
-		ended <- true
 		return nil
 	})
 	var r io.ReadCloser
-	until(t, "a stream is opened", func() (err error) {
-		r, err = a.Open(t.Context(), b.Addr(), "endless", nil)
+	until(t, "a stream begins", func() (err error) { // a busy machine is taken for a peer that is silent
+		if r, err = a.Open(t.Context(), b.Addr(), "endless", nil); err != nil {
+			return err
+		}
+		if _, err = r.Read(make([]byte, 1)); err != nil {
+			_ = r.Close()
+		}
 		return err
 	})
 	defer r.Close()
-	if _, err := r.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
 	cut.silent(true)
 	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, peer.ErrLost) {
 		t.Errorf("a stream that was cut off ends with %v, want ErrLost", err)
 	}
-	<-ended
+	until(t, "the other end notices as well", func() error {
+		if n := running.Load(); n > 0 {
+			return fmt.Errorf("%d streams are written", n)
+		}
+		return nil
+	})
 }
 
 // TestPeerThatComesLater: it is found, and found again after it was started again at the same address.
 func TestPeerThatComesLater(t *testing.T) {
-	place, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := place.Addr().String()
-	_ = place.Close()
+	addr := freeaddr.One(t)
 	a := listen(t, peer.Options{})
 	a.Keep([]string{addr})
 	for range 3 {

@@ -67,9 +67,11 @@ func TestStreamThatFails(t *testing.T) {
 		t.Errorf("a stream that fails ends with %v", err)
 	}
 	_ = half.Close()
+	nothingHeld(t, b)
 	if err := read(open("what")); !errors.Is(err, peer.ErrNotSent) {
 		t.Errorf("a stream of no kind ends with %v", err)
 	}
+	nothingHeld(t, b) // it is given back after the answer
 	endless := open("endless")
 	if _, err := endless.Read(make([]byte, 10)); err != nil {
 		t.Fatal(err)
