@@ -3,7 +3,6 @@ package watch_test
 import (
 	"fmt"
 	"net/netip"
-	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -164,6 +163,10 @@ func TestWatchesAlikeAreJudgedOnce(t *testing.T) {
 
 // TestWatchesAlikeAreJudgedOnceAside: also those that the dispatcher left unjudged.
 func TestWatchesAlikeAreJudgedOnceAside(t *testing.T) {
+	synctest.Test(t, watchesAlike) // a watch waits for some seconds, which a busy machine may need
+}
+
+func watchesAlike(t *testing.T) {
 	f := open(t, store.Options{})
 	f.Put("long", `"`+strings.Repeat("a", mib)+`"`)
 	f.Rule(`{"rules":{"d":{".read":"root.child('long').val().length > 5 && root.child('gate').val() !== 'shut'"}}}`)
@@ -179,8 +182,9 @@ func TestWatchesAlikeAreJudgedOnceAside(t *testing.T) {
 	for _, w := range all {
 		told.Go(func() { w.Expect("cancel") })
 	}
-	for waiting() < len(all) {
-		runtime.Gosched()
+	synctest.Wait()
+	if n := waiting(); n != len(all) {
+		t.Errorf("%d watches of %d wait to be judged", n, len(all))
 	}
 	release()
 	told.Wait()
