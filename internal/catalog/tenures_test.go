@@ -69,6 +69,23 @@ func (k *tenureTest) become(tenure uint64) {
 	k.Changed(0)
 }
 
+// begun waits until a tenure begins, and returns its context. Where the home changes just when a tenure is about to begin, that one is over
+// at once, and another follows.
+func (k *tenureTest) begun() context.Context {
+	k.t.Helper()
+	late := time.After(time.Minute)
+	for {
+		select {
+		case ctx := <-k.begins:
+			if ctx.Err() == nil {
+				return ctx
+			}
+		case <-late:
+			k.t.Fatal("no tenure begins")
+		}
+	}
+}
+
 func (k *tenureTest) wants(what string, want error) *catalog.Stay {
 	k.t.Helper()
 	stay, err := k.Enter(k.db)
@@ -82,7 +99,7 @@ func TestTenureOpensWhenWhatWasLeftIsWritten(t *testing.T) {
 	k := newTenureTest(t)
 	k.wants("a node that is not the home", catalog.ErrAway)
 	k.become(5)
-	<-k.begins
+	k.begun()
 	k.wants("a home that has just begun", catalog.ErrNotOpen)
 	waited := make(chan error, 1)
 	go func() {
@@ -103,7 +120,7 @@ func TestTenureOpensWhenWhatWasLeftIsWritten(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	k.become(6)
-	<-k.begins
+	k.begun()
 	if _, err := k.Await(gone, k.db); !errors.Is(err, catalog.ErrNotOpen) {
 		t.Errorf("a session that does not wait: %v", err)
 	}
@@ -113,7 +130,7 @@ func TestTenureOpensWhenWhatWasLeftIsWritten(t *testing.T) {
 func TestTenureWaitsForTheOneBefore(t *testing.T) {
 	k := newTenureTest(t)
 	k.become(1)
-	<-k.begins
+	k.begun()
 	k.goOn <- struct{}{}
 	stay, err := k.Await(t.Context(), k.db)
 	if err != nil {
@@ -144,7 +161,7 @@ func TestTenureWaitsForTheOneBefore(t *testing.T) {
 	k.become(0)
 	<-begun.Done() // what it writes is written by the next home
 	k.become(4)
-	<-k.begins
+	k.begun()
 	k.goOn <- struct{}{}
 	stay, err = k.Await(t.Context(), k.db)
 	if err != nil || stay.IsOver() {
@@ -156,7 +173,7 @@ func TestTenureWaitsForTheOneBefore(t *testing.T) {
 func TestCloseOfTenures(t *testing.T) {
 	k := newTenureTest(t)
 	k.become(1)
-	<-k.begins
+	k.begun()
 	k.goOn <- struct{}{}
 	stay, err := k.Await(t.Context(), k.db)
 	if err != nil {
