@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/livetree/livetree/internal/audience"
 	"github.com/livetree/livetree/internal/engine"
@@ -202,20 +203,32 @@ func (c *client) write(id int64, request string) {
 }
 
 // await returns an answer when it is there.
-func (c *client) await(id int64) *audience.Answer {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for c.answers[id] == nil {
-		c.changed.Wait()
-	}
-	return c.answers[id]
+func (c *client) await(id int64) (answer *audience.Answer) {
+	c.t.Helper()
+	c.eventually(fmt.Sprint("answer ", id), func() bool {
+		answer = c.answers[id]
+		return answer != nil
+	})
+	return answer
 }
 
 // eventually returns when something is true that what is told makes so.
-func (c *client) eventually(is func() bool) {
+func (c *client) eventually(what string, is func() bool) {
+	c.t.Helper()
+	isLate := false
+	late := time.AfterFunc(time.Minute, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		isLate = true
+		c.changed.Broadcast()
+	})
+	defer late.Stop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for !is() {
+		if isLate {
+			c.t.Fatalf("waited a minute for %s", what)
+		}
 		c.changed.Wait()
 	}
 }

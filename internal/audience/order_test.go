@@ -100,7 +100,7 @@ func testOrder(t *testing.T, f *enginetest.Fixture, seed uint64) {
 	for _, w := range watched {
 		req := c.listenRequest(w.at, w.parameters)
 		want := expected(t, f, w.at, req.Query)
-		c.eventually(func() bool { return tree.Equal(c.cached(req.Cookie.(string)), want) })
+		c.eventually(fmt.Sprint("what is there at ", w.at, " ", w.parameters), func() bool { return tree.Equal(c.cached(req.Cookie.(string)), want) })
 	}
 }
 
@@ -138,7 +138,7 @@ func TestListenInOrder(t *testing.T) {
 			}
 		})
 	}
-	for id := int64(2); left.Load() > 0; id += 2 {
+	for id := int64(2); left.Load() > 0 && !t.Failed(); id += 2 {
 		c.listen(id, "/a", "")
 		c.Unlisten(id+1, enginetest.Path(t, "/a"), nil)
 	}
