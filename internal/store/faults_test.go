@@ -305,7 +305,7 @@ func (sc scenario) run(t *testing.T) testament {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, os.Args[0])
 	command.Env = append(os.Environ(), faultVariable+"="+string(text))

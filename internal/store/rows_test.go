@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/livetree/livetree/internal/store/inspect"
@@ -46,6 +48,7 @@ func TestRowsOfConcurrentReads(t *testing.T) {
 			s := newStand(t, Options{ChunkBytes: limit})
 			places := []string{"/", "a", "a/b", "a/b/k1", "a/x", "a/x/k1", "d/k1", "d/1"}
 			var readers sync.WaitGroup
+			var rounds atomic.Int64 // of all readers
 			done := make(chan struct{})
 			for i := range 3 {
 				readers.Go(func() {
@@ -66,6 +69,7 @@ func TestRowsOfConcurrentReads(t *testing.T) {
 							t.Error(err)
 							return
 						}
+						rounds.Add(1)
 					}
 				})
 			}
@@ -84,6 +88,9 @@ func TestRowsOfConcurrentReads(t *testing.T) {
 					t.Fatal(err)
 				}
 				s.position++
+			}
+			for rounds.Load() < 20 && !t.Failed() { // on a busy machine the readers may not have begun
+				runtime.Gosched()
 			}
 			close(done)
 			readers.Wait()

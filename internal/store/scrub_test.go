@@ -174,7 +174,10 @@ func TestScrubGoesOnAfterRestart(t *testing.T) {
 	}
 	// A scrub of a byte a second comes to its first block.
 	s := open(1)
-	for s.scrub.read.Load() == 0 {
+	for late := time.Now().Add(time.Minute); s.scrub.read.Load() == 0; {
+		if time.Now().After(late) {
+			t.Fatal("the scrub reads nothing for a minute")
+		}
 		time.Sleep(time.Millisecond) //nolint:forbidigo // another goroutine reads
 	}
 	all, err := inspect.Tables(s.db)
