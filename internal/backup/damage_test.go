@@ -236,15 +236,16 @@ func checkEachHarm(t *testing.T, data string) {
 // waitForDurable returns when the durable file knows of all commits.
 func (s *stand) waitForDurable() {
 	s.Helper()
-	view := s.View()
-	want := fmt.Sprintf("durable group %d\n", view.Number())
-	view.Release()
-	for range time.Tick(10 * time.Millisecond) {
-		if text, err := os.ReadFile(filepath.Join(s.data, "durable")); err == nil && string(text) == want {
+	for late := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { //nolint:forbidigo // the store notes it when it comes to it
+		view := s.View()
+		want := fmt.Sprintf("durable group %d\n", view.Number())
+		view.Release()
+		text, err := os.ReadFile(filepath.Join(s.data, "durable"))
+		if err == nil && string(text) == want {
 			return
 		}
-		if s.Context().Err() != nil {
-			s.Fatal("the durable group is not noted")
+		if time.Now().After(late) {
+			s.Fatalf("the file says %q, %v, want %q", text, err, want)
 		}
 	}
 }
