@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/livetree/livetree/internal/freeaddr"
 )
 
 // patience is how long a step may take, on a machine that does much else.
@@ -118,12 +120,7 @@ var (
 // port returns a free port of this machine in place of one that a page names.
 func (s *shell) port(named string) string {
 	if s.ports[named] == "" {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		defer func() { _ = l.Close() }()
-		_, s.ports[named], _ = net.SplitHostPort(l.Addr().String())
+		_, s.ports[named], _ = net.SplitHostPort(freeaddr.One(s.t))
 	}
 	return s.ports[named]
 }
