@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/livetree/livetree/internal/budget"
@@ -135,24 +136,26 @@ func (c lingeringConn) Close() error {
 // TestCloseWithClientsThatTakeNothing: they do not hold up the end of the server one after the other.
 func TestCloseWithClientsThatTakeNothing(t *testing.T) {
 	t.Parallel()
-	const clients = 50
-	p := New(Options{Now: time.Now})
-	for range clients {
-		client, _ := net.Pipe()
-		home, _ := net.Pipe()
-		c := &carrying{client: lingeringConn{client}, home: home}
-		if err := p.begin(c); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		const clients = 50
+		p := New(Options{Now: time.Now})
+		for range clients {
+			client, _ := net.Pipe()
+			home, _ := net.Pipe()
+			c := &carrying{client: lingeringConn{client}, home: home}
+			if err := p.begin(c); err != nil {
+				t.Fatal(err)
+			}
+			go p.run(c, func() { p.copy(c.client, c.home, nil) })
+			go p.run(c, func() { p.copy(c.home, c.client, nil) })
 		}
-		go p.run(c, func() { p.copy(c.client, c.home, nil) })
-		go p.run(c, func() { p.copy(c.home, c.client, nil) })
-	}
-	begun := time.Now()
-	p.Close()
-	if took, most := time.Since(begun), clients*lingers/2; took > most {
-		t.Errorf("%d clients hold up the end for %v, each for %v", clients, took, lingers)
-	}
-	if open, _ := p.Stats(); open != 0 {
-		t.Errorf("%d are left", open)
-	}
+		begun := time.Now()
+		p.Close()
+		if took, most := time.Since(begun), clients*lingers/2; took > most {
+			t.Errorf("%d clients hold up the end for %v, each for %v", clients, took, lingers)
+		}
+		if open, _ := p.Stats(); open != 0 {
+			t.Errorf("%d are left", open)
+		}
+	})
 }
