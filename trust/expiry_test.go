@@ -65,7 +65,7 @@ func newExpiryRound(t *testing.T, r *rand.Rand) *expiryRound {
 	t.Helper()
 	e := &expiryRound{books: expiryBooks{children: map[string]*expiring{}, bound: length(busyLate, expiryLate, expiryLate)}}
 	var err error
-	if e.receiver, err = newReceiver(rand.New(rand.NewPCG(r.Uint64(), 0)), &e.now); err != nil {
+	if e.receiver, err = newReceiver(t, rand.New(rand.NewPCG(r.Uint64(), 0)), &e.now); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.receiver.crash)

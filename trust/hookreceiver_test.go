@@ -13,8 +13,10 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
+	"github.com/livetree/livetree/internal/freeaddr"
 	"github.com/livetree/livetree/internal/hook"
 )
 
@@ -97,9 +99,10 @@ type receiver struct {
 	problems []string
 }
 
-func newReceiver(dice *rand.Rand, now *atomic.Int64) (*receiver, error) {
+func newReceiver(t *testing.T, dice *rand.Rand, now *atomic.Int64) (*receiver, error) {
+	t.Helper()
 	r := &receiver{dice: dice, now: now, mood: map[string]mood{}, changed: make(chan struct{}), met: map[string]bool{}, current: map[net.Conn]*attempt{}}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", freeaddr.One(t)) // it comes back to it after a crash
 	if err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ func newHookRound(t *testing.T, r *rand.Rand) *hookRound {
 	t.Helper()
 	h := &hookRound{keys: pick(r, 2, 5, 12, 40), books: hookBooks{final: map[string]string{}, stopped: map[int]int64{}, hooks: map[string]bool{}}}
 	var err error
-	if h.receiver, err = newReceiver(rand.New(rand.NewPCG(r.Uint64(), 0)), &h.now); err != nil {
+	if h.receiver, err = newReceiver(t, rand.New(rand.NewPCG(r.Uint64(), 0)), &h.now); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.receiver.crash)
