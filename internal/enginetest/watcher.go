@@ -128,12 +128,16 @@ func (w *Watcher) Expect(want ...string) {
 
 // WaitForWatches returns when everything that was answered so far is handed on.
 func (f *Fixture) WaitForWatches() {
+	f.T.Helper()
 	for tries := 0; !f.Watches().HandedOn(); tries++ {
 		// Most is handed on at once. What takes longer is waited for without taking its processor.
-		if tries < 100 {
+		switch {
+		case tries < 100:
 			runtime.Gosched()
-		} else {
+		case tries < 500_000:
 			_ = pause.For(context.Background(), time.Millisecond/4)
+		default:
+			f.T.Fatal("what was answered minutes ago is not handed on to the watches")
 		}
 	}
 }
