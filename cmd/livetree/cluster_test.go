@@ -78,7 +78,7 @@ func TestClusterCommands(t *testing.T) {
 	if code, out, errs := atTerminal("", "get", "/greeting", "--data", nodeDir(dir, 1)); code != 0 || !strings.Contains(out, `"hello"`) {
 		t.Errorf("get beside another = %d %q %q", code, out, errs)
 	}
-	for ended := time.Now().Add(20 * time.Second); ; { // nodes hear from each other that they are ready
+	for ended := time.Now().Add(patience); ; { // nodes hear from each other that they are ready
 		code, out, errs := atTerminal("", "cluster", "move", addrs[2], "--data", nodeDir(dir, 0))
 		if code == 0 && out == "moved\n" {
 			break

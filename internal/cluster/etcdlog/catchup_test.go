@@ -52,7 +52,7 @@ func TestEtcdAsksHowManyEntriesToKeep(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Stop()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // thousands of puts, each with a sync
 	defer cancel()
 	of := m.(*member)
 	for i := 0; of.behind.kept.Load() == 0; i++ {

@@ -186,7 +186,7 @@ func (c *members) start(i int, list []string, founds bool) life {
 // until tries until it works.
 func (c *members) until(what string, try func(context.Context) error) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for {
 		err := try(ctx)

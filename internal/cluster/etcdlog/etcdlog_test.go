@@ -32,7 +32,7 @@ func TestEtcdPassesTheSuite(t *testing.T) {
 				})
 				seed := rand.Uint64()
 				for i, test := range shardtest.Cases {
-					ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 					start := time.Now()
 					if err := test.Run(ctx, c, i, rand.New(rand.NewPCG(seed, 2))); err != nil {
 						t.Fatalf("round %d, seed %d, %s: %v", round, seed, test.Name, err)
