@@ -66,6 +66,7 @@ func TestPositionsThatAreAwaited(t *testing.T) {
 	await(t, "the memory of others to be given back", func() bool { return memory.Bytes() == 0 })
 	answered := make(chan string, 1)
 	go func() {
+		defer close(answered) // also when the request has failed
 		got, _ := s.do("GET /a.json?ns=closed&auth="+secret, next)
 		answered <- got
 	}()
