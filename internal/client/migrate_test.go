@@ -47,7 +47,7 @@ func (s *steps) count(step string) int {
 // wait waits until a step was told so many times.
 func (s *steps) wait(t *testing.T, step string, times int, ended <-chan error) {
 	t.Helper()
-	timeout := time.After(5 * time.Minute) // a machine may be busy, but tests have ten
+	timeout := time.After(8 * time.Minute) // a machine may be busy, but tests have ten
 	for s.count(step) < times {
 		select {
 		case <-s.more:
