@@ -2,6 +2,7 @@ package state
 
 import (
 	"errors"
+	"sync"
 
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/denials"
@@ -44,16 +45,27 @@ func (e *Effort) observer() func(rules.Asked) {
 	return e.Witness.Observe()
 }
 
-// A metered is a tree that rules are charged for reading.
+// A metered is a tree that rules are charged for reading, for one judgement.
 type metered struct {
 	store.Tree
 	cost store.Cost
+	last store.Last
 }
 
+var meters = sync.Pool{New: func() any { return &metered{} }}
+
+// meter returns one that is to be released: its memory is used again.
 func meter(t store.Tree) *metered {
-	m := &metered{}
-	m.Tree = t.Counting(&m.cost)
+	m := meters.Get().(*metered)
+	m.Tree = store.Remembering(t.Counting(&m.cost), &m.last)
 	return m
+}
+
+// release lets the next judgement have the memory.
+func (m *metered) release() {
+	m.Tree, m.cost = store.Tree{}, store.Cost{}
+	m.last.Forget()
+	meters.Put(m)
 }
 
 // BytesRead implements rules.Meter.
@@ -66,7 +78,9 @@ func (s *Settings) AllowWrite(t store.Tree, who auth.Identity, c tree.Change, dr
 		return rules.Decision{}, nil
 	}
 	request := rules.Request{Auth: who.Auth, NowMillis: c.Millis, Drawn: drawn, Trace: who.Debug || e.Observe != nil, Sent: e.sent, MaxSteps: e.Steps, Done: e.Done, Once: e.Once, Observe: e.observer()}
-	d, err := s.Ruleset().Write(request, meter(t), c.Write)
+	data := meter(t)
+	defer data.release()
+	d, err := s.Ruleset().Write(request, data, c.Write)
 	if err = refusal(d, err); errors.Is(err, ErrDenied) {
 		e.Witness.Denied(who.Auth, c.Millis, d.Rule)
 	}
@@ -79,7 +93,9 @@ func (s *Settings) AllowRead(t store.Tree, who auth.Identity, p tree.Path, nowMi
 		return rules.Decision{}, nil
 	}
 	request := rules.Request{Auth: who.Auth, NowMillis: nowMillis, MaxSteps: e.Steps, Done: e.Done, Once: e.Once}
-	d, err := s.Ruleset().Read(request, meter(t), p, rules.Query{})
+	data := meter(t)
+	defer data.release()
+	d, err := s.Ruleset().Read(request, data, p, rules.Query{})
 	return d, refusal(d, err)
 }
 
@@ -149,10 +165,12 @@ func (v *View) judge(who auth.Identity, p tree.Path, q *query.Query, how reading
 	began := clock.Now()
 	var d rules.Decision
 	var err error
+	data := meter(v.Tree())
+	defer data.release()
 	if len(how.all) > 0 {
-		d, err = v.Settings.Ruleset().ReadAll(request, meter(v.Tree()), how.all)
+		d, err = v.Settings.Ruleset().ReadAll(request, data, how.all)
 	} else {
-		d, err = v.Settings.Ruleset().Read(request, meter(v.Tree()), p, seen)
+		d, err = v.Settings.Ruleset().Read(request, data, p, seen)
 	}
 	err = refusal(d, err)
 	metrics.Judgements.Observe(clock.Now().Sub(began))

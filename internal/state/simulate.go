@@ -33,6 +33,8 @@ func (s *Settings) ExplainRead(t store.Tree, who auth.Identity, p tree.Path, q *
 	if q != nil {
 		seen = rules.QueryOf(*q)
 	}
-	d, err := s.Ruleset().Read(request, meter(t), p, seen)
+	data := meter(t)
+	defer data.release()
+	d, err := s.Ruleset().Read(request, data, p, seen)
 	return d, refusal(d, err)
 }

@@ -47,6 +47,8 @@ type (
 	DurationCounts = datadir.DurationCounts
 	// A Cost is what a read has taken from the store.
 	Cost = seek.Cost
+	// A Last remembers the chunk that a tree was last asked for.
+	Last = seek.Last
 	// A Flaw is something in a store that no store writes.
 	Flaw = inspect.Flaw
 	// Losses are what cannot be read of an archive any more.

@@ -44,6 +44,12 @@ func (t Tree) Counting(c *seek.Cost) Tree {
 	return t
 }
 
+// Remembering returns a tree for one goroutine that looks at many nodes of it, until it changes.
+func Remembering(t Tree, l *Last) Tree {
+	t.reader.Last = l
+	return t
+}
+
 // Exists reports whether there is data at p.
 func (t Tree) Exists(p tree.Path) (bool, error) {
 	l := t.reader.Locate(p)

@@ -21,6 +21,7 @@ type Chunk struct {
 
 	closer io.Closer // nil if the row is in own
 	own    []byte    // memory for a row that was remembered
+	kept   bool      // by a Last: it is not given back
 }
 
 // chunks are used again: most rows are small.
@@ -34,7 +35,7 @@ const (
 
 // Release gives the chunk back, once: another reader has it then. A nil chunk is none.
 func (c *Chunk) Release() {
-	if c == nil {
+	if c == nil || c.kept {
 		return
 	}
 	if c.closer != nil {
@@ -53,6 +54,17 @@ func (c *Chunk) Release() {
 // so the order of looking is free: the depth that was right for a similar
 // location comes first.
 func (r Reader) Chunk(l layout.Location) (*Chunk, error) {
+	if c := r.Last.holding(l); c != nil {
+		r.Cost.Add(len(c.Row))
+		return c, nil
+	}
+	c, err := r.findChunk(l)
+	r.Last.keep(l, c)
+	return c, err
+}
+
+// findChunk is Chunk among the rows.
+func (r Reader) findChunk(l layout.Location) (*Chunk, error) {
 	hint := r.Shared.hints.of(l)
 	guess := int(min(hint.Load(), uint32(l.Depth())))
 	if c, err := r.chunkAt(l, guess); c != nil || err != nil {
@@ -77,7 +89,7 @@ func (r Reader) Chunk(l layout.Location) (*Chunk, error) {
 // below l makes it needless to ask for chunks: there is none above a row.
 func (r Reader) Open(l layout.Location) (*Chunk, *Stepper, error) {
 	hint := r.Shared.hints.of(l)
-	if hint.Load() == splitHint {
+	if hint.Load() == splitHint && r.Last.holding(l) == nil {
 		rows, err := r.openRows(l)
 		if rows != nil || err != nil {
 			return nil, rows, err

@@ -23,13 +23,19 @@ type Reader struct {
 	Waiter Waiter
 	// Rows remember what was looked up; nil if the source is read alone.
 	Rows *rowcache.Cache
+	Last *Last // may be nil
 }
 
 // Live stands for the live state, which is newer than every view.
 const Live = math.MaxUint64
 
 // Locate returns the location of a path in the database.
-func (r Reader) Locate(p tree.Path) layout.Location { return layout.Locate(r.ID, p) }
+func (r Reader) Locate(p tree.Path) layout.Location {
+	if r.Last != nil {
+		return r.Last.locate(r.ID, p)
+	}
+	return layout.Locate(r.ID, p)
+}
 
 // SplitPriority returns the priority of the split node with a key.
 func (r Reader) SplitPriority(key []byte) (tree.Leaf, error) {
