@@ -54,6 +54,16 @@ func (l rowList) value(name string) string {
 	return value
 }
 
+// option is value for an option. Every request asks for one: so the list, which is short, is gone through, and no name is put together.
+func (l rowList) option(name string) string {
+	for _, r := range l {
+		if end, ok := strings.CutPrefix(r.name, OptionPrefix); ok && end == name {
+			return r.value
+		}
+	}
+	return ""
+}
+
 // bytes is value for decoders: nil if there is no row.
 func (l rowList) bytes(name string) []byte {
 	value, ok := l.get(name)

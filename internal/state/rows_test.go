@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/livetree/livetree/internal/store"
@@ -50,6 +51,9 @@ func compareRows(t *testing.T, list rowList, want store.Settings, names []string
 		if got != string(value) || ok != there || list.value(name) != got || (list.bytes(name) == nil) == ok || string(list.bytes(name)) != got {
 			t.Fatalf("%q is %q, %v, of the rows %v, want %q, %v", name, got, ok, list, value, there)
 		}
+		if option, is := strings.CutPrefix(name, OptionPrefix); is && list.option(option) != got {
+			t.Fatalf("option %q is %q of the rows %v, want %q", option, list.option(option), list, got)
+		}
 	}
 }
 
@@ -76,5 +80,20 @@ func TestSettingsShareRules(t *testing.T) {
 	c, err := b.With(store.Settings{SettingSecrets: []byte("two")})
 	if err != nil || c.Rules != a.Rules || c.JudgesLike(b) || !slices.Equal(b.Secrets, []string{"one", "two"}) {
 		t.Errorf("after a change of the secrets: %v, %v", c, err)
+	}
+}
+
+// TestOptionAllocations: every request looks at an option, and takes no memory for that.
+func TestOptionAllocations(t *testing.T) {
+	s := &Settings{rows: newRows(store.Settings{OptionPrefix + "dialect": []byte("spec"), SettingRules: []byte("{}")})}
+	names := []string{"dialect", "another"}
+	if n := testing.AllocsPerRun(50, func() {
+		for _, name := range names {
+			if got := s.Option(name); (got == "spec") != (name == "dialect") {
+				t.Fatalf("Option(%s) = %q", name, got)
+			}
+		}
+	}); n > 0 {
+		t.Errorf("looking at two options allocates %v times, want none", n)
 	}
 }

@@ -113,7 +113,7 @@ func (s *Settings) With(changed store.Settings) (*Settings, error) {
 func (s *Settings) HasSecrets() bool { return s.rows.value(SettingSecrets) != "" }
 
 // Option returns an option, nothing if it is not set.
-func (s *Settings) Option(name string) string { return s.rows.value(OptionPrefix + name) }
+func (s *Settings) Option(name string) string { return s.rows.option(name) }
 
 // JudgesLike reports whether the other settings allow the same to the same
 // people.
