@@ -106,7 +106,7 @@ func (m Maker) Build(live seek.Reader, c tree.Change, indexes *layout.Indexes, p
 	if prepared != nil {
 		b.plan.prepared, b.writer.prepared, b.writer.texts = prepared.nodes, prepared.nodes, prepared.texts
 	}
-	b.writer.isHeld, b.writer.most = m.isHeld(), m.mostRows(c.Write.Bytes())
+	b.writer.isHeld, b.writer.most = m.isHeld(), m.mostRows(c.Write)
 	b.plan.most = b.writer.most
 	b.plan.frontier, b.indexer.position = frontier, c.Position
 	err := b.change(c.Write)

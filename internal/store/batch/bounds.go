@@ -3,6 +3,8 @@ package batch
 import (
 	"cmp"
 	"errors"
+
+	"github.com/livetree/livetree/internal/tree"
 )
 
 // ErrTooMuch says that a write has longer rows than fit into one commit: some bytes can change the priorities of many long
@@ -16,10 +18,15 @@ var (
 	manyRows int64 = 64 << 20
 )
 
-// mostRows returns how many bytes the rows of a write may take that takes so many itself.
-func (m Maker) mostRows(bytes int) int64 {
+// mostRows returns how many bytes the rows of a write may take. A null has no bytes of its own, but its name was sent, too.
+func (m Maker) mostRows(w tree.Write) int64 {
 	if m.Spread == 0 {
 		return mostRows
+	}
+	const assignmentBytes = 16 // at least, as a leaf takes
+	bytes := w.Bytes()
+	for _, a := range w.Assignments {
+		bytes += assignmentBytes + len(a.Name)
 	}
 	return min(mostRows, max(cmp.Or(m.ManyRows, manyRows), int64(bytes)*int64(m.Spread)))
 }

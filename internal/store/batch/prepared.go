@@ -38,7 +38,7 @@ type preparedNode struct {
 // shows now need not be so then. The result must be closed.
 func (m Maker) Prepare(r seek.Reader, w tree.Write, indexes *layout.Indexes, minBytes int) (*Prepared, error) {
 	p := &Prepared{id: r.ID}
-	most := m.mostRows(w.Bytes())
+	most := m.mostRows(w)
 	for i, a := range w.Assignments {
 		if a.Priority {
 			continue

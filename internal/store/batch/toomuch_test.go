@@ -153,3 +153,15 @@ func TestDeleteWithManyTimes(t *testing.T) {
 		b.Close()
 	}
 }
+
+// TestNullsCountByTheirNames: a null has no bytes of its own, so a PATCH that deletes very many children with their index rows would be refused.
+func TestNullsCountByTheirNames(t *testing.T) {
+	var nulls []string
+	for i := range 1000 {
+		nulls = append(nulls, fmt.Sprintf(`"%050d":null`, i))
+	}
+	m := Maker{Spread: 4, ManyRows: 1}
+	if got := m.mostRows(patchWrite(t, "a", "{"+strings.Join(nulls, ",")+"}")); got < 4*50_000 || got > 4*100_000 {
+		t.Errorf("the rows of 1,000 nulls with names of 50 bytes may take %d bytes", got)
+	}
+}
