@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -130,13 +131,22 @@ func (p *process) ask(method, path, body string, into any) error {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode >= 300 {
-		return fmt.Errorf("%s %s of the admin listener = %s", method, path, answer.Status)
+		said, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
+		return &refusal{answer.StatusCode, fmt.Sprintf("%s %s of the admin listener = %s %s", method, path, answer.Status, said)}
 	}
 	if into == nil {
 		return nil
 	}
 	return json.NewDecoder(answer.Body).Decode(into)
 }
+
+// A refusal is an answer of the admin listener that is none of 2xx.
+type refusal struct {
+	status int
+	text   string
+}
+
+func (r *refusal) Error() string { return r.text }
 
 // A clusterStatus is what a drill reads of the status of a cluster.
 type clusterStatus struct {
