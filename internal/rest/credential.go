@@ -26,10 +26,32 @@ func (c *call) identify(values values) error {
 	if c.database == nil || byAuth && auth.IsAccessToken(credential) { // it has no credentials yet; those are not for auth
 		return errCredential
 	}
+	c.proved = c.database.Published().Settings // before it is asked
 	if c.who, err = c.database.Identify(c.r.Context(), credential); err == nil {
 		noteIdentified(c.w)
 	}
 	return err
+}
+
+var errRevoked = fault.New(fault.Unauthenticated, "credential is no longer valid")
+
+// stands fails if the credential is not good any more. A body may take hours: what it brings
+// must not be written for somebody who may not write by then.
+func (c *call) stands() error {
+	if c.who.Basis == "" || c.proved == c.database.Published().Settings && !c.hasExpired() || c.database.Holds(c.who) {
+		return nil
+	}
+	if err := c.database.Standing(); err != nil {
+		return err
+	}
+	if c.hasExpired() {
+		return auth.ErrExpired
+	}
+	return errRevoked
+}
+
+func (c *call) hasExpired() bool {
+	return !c.who.Expires.IsZero() && !c.opts.Now().Before(c.who.Expires)
 }
 
 // Credential returns the credential of a request, empty if it carries none that a

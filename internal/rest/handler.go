@@ -53,6 +53,7 @@ import (
 	"github.com/livetree/livetree/internal/hosts"
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/rows"
+	"github.com/livetree/livetree/internal/state"
 )
 
 // Options configure a Handler.
@@ -141,6 +142,7 @@ type call struct {
 	name     string           // of the database
 	database *engine.Database // nil if it is not there, and would be made
 	who      auth.Identity
+	proved   *state.Settings // by which the credential was good
 
 	usage usage
 	body  body

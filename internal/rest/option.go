@@ -78,6 +78,9 @@ func (c *call) putOption() error {
 	if n.IsObject() || !slices.Contains(allowed, n.Leaf()) {
 		return fault.New(fault.Invalid, "%s must be one of %s", c.target.option, appendLeaves(nil, allowed))
 	}
+	if err := c.stands(); err != nil {
+		return err
+	}
 	if err := c.create(); err != nil {
 		return err
 	}

@@ -62,6 +62,9 @@ func (c *call) putRules(ifMatch string) error {
 	case len(document) > maxRules:
 		return fault.New(fault.TooLarge, "the rules document is larger than %d bytes", maxRules)
 	}
+	if err := c.stands(); err != nil {
+		return err
+	}
 	if c.params.dryRun {
 		err = state.CheckRules(string(document))
 	} else if err = c.create(); err == nil {

@@ -78,8 +78,10 @@ func (c *call) request() (engine.Request, error) {
 		}
 		return req, c.usage.chargeWaiting()
 	}
-	req.Write, err = c.decode()
-	return req, err
+	if req.Write, err = c.decode(); err != nil {
+		return req, err
+	}
+	return req, c.stands()
 }
 
 // decode reads the body.
