@@ -129,7 +129,7 @@ func compileValueCall(n *call) valueCode {
 	case "replace":
 		return compileReplace(n, m)
 	}
-	text, mapping := compileText(m.target), strings.ToLower
+	text, mapping := compileText(m.target), toLower
 	if m.name == "toUpperCase" {
 		mapping = strings.ToUpper
 	}
@@ -143,6 +143,15 @@ func compileValueCall(n *call) valueCode {
 		}
 		return textOf(mapping(s)), nil
 	}
+}
+
+// dottedI is the one letter that package unicode maps to another one in ASCII where JavaScript does not.
+const dottedI = "\u0130"
+
+// toLower is strings.ToLower, but keeps the dot of that letter, as JavaScript does: a name that is
+// compared in lower case must not pass for another one.
+func toLower(s string) string {
+	return strings.ToLower(strings.ReplaceAll(s, dottedI, "i\u0307"))
 }
 
 // looking returns code that looks at the rule snapshot that target comes to.
