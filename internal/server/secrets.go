@@ -29,7 +29,7 @@ const (
 type secretKeeper struct {
 	founder *founder
 	logger  *slog.Logger
-	seen    map[string]fileState
+	seen    map[string]seenFile
 }
 
 // A fileState tells whether a file was written.
@@ -38,8 +38,16 @@ type fileState struct {
 	size     int64
 }
 
+// A seenFile is a file that was looked at.
+type seenFile struct {
+	fileState
+	// again says that the database could not take what is in it, for now, and failed why.
+	again  bool
+	failed string
+}
+
 func newSecretKeeper(f *founder, logger *slog.Logger) *secretKeeper {
-	return &secretKeeper{founder: f, logger: logger, seen: make(map[string]fileState)}
+	return &secretKeeper{founder: f, logger: logger, seen: make(map[string]seenFile)}
 }
 
 // run looks at the files until ctx ends.
@@ -52,8 +60,8 @@ func (k *secretKeeper) run(ctx context.Context) {
 	}
 }
 
-// look applies the files that changed since it last looked, and returns how many
-// files there are.
+// look applies the files that changed since it last looked, and those that could not be
+// applied then, and returns how many files there are.
 func (k *secretKeeper) look(ctx context.Context) int {
 	files, err := os.ReadDir(k.founder.secretsDir)
 	if err != nil {
@@ -64,42 +72,47 @@ func (k *secretKeeper) look(ctx context.Context) int {
 		if err != nil || !info.Mode().IsRegular() || catalog.CheckName(f.Name()) != nil {
 			continue
 		}
-		state := fileState{info.ModTime(), info.Size()}
-		if k.seen[f.Name()] == state {
+		before, found := k.seen[f.Name()], seenFile{fileState: fileState{info.ModTime(), info.Size()}}
+		if before.fileState == found.fileState && !before.again {
 			continue
 		}
-		k.seen[f.Name()] = state
-		if err := k.apply(ctx, f.Name()); err != nil {
+		if found.again, err = k.apply(ctx, f.Name()); err != nil {
+			found.failed = err.Error()
+		}
+		k.seen[f.Name()] = found
+		if err != nil && found != before { // else it was said
 			k.logger.Error("a file of secrets is not applied, the old secrets stay", "database", f.Name(), "error", err)
 		}
 	}
 	return len(files)
 }
 
-// apply makes the secrets of a database those in its file.
-func (k *secretKeeper) apply(ctx context.Context, name string) error {
+// apply makes the secrets of a database those in its file. If that fails, it reports whether
+// the same file may be applied later: nothing is wrong with the file itself. A secret that was
+// taken away would stay good otherwise.
+func (k *secretKeeper) apply(ctx context.Context, name string) (again bool, err error) {
 	defer k.founder.names.lock(name)()
 	database, err := k.founder.Database(name)
 	if fault.KindOf(err) == fault.NotFound {
-		return nil // dropped, or being made
+		return false, nil // dropped, or being made
 	}
 	if err != nil {
-		return err
+		return true, err
 	}
 	secrets, err := readSecrets(k.founder.secretFile(name))
 	if err != nil || database.HasTheseSecrets(secrets) {
-		return err
+		return false, err
 	}
 	if !database.HasSecrets() { // its founding was cut short, and ends here
 		if err := k.founder.openRules(ctx, database); err != nil {
-			return err
+			return true, err
 		}
 	}
 	if err := database.SetSecrets(ctx, secrets...); err != nil {
-		return err
+		return true, err
 	}
 	k.logger.Info("the secrets were replaced", "database", name, "valid", len(secrets))
-	return nil
+	return false, nil
 }
 
 // readSecrets reads a file of secrets. Its errors say nothing of what is in it.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -70,6 +71,46 @@ func TestSecretsAreRotatedByTheirFile(t *testing.T) {
 	}
 	if n := keeper.look(t.Context()); n != 2 {
 		t.Errorf("there are %d files", n)
+	}
+}
+
+// TestSecretsAreTriedAgain: a file whose secrets the database could not take is applied as soon as it
+// can, though it is as it was: a secret that was taken away must not stay good. The log says so once.
+func TestSecretsAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	f := &founder{Catalog: newCatalog(t), secretsDir: t.TempDir()}
+	database, err := f.found(t.Context(), "db", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	keeper := newSecretKeeper(f, slog.New(slog.NewTextHandler(&log, nil)))
+	second := strings.Repeat("second", 7)
+	write := func(text string) {
+		if err := os.WriteFile(f.secretFile("db"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := func() int { return strings.Count(log.String(), "is not applied") }
+	write(second + "\n")
+	broken, cancel := context.WithCancel(t.Context())
+	cancel() // nothing is written
+	keeper.look(broken)
+	keeper.look(broken)
+	if database.HasSecret(second) || said() != 1 {
+		t.Fatalf("the database has the secret: %v; the log says %d times that it has not, want once", database.HasSecret(second), said())
+	}
+	keeper.look(t.Context())
+	if !database.HasTheseSecrets([]string{second}) {
+		t.Error("the file is not tried again when the database takes secrets")
+	}
+	// What is wrong with the file itself is said once, until that changes.
+	write("two words in it\n")
+	for range 3 {
+		keeper.look(t.Context())
+	}
+	if said() != 2 {
+		t.Errorf("the log says %d times that a file is not applied, want twice", said())
 	}
 }
 
