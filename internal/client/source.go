@@ -51,21 +51,27 @@ var errLongValue = fmt.Errorf("a value is longer than %d MiB", maxValue>>20)
 // A text is a JSON text being read, which knows where its lines begin.
 type text struct {
 	r io.Reader
-	// pending is what was read and is not behind us yet; it starts at base.
-	pending []byte
-	base    int64
+	// kept is what was read last. The first passed bytes of it are behind us; the next is number base of the text.
+	kept   []byte
+	passed int
+	base   int64
 	// line is the number of the line in which base lies, which starts at start.
 	line, start int64
 }
 
 func newText(r io.Reader) *text { return &text{r: r, line: 1} }
 
+// Read makes room before it reads, and not when something is passed: what lies ahead can be as long as the longest value that came
+// before, and would be moved for each short one after it.
 func (t *text) Read(p []byte) (int, error) {
-	if len(t.pending) > maxValue {
+	if len(t.kept)-t.passed > maxValue {
 		return 0, errLongValue
 	}
+	if t.passed >= passBytes {
+		t.kept, t.passed = append(t.kept[:0], t.kept[t.passed:]...), 0
+	}
 	n, err := t.r.Read(p)
-	t.pending = append(t.pending, p[:n]...)
+	t.kept = append(t.kept, p[:n]...)
 	return n, err
 }
 
@@ -74,21 +80,21 @@ const passBytes = 256 << 10
 
 // pass says that nothing before offset will be asked for.
 func (t *text) pass(offset int64) {
-	if len(t.pending) < passBytes {
-		return
+	if offset-t.base >= passBytes {
+		t.moveTo(offset)
 	}
-	t.moveTo(offset)
 }
 
 func (t *text) moveTo(offset int64) {
-	n := int(min(max(0, offset-t.base), int64(len(t.pending))))
-	behind := t.pending[:n]
+	ahead := t.kept[t.passed:]
+	n := int(min(max(0, offset-t.base), int64(len(ahead))))
+	behind := ahead[:n]
 	if lines := bytes.Count(behind, []byte{'\n'}); lines > 0 {
 		t.line += int64(lines)
 		t.start = t.base + int64(bytes.LastIndexByte(behind, '\n')) + 1
 	}
 	t.base += int64(n)
-	t.pending = append(t.pending[:0], t.pending[n:]...)
+	t.passed += n
 }
 
 // position returns the line and the column of a byte that was not passed, both

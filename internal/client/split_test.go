@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/livetree/livetree/internal/client"
 	"github.com/livetree/livetree/internal/tree"
@@ -232,4 +233,32 @@ func FuzzSplit(f *testing.F) {
 			t.Errorf("%q in pieces of %d bytes is %s, want %s", text, maxBytes, got, want)
 		}
 	})
+}
+
+// TestSplitAfterALongValue splits a text in which many short values come after one that is very long, and one in which they come before
+// it. Both have the same bytes, and take about the same time.
+func TestSplitAfterALongValue(t *testing.T) {
+	long := `"a":"` + strings.Repeat("x", 12<<20) + `"`
+	var short strings.Builder
+	short.WriteString(`"b":{"c":0`)
+	for i := range 20_000 {
+		fmt.Fprintf(&short, `,"k%060d":%d`, i, i)
+	}
+	short.WriteString("}")
+	took := func(text string) time.Duration {
+		s := client.Splitter{MaxBytes: 16 << 20, Leaves: true, Emit: func(client.Piece) error { return nil }}
+		began := time.Now()
+		if _, err := s.Split(strings.NewReader(text)); err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(began)
+	}
+	last := took("{" + short.String() + "," + long + "}")
+	first := last * 1000
+	for range 3 { // others use the machine
+		if first = min(first, took("{"+long+","+short.String()+"}")); first < 10*last {
+			return
+		}
+	}
+	t.Errorf("a text takes %v if its long value comes first, and %v if it comes last", first, last)
 }
