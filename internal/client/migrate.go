@@ -356,9 +356,14 @@ func (r *migrating) verify(ctx context.Context) (done bool, err error) {
 		return r.Once, nil
 	}
 	if r.repairs++; r.repairs > maxRepairs {
-		return false, fmt.Errorf("%w at %s: is another client writing to the target?", ErrDiffers, strings.Join(differ[:min(len(differ), 5)], ", "))
+		return false, fmt.Errorf("%w at %s: either another client writes to the target, or its rules delete there what has expired in the source (.expireOn): set such rules when users have moved",
+			ErrDiffers, strings.Join(differ[:min(len(differ), 5)], ", "))
 	}
-	r.tell("differs", fmt.Sprintf("%d paths differ and are copied again, the first is %s", len(differ), differ[0]), false)
+	text := differ[0] + " differs and is copied again"
+	if len(differ) > 1 {
+		text = fmt.Sprintf("%d paths differ and are copied again, the first is %s", len(differ), differ[0])
+	}
+	r.tell("differs", text, false)
 	for _, path := range differ {
 		r.stale.add(strings.TrimPrefix(path, strings.TrimSuffix(display(r.Path), "/")))
 	}

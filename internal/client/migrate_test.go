@@ -283,3 +283,23 @@ func TestMigrateAfterUsersMoved(t *testing.T) {
 		t.Errorf("the target holds %s, want %s", got, want)
 	}
 }
+
+// TestMigrateToRulesThatExpire copies children that the rules of the target delete at once: no copy of them can be equal.
+func TestMigrateToRulesThatExpire(t *testing.T) {
+	t.Parallel()
+	source, target := startServer(t, "127.0.0.1:0"), startServer(t, "127.0.0.1:0")
+	from, to := source.client(t), target.client(t)
+	put(t, from, "/sessions", `{"over":{"until":1000},"lasts":{"until":99999999999999}}`)
+	rules := strings.NewReader(`{"rules":{"sessions":{".expireOn":"until"}}}`)
+	if _, err := to.Bytes(t.Context(), client.Request{Method: http.MethodPut, Path: "/.settings/rules.json", Body: rules}); err != nil {
+		t.Fatal(err)
+	}
+	told := newSteps()
+	err := client.Migration{From: from, To: to, Path: "/", Quiet: 10 * time.Millisecond, Once: true, Tell: told.tell}.Run(t.Context())
+	if !errors.Is(err, client.ErrDiffers) || !strings.Contains(err.Error(), "/sessions") || !strings.Contains(err.Error(), ".expireOn") {
+		t.Errorf("the migration ends with %v", err)
+	}
+	if s := told.told[len(told.told)-2]; s.Text != "/sessions differs and is copied again" {
+		t.Errorf("the last but one thing that is told is %+v", s)
+	}
+}
