@@ -12,6 +12,7 @@ import (
 
 	"github.com/livetree/livetree/internal/archive/places"
 	"github.com/livetree/livetree/internal/backup"
+	"github.com/livetree/livetree/internal/cli"
 )
 
 func newRestoreCommand(a *app) *cobra.Command {
@@ -29,7 +30,8 @@ Of an archive (livetree serve --archive), named by its URL, it restores the newe
 or with --at that of a moment, exact to the commit. Hashes are compared on the way; what
 does not fit is refused, and the last good moment is named. If it is interrupted, the same
 command goes on where it was. An archive that is not encrypted holds no app secrets: new
-ones are drawn.` + tellingLong,
+ones are drawn. --skip-content, --data and --admin-url are for backups: livetree archive
+verify tells a server of its archive.` + tellingLong,
 		Example: `  livetree restore /mnt/backups/monday ./livetree-data
   livetree serve --data ./livetree-data
   livetree restore /mnt/backups/monday /tmp/drill --data /var/lib/livetree
@@ -38,11 +40,11 @@ ones are drawn.` + tellingLong,
 		GroupID: groupCare,
 		Args:    takes("BACKUP", "DATA"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := refuseOthers(c, args[0], opts.SkipContent, t); err != nil {
+				return err
+			}
 			if places.IsURL(args[0]) {
 				return a.restoreArchive(c, source, args[0], args[1], at, asJSON)
-			}
-			if at != "" {
-				return errors.New("--at is for archives: a backup holds one moment")
 			}
 			if opts.SkipContent && t.wanted(c.Flags()) {
 				return errors.New("--skip-content proves too little for a server to be told of it: leave that out, or --data and --admin-url")
@@ -65,7 +67,7 @@ ones are drawn.` + tellingLong,
 				printJSON(a.stdout, restored{data, r})
 			} else {
 				say(a.stdout, fmt.Sprintf("restored group %d, %s, %d bytes into %s\nserve it: livetree serve --data %s\n",
-					r.Group, counted(len(r.Databases), "database"), r.Bytes, data, data))
+					r.Group, counted(len(r.Databases), "database"), r.Bytes, data, cli.QuoteShell(data)))
 			}
 			return t.tell(c, args[0])
 		},
@@ -76,6 +78,28 @@ ones are drawn.` + tellingLong,
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON, errors too")
 	c.Flags().BoolVar(&opts.SkipContent, "skip-content", false, "compare only the files of the backup with their hashes, which is faster")
 	return c
+}
+
+// refuseOthers returns an error if a flag is given that counts for a backup alone, or for an archive alone, and the source is the other.
+func refuseOthers(c *cobra.Command, source string, skipContent bool, t *telling) error {
+	if places.IsURL(source) {
+		switch {
+		case skipContent:
+			return errors.New("--skip-content is for backups: what is read of an archive is always compared with its hashes")
+		case t.wanted(c.Flags()):
+			return errors.New("--data and --admin-url are for backups: livetree archive verify reads all of an archive, and tells its server")
+		}
+		return nil
+	}
+	if c.Flags().Changed("at") {
+		return errors.New("--at is for archives: a backup holds one moment")
+	}
+	for _, name := range []string{"archive-endpoint", "archive-region", "archive-credentials", "archive-identity"} {
+		if c.Flags().Changed(name) {
+			return fmt.Errorf("--%s is for archives, which are named by a URL: %s is taken for the directory of a backup", name, source)
+		}
+	}
+	return nil
 }
 
 // restored is what --json shows of a backup that was restored.

@@ -40,8 +40,8 @@ func TestDrillOfTheOperator(t *testing.T) {
 	if out := done(t, "backup", "verify", dir); !strings.Contains(out, ": ok: ") {
 		t.Errorf("livetree backup verify: %q", out)
 	}
-	restored := filepath.Join(t.TempDir(), "data")
-	if out := done(t, "restore", dir, restored); !strings.Contains(out, "livetree serve --data "+restored) {
+	restored := filepath.Join(t.TempDir(), "the data")
+	if out := done(t, "restore", dir, restored); !strings.Contains(out, "livetree serve --data '"+restored+"'") {
 		t.Errorf("livetree restore: %q", out)
 	}
 	refused(t, "not empty", "restore", dir, restored)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 )
 
 // ErrNotEmpty says that a directory is taken.
@@ -33,7 +34,10 @@ func NewPlace(path, begun string) (p Place, err error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return p, nil
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.ENOTDIR):
+		return p, fmt.Errorf("%s: it is a file, or below one: name a directory that is empty, or that does not exist", p.Path)
+	case err != nil:
 		return p, err
 	}
 	for _, e := range entries {
@@ -56,10 +60,14 @@ func follow(path string) (string, error) {
 	if err != nil {
 		return path, err
 	}
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return path, nil
 	}
-	return filepath.EvalSymlinks(path)
+	to, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return path, fmt.Errorf("%s: it is a link that leads nowhere: mount the disk that it leads to, or name another directory", path)
+	}
+	return to, err
 }
 
 // isFixed reports whether an empty directory cannot be replaced: whether it cannot be renamed, which is tried.

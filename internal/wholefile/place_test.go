@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/livetree/livetree/internal/wholefile"
@@ -88,6 +89,20 @@ func TestPlaceIsTaken(t *testing.T) {
 	}
 }
 
+// TestPlaceOfAFile: neither a file nor what would be below one is a place, and the error names the path.
+func TestPlaceOfAFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{file, filepath.Join(file, "below")} {
+		if p, err := wholefile.NewPlace(path, "made"); err == nil || !strings.HasPrefix(err.Error(), path+": it is a file, or below one") {
+			t.Errorf("NewPlace(%s) = %+v, %v", path, p, err)
+		}
+	}
+}
+
 // TestPlaceOfALink: a link says on which disk a directory is to be. It stays, and one that leads nowhere is refused.
 func TestPlaceOfALink(t *testing.T) {
 	t.Parallel()
@@ -95,7 +110,7 @@ func TestPlaceOfALink(t *testing.T) {
 	if err := os.Symlink(there, link); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := wholefile.NewPlace(link, "made"); !errors.Is(err, os.ErrNotExist) {
+	if p, err := wholefile.NewPlace(link, "made"); err == nil || !strings.Contains(err.Error(), link+": it is a link that leads nowhere") {
 		t.Errorf("a link that leads nowhere: %+v, %v", p, err)
 	}
 	if err := os.Mkdir(there, 0o700); err != nil {
