@@ -87,7 +87,8 @@ type Client struct {
 	// Admin says that the client holds the secret of the database. All of them count together.
 	Admin bool
 	// Keeps says that claims last: even a client with nothing else in flight gets no more
-	// than its share, and those of a database count together. It gets a half.
+	// than its share, and those of a database count together. It gets a half. Those of no database count together as well, and get
+	// a quarter.
 	Keeps bool
 }
 

@@ -8,7 +8,7 @@
 // wraps a ResponseWriter, so there is nothing to unwrap.
 //
 // Running counts the requests that are being answered, and says when none is left.
-// Hold and Settle count what requests of HTTP/2 hold while their clients are waited for.
+// Hold, Settle and Tails count what requests of HTTP/2 hold while their clients are waited for.
 // Fail writes an error, in the one form that all clients know.
 //
 // The package decides nothing: which status an error has is up to the front that
@@ -38,7 +38,7 @@ type Exchange struct {
 	status   int
 	bytesOut int64
 	begun    bool
-	unsent   bool         // some of the answer's body was written since it was flushed
+	unsent   bool         // some of the answer's body was written since it was flushed, and nobody sees to it
 	draining *atomic.Bool // as EndWhile says; nil for never
 
 	route, database string

@@ -37,11 +37,11 @@ func Hold(answers *budget.Budget, r *http.Request) (release func(), ok bool) {
 	return claim.Release, claim.Grow(HeldBytes(r))
 }
 
-// Settle waits until a client of HTTP/2 has taken what is left of an answer, and holds memory until then. net/http would
-// wait for that when the handler has returned. Without the memory, the client loses the request without an answer. An answer
+// Settle leaves what is left of an answer over HTTP/2 to net/http as its tail, or waits until the client has taken it, and holds memory
+// until then: net/http would wait for that when the handler has returned. Without the memory, the client loses the request without an answer. An answer
 // whose front has waited for that itself has nothing left. Within is how long the client may take nothing.
 func Settle(w http.ResponseWriter, r *http.Request, answers *budget.Budget, within time.Duration) {
-	if x := Of(w); r.ProtoMajor != 2 || x != nil && !x.unsent {
+	if x := Of(w); r.ProtoMajor != 2 || x != nil && !x.unsent || LeaveTail(w, r) {
 		return
 	}
 	release, ok := Hold(answers, r)

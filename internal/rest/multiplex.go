@@ -34,15 +34,17 @@ func (u *usage) chargeMultiplexed() error {
 	return u.chargeAnswer(longAnswer+u.waitingBytes(), true)
 }
 
-// settle waits until a client of HTTP/2 has taken the end of an answer, and counts it
-// until then: net/http would send it after the handler has returned, and wait without
-// end for a client that does not let it. A client for which that is too much loses the
-// request without an answer.
+// settle leaves the end of an answer over HTTP/2 to net/http, if it is counted as a tail of its connection. Else it waits until
+// the client has taken the end, and counts it until then: net/http would send it after the handler has
+// returned. A client for which that is too much loses the request without an answer.
 func (a *reply) settle() {
 	if !a.usage.isMultiplexed() {
 		return
 	}
 	a.dropBody()
+	if exchange.LeaveTail(a.w, a.r) {
+		return
+	}
 	if err := a.usage.chargeAnswer(a.usage.waitingBytes(), true); err != nil {
 		abort()
 	}

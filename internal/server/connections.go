@@ -115,6 +115,9 @@ func (c *connections) note(conn net.Conn, state http.ConnState) {
 		n.seat.idleSince.Store(busy)
 	case http.StateIdle:
 		n.seat.idleSince.Store(int64(c.now()))
+		n.tails.Idle()
+	case http.StateClosed:
+		n.tails.Close()
 	}
 }
 
@@ -158,6 +161,7 @@ type boundConn struct {
 	net.Conn
 	connections *connections
 	seat        seat
+	tails       *exchange.Tails // of HTTP/2; nil for none
 }
 
 // NetConn returns the connection below.

@@ -220,7 +220,7 @@ func (s *serving) newServer(requests context.Context, handler http.Handler) *htt
 			if guest, ok := conn.(lane.Guest); ok {
 				return context.WithValue(ctx, guestKey{}, guest)
 			}
-			return s.resets.connContext(ctx, conn)
+			return s.withTails(s.resets.connContext(ctx, conn), conn)
 		},
 	}
 }

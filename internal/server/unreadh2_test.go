@@ -66,11 +66,11 @@ func wantReset(t *testing.T, conn *tls.Conn) {
 			t.Fatalf("the stream is not taken back: %v", err)
 		}
 		length := binary.BigEndian.Uint32(head) >> 8
-		if head[3] == h2Reset {
-			return
-		}
 		if _, err := io.CopyN(io.Discard, conn, int64(length)); err != nil {
 			t.Fatal(err)
+		}
+		if head[3] == h2Reset {
+			return
 		}
 	}
 }
@@ -166,5 +166,24 @@ func TestAnswersOfHTTP2ThatNobodyTakesCount(t *testing.T) {
 		t.Errorf("the answers that wait take %d bytes, want some of %d", taken, answers.Limit())
 	}
 	conn.NetConn().Close()
+	wait(t, "the memory to be given back", func() bool { return answers.Taken() == 0 })
+}
+
+// TestTailsThatNobodyTakes: the ends of answers that are left to net/http count while a client has no window for them, are waited for as
+// long as any, and are given back with their connection.
+func TestTailsThatNobodyTakes(t *testing.T) {
+	t.Parallel()
+	const streams = 20
+	answers := budget.New(budget.Options{Limit: 64 << 20})
+	s := startServing(t, servingOptions{answers: answers, limits: servingLimits{write: 500 * time.Millisecond}})
+	var requests strings.Builder
+	for i := range streams {
+		requests.WriteString(h2Frame(h2Headers, h2Whole, uint32(1+2*i), h2Get))
+	}
+	conn := s.speakH2(t, h2NoWindow, requests.String())
+	wait(t, "all to count", func() bool { return answers.Taken() >= streams*32<<10 })
+	for range streams {
+		wantReset(t, conn)
+	}
 	wait(t, "the memory to be given back", func() bool { return answers.Taken() == 0 })
 }
