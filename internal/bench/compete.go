@@ -194,16 +194,16 @@ func (c contest) rounds(ctx context.Context, players []*player) ([][]round, erro
 	done := make([][]round, len(players))
 	first := 0
 	for n := range c.Rounds + 1 {
-		requests := c.requests
-		if n == 0 {
-			requests = c.warming()
-		}
 		order := make([]int, len(players))
 		for i := range order {
 			order[i] = (i + n) % len(players)
 		}
 		for _, i := range order {
 			c.Progress(fmt.Sprintf("%s: round %d of %d, %s", c.sc.Name, n, c.Rounds, players[i].name))
+			requests := c.requests
+			if n == 0 {
+				requests = c.warming(players[i].ours)
+			}
 			r, err := c.round(ctx, players[i], requests, first)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", players[i].name, err)
@@ -212,21 +212,35 @@ func (c contest) rounds(ctx context.Context, players []*player) ([][]round, erro
 				done[i] = append(done[i], r)
 			}
 		}
-		first += requests
+		if n == 0 {
+			first += c.warming(true)
+		} else {
+			first += c.requests
+		}
 	}
 	return done, nil
 }
 
-// warming is how many requests the round has that is not counted, sent how many
-// there are in all. For users the cache must have filled.
-func (c contest) warming() int {
-	if c.sc.users != nil {
-		return c.requests
+const (
+	// longWarming is how many rounds the one is worth that is not counted where people have been there for a while, as far as it is of
+	// no more requests than mostWarming.
+	longWarming = 10
+	mostWarming = 200_000
+)
+
+// warming is how many requests of a side the round has that is not counted. For users our cache must have filled; the bare server has none.
+func (c contest) warming(ours bool) int {
+	switch {
+	case c.sc.users == nil:
+		return max(1, c.requests/5)
+	case c.sc.users.lasting && ours:
+		return max(c.requests, min(longWarming*c.requests, mostWarming))
 	}
-	return max(1, c.requests/5)
+	return c.requests
 }
 
-func (c contest) sent() int { return c.warming() + c.Rounds*c.requests }
+// sent is how many requests our server gets in all.
+func (c contest) sent() int { return c.warming(true) + c.Rounds*c.requests }
 
 // round runs one round of one side.
 func (c contest) round(ctx context.Context, p *player, requests, first int) (round, error) {

@@ -63,3 +63,13 @@ func HoldTight(t *testing.T, factors ...float64) {
 	tightFactors = factors
 	t.Cleanup(func() { tightFactors = before })
 }
+
+// Warming returns how many requests a side of a scenario gets that are not counted, where a round has so many.
+func Warming(name string, requests int, ours bool) int {
+	for _, sc := range Scenarios() {
+		if sc.Name == name {
+			return contest{sc: sc, requests: requests}.warming(ours)
+		}
+	}
+	return 0
+}

@@ -28,6 +28,8 @@ type crew struct {
 	fresh func(ctx context.Context, s *side) error
 	// most bounds the requests of a round; 0 for no bound.
 	most int
+	// lasting says that people have been there for a while: what they ask for often is in the cache.
+	lasting bool
 }
 
 const (
@@ -64,7 +66,14 @@ func userScenarios(records int) []Scenario {
 			list = append(list, sc)
 		}
 	}
-	return append(list, handshakeScenarios(records)...)
+	return append(append(list, startScenario(records)), handshakeScenarios(records)...)
+}
+
+// startScenario measures the time just after a start, when much that people ask for often is yet to be read from disk.
+func startScenario(records int) Scenario {
+	return Scenario{Name: "leaf-get-start-" + bySecret, About: "GET of a leaf, as leaf-get-secret, just after a start", cost: 1, connections: userConnections,
+		users: &crew{as: bySecret, records: records},
+		ask:   func(r *request, i int) { r.set("GET", "/users/user%07d/age.json", people.Zipf(i, records)) }}
 }
 
 // getGoal is that of small reads: with a token, rules are asked.
@@ -100,9 +109,9 @@ func keyScenarios(as string, n int) []Scenario {
 				r.body = fmt.Appendf(r.body, `{"age":%d,"score":%d,"city":"Shelbyville"}`, i%90, i)
 			}},
 		} {
+			sc.users = &crew{lasting: sc.Name == "leaf-get" || sc.Name == "record-get"}
 			sc.Name += "-" + as + d.suffix
 			sc.About += fmt.Sprintf(" among %d users, ", n) + d.about
-			sc.users = &crew{}
 			list = append(list, sc)
 		}
 	}
@@ -219,7 +228,7 @@ func otherScenarios(as string, n int) []Scenario {
 			ask: func(r *request, _ int) { r.set("GET", "/large.json") }},
 		{Name: "put-10mb-" + as, About: "PUT of 10 MB", Goal: Goal{CPU: [2]float64{6, 4}}, connections: 1, cost: 4000, users: &crew{}, ask: largePut()},
 		{Name: "h2-leaf-get-" + as, About: "GET of a leaf by HTTP/2, 100 streams on one connection", Goal: Goal{CPU: [2]float64{1.3, 1.1}},
-			connections: h2Streams, cost: 2, users: &crew{by: byH2},
+			connections: h2Streams, cost: 2, users: &crew{by: byH2, lasting: true},
 			ask: func(r *request, i int) { r.set("GET", "/users/user%07d/age.json", people.Zipf(i, n)) }},
 	}
 }

@@ -103,3 +103,25 @@ func TestWrite(t *testing.T) {
 		}
 	}
 }
+
+// TestWarming: what small reads take is measured when the cache is full, and in one scenario just after a start.
+func TestWarming(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		requests int
+		ours     bool
+		want     int
+	}{
+		{"leaf-get-secret", 4000, true, 40_000},
+		{"leaf-get-secret", 4000, false, 4000},
+		{"record-get-hs256-uniform", 50_000, true, 200_000},
+		{"h2-leaf-get-rs256", 300_000, true, 300_000},
+		{"leaf-get-start-secret", 4000, true, 4000},
+		{"room-get-secret", 4000, true, 4000},
+		{"leaf-get", 4000, true, 800},
+	} {
+		if got := bench.Warming(test.name, test.requests, test.ours); got != test.want {
+			t.Errorf("%s: %d requests are not counted where a round has %d (ours: %v), want %d", test.name, got, test.requests, test.ours, test.want)
+		}
+	}
+}
