@@ -310,3 +310,44 @@ func TestCallsGivenUpWhileSent(t *testing.T) {
 	waiting.Wait()
 	nothingHeld(t, a, b)
 }
+
+// TestLargeCallsLeaveLittleGarbage is not parallel: it counts what the whole process allocates. A large body is in memory at the other end once, and what
+// carries it is used again.
+func TestLargeCallsLeaveLittleGarbage(t *testing.T) {
+	const size = 64 << 20
+	a, b := pair(t, peer.Options{MaxBody: 2 * size, MaxBodies: 8 * size}, peer.Options{MaxBody: 2 * size, MaxBodies: 8 * size})
+	b.Handle("length", func(_ context.Context, _ string, body []byte) ([]byte, error) { return fmt.Append(nil, len(body)), nil })
+	body := make([]byte, size)
+	for i := range body {
+		body[i] = byte(i * 7 >> 3)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got, err := a.Call(t.Context(), b.Addr(), "length", body)
+	runtime.ReadMemStats(&after)
+	if err != nil || string(got) != fmt.Sprint(size) {
+		t.Fatalf("Call = %q, %v", got, err)
+	}
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > size*3/2 {
+		t.Errorf("a call with %d MiB allocates %d MiB, want half as much again at most", size>>20, allocated>>20)
+	}
+}
+
+// TestMemoryOfFramesIsNotShared has many calls with bodies of several frames be under way at a time: each comes back as it was.
+func TestMemoryOfFramesIsNotShared(t *testing.T) {
+	t.Parallel()
+	a, b := pair(t, peer.Options{}, peer.Options{})
+	b.Handle("same", func(_ context.Context, _ string, body []byte) ([]byte, error) { return body, nil })
+	var calls sync.WaitGroup
+	for i := range 16 {
+		calls.Go(func() {
+			for n := range 8 {
+				body := bytes.Repeat([]byte{byte(i), byte(n), 3}, 100_000)
+				if got, err := a.Call(t.Context(), b.Addr(), "same", body); err != nil || !bytes.Equal(got, body) {
+					t.Errorf("call %d of caller %d comes back with %d bytes that differ, %v", n, i, len(got), err)
+				}
+			}
+		})
+	}
+	calls.Wait()
+}

@@ -43,6 +43,8 @@ type conn struct {
 
 	out  chan []byte
 	soon soon
+	// used has the memory of large frames that went out, for the next ones: a large body would leave as much garbage as it has bytes.
+	used chan []byte
 	// cancels are those that were taken of soon and wait for what is queued; only the one that writes has them.
 	cancels cancels
 	// held is true while this end does not read because what has come is not taken yet.
@@ -104,7 +106,7 @@ func (c *cancels) all() (due []uint64) {
 func newConn(c net.Conn, a *arrivals, o Options, quiet int) *conn {
 	k := &conn{
 		Conn: c, arrived: a, frames: newFrameReader(c), ping: o.Ping, now: o.Now, quiet: quiet,
-		out: make(chan []byte, 16), done: make(chan struct{}),
+		out: make(chan []byte, 16), used: make(chan []byte, 4), done: make(chan struct{}),
 	}
 	k.soon.wake = make(chan struct{}, 1)
 	return k
@@ -131,12 +133,36 @@ func (c *conn) send(ctx context.Context, f frame) error {
 	default:
 	}
 	select {
-	case c.out <- f.encode():
+	case c.out <- c.encode(f):
 		return nil
 	case <-c.done:
 		return c.err
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// encode returns a frame as it is sent, in memory that was used before if there is some.
+func (c *conn) encode(f frame) []byte {
+	if len(f.body) >= partBytes {
+		select {
+		case b := <-c.used:
+			return f.appendTo(b)
+		default:
+			return f.appendTo(make([]byte, 0, maxFrame+4))
+		}
+	}
+	return f.encode()
+}
+
+// keep keeps the memory of a frame that went out.
+func (c *conn) keep(b []byte) {
+	if cap(b) < maxFrame {
+		return
+	}
+	select {
+	case c.used <- b:
+	default:
 	}
 }
 
@@ -198,6 +224,7 @@ func (c *conn) writeAll(w *bufio.Writer, b []byte) error {
 		if _, err := w.Write(b); err != nil {
 			return err
 		}
+		c.keep(b)
 		due, empty := c.cancels.sent(cap(c.out)), false
 		select {
 		case b = <-c.out:

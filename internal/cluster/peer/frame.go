@@ -137,9 +137,11 @@ func parseFrame(kind frameType, b []byte) (frame, error) {
 }
 
 // encode returns a frame as it is sent.
-func (f frame) encode() []byte {
-	b := make([]byte, 4, 4+1+8+4+1+len(f.name)+len(f.body))
-	b = append(b, byte(f.kind))
+func (f frame) encode() []byte { return f.appendTo(make([]byte, 0, 4+1+8+4+1+len(f.name)+len(f.body))) }
+
+// appendTo appends a frame as it is sent to nothing: b is memory that may be used.
+func (f frame) appendTo(b []byte) []byte {
+	b = append(b[:0], 0, 0, 0, 0, byte(f.kind))
 	switch f.kind {
 	case greet:
 		b = append(append(b, wireVersion, f.purpose), f.name...)
