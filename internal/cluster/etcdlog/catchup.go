@@ -18,12 +18,15 @@ import (
 //
 // etcd reads its number in the goroutine that applies entries, each time that it gives up old ones, after 100 entries, and says so to its logger in
 // the same goroutine. That is where the number is set: nothing else may write to it.
+//
+// It says nothing if there is none to be given up. So the number begins small, and grows by no more than what comes between two times: then there always is one. Otherwise it would
+// not be set until the log has as many entries as are kept at most, and these may be parts.
 
 const (
 	// catchUpEntries is how many entries etcd keeps in memory for members that are behind, at most.
 	catchUpEntries = 2000
 	// catchUpBytes is how many bytes these have, about, and stepEntries how many etcd takes in before it gives up old ones.
-	catchUpBytes = 128 << 20
+	catchUpBytes = 64 << 20
 	stepEntries  = 100
 	// compacted is what etcd says when it has given up old entries.
 	compacted = "compacted Raft logs"
@@ -46,7 +49,7 @@ func (c *catchUp) note() {
 	if e == nil {
 		return
 	}
-	kept := c.entries(e.Server.Backend().SizeInUse())
+	kept := min(c.entries(e.Server.Backend().SizeInUse()), e.Server.Cfg.SnapshotCatchUpEntries+stepEntries)
 	e.Server.Cfg.SnapshotCatchUpEntries = kept
 	c.kept.Store(kept)
 }

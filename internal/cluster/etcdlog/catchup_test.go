@@ -21,14 +21,14 @@ func TestCatchUpIsBoundedByBytes(t *testing.T) {
 		want  uint64
 	}{
 		{"small records", 30, 50 << 10, catchUpEntries},
-		{"parts of a large write", 2, 50 * mib, catchUpEntries},
-		{"a third step of them", 1, 50 * mib, 2 * stepEntries},
-		{"more of them", 40, 50 * mib, 2 * stepEntries},
+		{"parts of a large write", 1, 50 * mib, catchUpEntries},
+		{"a second step of them", 1, 50 * mib, stepEntries},
+		{"more of them", 40, 50 * mib, stepEntries},
 		{"a step that has all the bytes", 1, 500 * mib, stepEntries},
 		{"small records again", 18, 0, 18 * stepEntries},
 		{"as many as are kept at most", 2, 0, catchUpEntries},
 		{"a trim", 1, -800 * mib, catchUpEntries},
-		{"parts after a trim", 3, 50 * mib, 2 * stepEntries},
+		{"parts after a trim", 3, 50 * mib, stepEntries},
 	} {
 		var got uint64
 		for range step.times {
@@ -44,7 +44,8 @@ func TestCatchUpIsBoundedByBytes(t *testing.T) {
 	}
 }
 
-// TestEtcdAsksHowManyEntriesToKeep: etcd says that it has given up entries where it is listened to. A version that says something else keeps as many entries as before.
+// TestEtcdAsksHowManyEntriesToKeep: etcd says that it has given up entries where it is listened to, from the first steps of a new log on. A version that says something else keeps
+// as many entries as at its start.
 func TestEtcdAsksHowManyEntriesToKeep(t *testing.T) {
 	t.Parallel()
 	m, err := Start(Options{Dir: t.TempDir(), Peer: "localhost:1", Listen: "localhost:0", Cluster: "c", Members: []string{"localhost:1"}, Founds: true, Fatal: func(text string) { t.Error(text) }})
@@ -55,12 +56,12 @@ func TestEtcdAsksHowManyEntriesToKeep(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // thousands of puts, each with a sync
 	defer cancel()
 	of := m.(*member)
-	for i := 0; of.behind.kept.Load() == 0; i++ {
+	for i := range 7 * stepEntries {
 		if _, err := of.client.Put(ctx, fmt.Sprint("key", i), "value"); err != nil && ctx.Err() != nil {
-			t.Fatalf("after %d puts etcd has not said that it has given up entries: %v", i, err)
+			t.Fatalf("after %d puts: %v", i, err)
 		}
 	}
-	if got := of.behind.kept.Load(); got != catchUpEntries {
-		t.Errorf("%d entries are kept after small ones, want %d", got, catchUpEntries)
+	if got := of.behind.kept.Load(); got < 5*stepEntries || got > 8*stepEntries {
+		t.Errorf("%d entries are kept after 700 small ones, want about as many", got)
 	}
 }

@@ -100,7 +100,7 @@ func configuration(o Options, others *differences, behind *catchUp) (*embed.Conf
 	c.PreVote, c.StrictReconfigCheck = true, true
 	c.MaxRequestBytes, c.MaxLearners, c.QuotaBackendBytes = requestBytes, maxLearners, o.Quota
 	c.CompactHashCheckTime = cmp.Or(o.CheckEvery, embed.DefaultCompactHashCheckTime)
-	c.AutoCompactionRetention, c.SnapshotCatchUpEntries = "0", catchUpEntries
+	c.AutoCompactionRetention, c.SnapshotCatchUpEntries = "0", stepEntries
 	c.EnableGRPCGateway, c.EnablePprof, c.EnableDistributedTracing = false, false, false
 	if o.TLS.Cert != "" {
 		c.PeerTLSInfo = transport.TLSInfo{
