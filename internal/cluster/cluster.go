@@ -106,6 +106,8 @@ type Node struct {
 	slots  chan struct{}
 	sent   sentGroups
 	upkeep upkeep
+	// assembling is how many bytes the groups have that are put together, and applied.
+	assembling atomic.Int64
 	// life ends with Run: what is under way then is not of any caller.
 	life context.Context
 	end  context.CancelFunc
@@ -205,6 +207,9 @@ func (n *Node) Watch(s int) (shard.Head, record.NodeID, <-chan struct{}) {
 	now, changed := n.shards[s].watch()
 	return now.applied, now.home, changed
 }
+
+// Assembling returns how many bytes the groups have that this node puts together from their parts, or applies, at the moment.
+func Assembling(n *Node) int64 { return n.assembling.Load() }
 
 // Life ends with Run, and a little before it returns: nothing is applied or appended any more.
 func (n *Node) Life() context.Context { return n.life }

@@ -121,6 +121,8 @@ func (n *Node) apply(r *replica, e shard.Entry) error {
 	after := now.applied.After(next.Tenure, e.Record)
 	after.Revision = e.Revision
 	began := n.o.Now()
+	n.assembling.Add(int64(next.Transfer.Bytes))
+	defer n.assembling.Add(-int64(next.Transfer.Bytes))
 	applied, err := n.assembled(next)
 	if err != nil {
 		return fmt.Errorf("record %d of shard %d: %w", e.Number, r.shard, err)

@@ -3,14 +3,21 @@ package assembly
 import (
 	"context"
 
+	"github.com/livetree/livetree/internal/cluster"
 	"github.com/livetree/livetree/internal/cluster/burst"
+	"github.com/livetree/livetree/internal/cluster/databases"
 )
 
-// watchBursts has the collector work harder while the log of this node grows fast.
+// watchBursts has the collector work harder while the log of this node grows fast, or large writes are under way here.
 func watchBursts(ctx context.Context, a *Assembly) {
 	log := a.membership.Log()
-	burst.New(burst.Runtime{}, func() int64 {
+	size := func() int64 {
 		_, used := log.Size()
 		return used
-	}).Run(ctx)
+	}
+	busy := func() int64 {
+		bytes, _ := databases.Large(a.data)
+		return bytes + cluster.Assembling(a.node)
+	}
+	burst.New(burst.Runtime{}, size, busy).Run(ctx)
 }

@@ -21,6 +21,9 @@ func read(name string) int64 {
 // Live implements [Heap].
 func (Runtime) Live() int64 { return read("/gc/heap/live:bytes") }
 
+// Scanned implements [Heap].
+func (Runtime) Scanned() int64 { return read("/gc/scan/heap:bytes") }
+
 // Percent implements [Heap].
 func (Runtime) Percent() int {
 	if percent := read("/gc/gogc:percent"); percent <= math.MaxInt32 {
