@@ -71,16 +71,20 @@ func (d *Databases) Forward(ctx context.Context, id store.ID, req engine.Request
 		return engine.Commit{}, err
 	}
 	defer leave()
-	if int64(req.Bytes()) > d.o.SmallBytes {
+	isLarge := int64(req.Bytes()) > d.o.SmallBytes
+	if isLarge {
 		wait *= 2 // it may wait at its home, too, before its time begins there
 	}
 	ctx, cancel := d.untilEnd(ctx, wait)
 	defer cancel()
+	if isLarge {
+		learnHome(ctx, d, id)
+	}
 	body, err := engine.EncodeRequest(req, forwardHead)
 	if err != nil {
 		return engine.Commit{}, fault.Wrap(fault.Unavailable, err, "another node writes to the database, try again")
 	}
-	out := &outgoing{req: req, bytes: body, isLarge: int64(len(body)) > d.o.SmallBytes}
+	out := &outgoing{req: req, bytes: body, isLarge: isLarge || int64(len(body)) > d.o.SmallBytes}
 	for ctx.Err() == nil {
 		if _, home := d.node.Home(store.ShardOf(id)); home {
 			db, err := d.known(ctx, id)
@@ -141,7 +145,7 @@ func (d *Databases) forward(ctx context.Context, id store.ID, out *outgoing) (co
 			commit, err := engine.DecodeAnswer(out.req, said[9:])
 			return commit, true, err
 		case tries == 1 && (err == nil && len(said) > 0 && said[0] == saysAway || errors.Is(err, ErrNotSent)):
-			out.wait(ctx, d, s, f.tenure)
+			out.wait(ctx, d, id, f.tenure)
 			return commit, false, nil
 		}
 		// It may be under way. The log tells, or the home does when it is asked again.

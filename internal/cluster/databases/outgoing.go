@@ -31,13 +31,15 @@ func (o *outgoing) take(h forwardHeader) []byte {
 
 // wait returns when a request that was not taken may be sent again: when the home of its shard may be another, or after a while. That is longer each time for a large one. Its
 // home may have no room, and would be sent all of it again with each record that others write.
-func (o *outgoing) wait(ctx context.Context, d *Databases, s int, tenure uint64) {
+func (o *outgoing) wait(ctx context.Context, d *Databases, id store.ID, tenure uint64) {
+	s := store.ShardOf(id)
 	if !o.isLarge {
 		_, _, changed := d.node.Watch(s)
 		wait(ctx, changed)
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(again<<min(o.refused, 8), mostAgain))
+	defer learnHome(ctx, d, id)
+	waiting, cancel := context.WithTimeout(ctx, min(again<<min(o.refused, 8), mostAgain))
 	defer cancel()
 	o.refused++
 	for {
@@ -47,10 +49,16 @@ func (o *outgoing) wait(ctx context.Context, d *Databases, s int, tenure uint64)
 		}
 		select {
 		case <-changed:
-		case <-ctx.Done():
+		case <-waiting.Done():
 			return
 		}
 	}
+}
+
+// learnHome returns when this node knows which one is the home of a database. A large request is turned into bytes and sent only then: one that is not the
+// home any more would take all of it in vain. If the nodes do not agree in time the request fails by itself.
+func learnHome(ctx context.Context, d *Databases, id store.ID) {
+	_ = d.node.Barrier(ctx, store.ShardOf(id))
 }
 
 // A forwardHeader is what stands before a request.

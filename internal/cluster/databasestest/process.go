@@ -164,6 +164,9 @@ func (p *Process) Call(ctx context.Context, node record.NodeID, kind string, bod
 	}
 	_ = pause.For(ctx, slow)
 	said, err := other.serve(ctx, kind, body)
+	if w.options.Served != nil {
+		w.options.Served(kind, len(body), said)
+	}
 	if other.IsDead() {
 		return nil, errors.New("the node died")
 	}

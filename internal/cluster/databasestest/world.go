@@ -38,6 +38,8 @@ const Size = 3
 type Options struct {
 	Seed uint64
 	// LargeBytes and SmallBytes are those of databases.Options.
+	// Served is told what nodes say to calls, and how long those were; nil for nobody.
+	Served                 func(kind string, bytes int, said []byte)
 	LargeBytes, SmallBytes int64
 	// Shards is how many of them change their homes, 2 if it is 0.
 	Shards int
