@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -226,9 +227,7 @@ func (c *conn) writeAll(w *bufio.Writer, b []byte) error {
 		}
 		c.keep(b)
 		due, empty := c.cancels.sent(cap(c.out)), false
-		select {
-		case b = <-c.out:
-		default:
+		if b = c.another(); b == nil {
 			due, empty = append(due, c.cancels.all()...), true
 		}
 		for _, id := range due {
@@ -239,6 +238,22 @@ func (c *conn) writeAll(w *bufio.Writer, b []byte) error {
 		if empty {
 			return w.Flush()
 		}
+	}
+}
+
+// another returns the next frame of the queue, nil if there is none. Whoever is about to queue one may do so before: frames that go
+// together cost one call of the kernel and one record of TLS at either end.
+func (c *conn) another() []byte {
+	for tries := 0; ; tries++ {
+		select {
+		case b := <-c.out:
+			return b
+		default:
+		}
+		if tries > 0 {
+			return nil
+		}
+		runtime.Gosched()
 	}
 }
 
