@@ -59,3 +59,33 @@ func TestReadersShareQuestions(t *testing.T) {
 		})
 	}
 }
+
+// TestPauseEndsWhenAllAreBack: readers that come back soon after they were answered do not wait for the rest of the pause after a question. Those that one of
+// them has left wait for all of it, once.
+func TestPauseEndsWhenAllAreBack(t *testing.T) {
+	const readers, away, rounds = 16, 100 * time.Microsecond, 100
+	synctest.Test(t, func(t *testing.T) {
+		log, a := &slowHeads{}, &asker{}
+		began := time.Now()
+		var all sync.WaitGroup
+		for i := range readers {
+			all.Go(func() {
+				for n := range rounds {
+					if i == 0 && n == rounds/2 {
+						return
+					}
+					if _, err := a.ask(t.Context(), log); err != nil {
+						t.Error(err)
+					}
+					time.Sleep(away) //nolint:forbidigo // fake time
+				}
+			})
+		}
+		all.Wait()
+		a.close()
+		// The first question may be that of one reader, and the last pause is waited for by nobody.
+		if took, want := time.Since(began), (rounds+4)*(time.Millisecond+away); took > want {
+			t.Errorf("%d questions of a millisecond took %v, want %v at most", rounds, took, want)
+		}
+	})
+}

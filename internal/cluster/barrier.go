@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -64,7 +65,7 @@ const (
 	// An asker waits before the next question, if the last was that of lingerReaders at least: for as long as that one took, within bounds.
 	lingerReaders = 4
 	leastLinger   = 150 * time.Microsecond
-	mostLinger    = time.Millisecond
+	mostLinger    = 4 * time.Millisecond
 )
 
 // An asker asks the log for the heads, one question at a time. All who come while one is under way share the next:
@@ -72,7 +73,8 @@ const (
 //
 // Readers that ask again as soon as they are answered would fall into two halves, which take turns: one waits while the other is answered. So after the question of several the asker
 // waits for a moment, in which those who were answered come back, and both halves share the next one. A question takes messages to all nodes and back, which cost more than a read does. So
-// the moment is as long as the last question took: where questions are slow, as on machines that are busy, half as many are asked.
+// the moment is as long as the last question took: where questions are slow, as on machines that are busy, half as many are asked. It is over before that once as many wait as there were: nobody else
+// is expected.
 type asker struct {
 	mu      sync.Mutex
 	next    *question
@@ -80,6 +82,9 @@ type asker struct {
 	ended   bool // no question is asked any more
 	runs    sync.WaitGroup
 	asked   atomic.Uint64
+	// crowd is how many readers the pause after a question waits for, 0 if none is under way. Complete takes one when they are there.
+	crowd    int
+	complete chan struct{}
 }
 
 // Questions returns how often a node has asked the log where it ends. Readers share such a question.
@@ -108,6 +113,9 @@ func (a *asker) ask(ctx context.Context, log shard.Log) (shard.Heads, error) {
 	}
 	q := a.next
 	q.readers++
+	if q.readers == a.crowd {
+		a.complete <- struct{}{} // it has room: there is one for each pause
+	}
 	if !a.running {
 		a.running = true
 		a.runs.Go(func() { a.run(log) })
@@ -124,6 +132,8 @@ func (a *asker) ask(ctx context.Context, log shard.Log) (shard.Heads, error) {
 // run asks until nobody waits.
 func (a *asker) run(log shard.Log) {
 	for {
+		// Whoever is about to ask shares this question: readers come in crowds, and the first of them has started this.
+		runtime.Gosched()
 		a.mu.Lock()
 		q := a.next
 		a.next, a.running = nil, q != nil
@@ -136,11 +146,34 @@ func (a *asker) run(log shard.Log) {
 		began := time.Now() //nolint:forbidigo // for how long it takes
 		q.heads, q.err = log.Heads(context.Background())
 		took := time.Since(began)
-		close(q.answered)
 		if q.readers >= lingerReaders {
-			_ = pause.For(context.Background(), min(max(took, leastLinger), mostLinger)) // it does not end before
+			a.linger(q, min(max(took, leastLinger), mostLinger))
+		} else {
+			close(q.answered)
 		}
 	}
+}
+
+// linger answers a question, and returns when as many readers wait as that had and as came meanwhile, or after a while.
+func (a *asker) linger(q *question, atMost time.Duration) {
+	complete := make(chan struct{}, 1)
+	a.mu.Lock()
+	came := 0
+	if a.next != nil {
+		came = a.next.readers
+	}
+	a.crowd, a.complete = q.readers+came, complete
+	a.mu.Unlock()
+	close(q.answered)
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	select {
+	case <-complete:
+	case <-timer.C:
+	}
+	a.mu.Lock()
+	a.crowd = 0
+	a.mu.Unlock()
 }
 
 // close waits until the last question is answered.
