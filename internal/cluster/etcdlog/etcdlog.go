@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"slices"
 	"time"
 
@@ -78,6 +79,8 @@ type Member interface {
 	Stop()
 	// Addr is where etcd listens for its peers.
 	Addr() string
+	// Take has etcd serve a peer on a connection that was accepted elsewhere, and close it when it is over.
+	Take(c net.Conn)
 	// Failed is told why etcd has ended by itself: ErrRemoved, or an error of its listener.
 	Failed() <-chan error
 

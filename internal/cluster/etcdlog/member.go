@@ -43,6 +43,7 @@ type member struct {
 	lead          atomic.Pointer[context.Context]
 	heads         atomic.Pointer[knownHeads] // as they were read last; nil before that
 	behind        *catchUp
+	peers         *peers
 	stop, stopped chan struct{}
 	failed        chan error
 	once          sync.Once
@@ -67,8 +68,13 @@ func Start(o Options) (Member, error) {
 		return nil, others.judge(fmt.Errorf("start of etcd: %w", err))
 	}
 	behind.etcd.Store(e)
+	served, err := servePeers(e)
+	if err != nil {
+		e.Close()
+		return nil, fmt.Errorf("start of etcd: %w", err)
+	}
 	m := &member{
-		etcd: e, client: v3client.New(e.Server), election: o.Election, behind: behind,
+		etcd: e, client: v3client.New(e.Server), election: o.Election, behind: behind, peers: served,
 		stop: make(chan struct{}), stopped: make(chan struct{}), failed: make(chan error, 1),
 	}
 	m.lead.Store(new(context.Background()))
@@ -162,6 +168,7 @@ func (m *member) Stop() {
 		<-m.stopped
 		_ = m.client.Close()
 		m.etcd.Close()
+		m.peers.close()
 	})
 }
 

@@ -278,7 +278,7 @@ func (m *Membership) start(ctx context.Context, members []string, founds bool) e
 	if err != nil {
 		return err
 	}
-	f.PassTo(member.Addr())
+	f.PassTo(member)
 	m.all.Go(func() {
 		select {
 		case err := <-member.Failed():
@@ -299,7 +299,7 @@ func (m *Membership) Close() {
 	for _, kind := range []string{helloCall, promiseCall, joinCall} {
 		m.o.Front.Handle(kind, nil)
 	}
-	m.o.Front.PassTo("")
+	m.o.Front.PassTo(nil)
 	m.end()
 	if member := m.Log(); member != nil {
 		member.Stop()

@@ -98,7 +98,7 @@ func (f *Front) CertificateEnds() time.Time { return f.identity.Load().at.Add(ce
 func (f *Front) Close() error {
 	f.end()
 	err := f.listener.Close()
-	f.PassTo("")
+	f.PassTo(nil)
 	f.Keep(nil)
 	f.pipes.close()
 	f.all.Wait()

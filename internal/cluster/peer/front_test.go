@@ -88,7 +88,22 @@ func until(t testing.TB, what string, try func() error) {
 }
 
 // fakeEtcd is a TLS server of its own that answers a line with the same.
-func fakeEtcd(t *testing.T) (addr string, trust *tls.Config) {
+type fakeEtcd struct {
+	config *tls.Config
+	all    sync.WaitGroup
+}
+
+// Take implements [peer.Etcd].
+func (e *fakeEtcd) Take(c net.Conn) {
+	e.all.Go(func() {
+		t := tls.Server(c, e.config)
+		_, _ = io.Copy(t, t)
+		_ = t.Close()
+	})
+}
+
+// newFakeEtcd returns one, and how it is known.
+func newFakeEtcd(t *testing.T) (e *fakeEtcd, trust *tls.Config) {
 	t.Helper()
 	dir := t.TempDir()
 	files, err := key(t, textB).WriteFiles(dir, time.Now())
@@ -99,25 +114,9 @@ func fakeEtcd(t *testing.T) (addr string, trust *tls.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			all.Go(func() {
-				_, _ = io.Copy(c, c)
-				_ = c.Close()
-			})
-		}
-	})
-	t.Cleanup(func() { _ = l.Close(); all.Wait() })
-	return l.Addr().String(), &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13, VerifyConnection: func(s tls.ConnectionState) error { //nolint:gosec // the test's own
+	e = &fakeEtcd{config: &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13}}
+	t.Cleanup(e.all.Wait)
+	return e, &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13, VerifyConnection: func(s tls.ConnectionState) error { //nolint:gosec // the test's own
 		if !slices.Equal(s.PeerCertificates[0].Raw, cert.Certificate[0]) {
 			return errors.New("this is not the fake's certificate")
 		}
@@ -127,7 +126,7 @@ func fakeEtcd(t *testing.T) (addr string, trust *tls.Config) {
 
 func TestOtherConnectionsGoToEtcd(t *testing.T) {
 	f := listen(t, peer.Options{})
-	etcd, trust := fakeEtcd(t)
+	etcd, trust := newFakeEtcd(t)
 	if _, err := tls.Dial("tcp", f.Addr(), trust); err == nil {
 		t.Error("a connection goes to etcd before there is one")
 	}
@@ -142,7 +141,7 @@ func TestOtherConnectionsGoToEtcd(t *testing.T) {
 	if line, err := bufio.NewReader(c).ReadString('\n'); err != nil || line != long {
 		t.Errorf("through the front come %d bytes, %v", len(line), err)
 	}
-	f.PassTo("")
+	f.PassTo(nil)
 	if _, err := c.Read(make([]byte, 1)); err == nil {
 		t.Error("a connection to an etcd that has stopped is still open")
 	}
@@ -211,7 +210,7 @@ func TestOnlyNodesAreServed(t *testing.T) {
 
 // TestWhatIsNoHelloIsRefused: nothing, slowly, and too much, all without the key.
 func TestWhatIsNoHelloIsRefused(t *testing.T) {
-	etcd, _ := fakeEtcd(t)
+	etcd, _ := newFakeEtcd(t)
 	f := listen(t, peer.Options{}.Impatient(300*time.Millisecond))
 	f.PassTo(etcd)
 	huge := "\x16\x03\x01\x40\x00\x01\xff\xff\xff" + strings.Repeat("x", 70<<10) // a message of 16 MiB
@@ -231,7 +230,7 @@ func TestWhatIsNoHelloIsRefused(t *testing.T) {
 
 // TestHandshakeWithEtcdMustGoOn: a first message that is good, and then nothing.
 func TestHandshakeWithEtcdMustGoOn(t *testing.T) {
-	etcd, _ := fakeEtcd(t)
+	etcd, _ := newFakeEtcd(t)
 	f := listen(t, peer.Options{}.Impatient(300*time.Millisecond))
 	f.PassTo(etcd)
 	c, err := net.Dial("tcp", f.Addr())

@@ -5,8 +5,8 @@
 // node issues itself a certificate. Whoever has the key is a node; nobody else gets further than the handshake.
 //
 // A [Front] has the port for the life of the process. It reads the first message of each connection. If that asks for
-// the protocol of this package, the front serves it; all else is passed on, byte by byte, to where etcd
-// listens ([Front.PassTo]), which asks for the same certificates. A node that has no key yet may ask for it with an invitation, a
+// the protocol of this package, the front serves it; all else is handed to
+// etcd ([Front.PassTo]), which asks for the same certificates. A node that has no key yet may ask for it with an invitation, a
 // [Code], which is good once: see invite.go.
 //
 // A node makes calls over one connection of its own to each peer that it keeps ([Front.Keep]), many at a time. Bodies are cut
