@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/livetree/livetree/internal/cluster/etcdlog"
@@ -40,7 +41,10 @@ func judgeRemoval(peers []etcdlog.Peer, up []string, node string) (id uint64, er
 // Removable returns the id of a node's member, or why it must not be removed now.
 func Removable(ctx context.Context, m *Membership, node string) (id uint64, err error) {
 	peers, err := m.Log().Peers(ctx)
-	if err != nil {
+	switch {
+	case err != nil && (strings.Contains(err.Error(), "timed out") || strings.Contains(err.Error(), "no leader")): // etcd has a type for each way here
+		return 0, fmt.Errorf("no majority of the nodes is reached, and without one none can be taken out: start those that are down (%w)", err)
+	case err != nil:
 		return 0, fmt.Errorf("the members are not known: %w", err)
 	}
 	m.setPeers(peers)
