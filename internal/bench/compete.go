@@ -221,27 +221,6 @@ func (c contest) rounds(ctx context.Context, players []*player) ([][]round, erro
 	return done, nil
 }
 
-const (
-	// longWarming is how many rounds the one is worth that is not counted where people have been there for a while, as far as it is of
-	// no more requests than mostWarming.
-	longWarming = 10
-	mostWarming = 200_000
-)
-
-// warming is how many requests of a side the round has that is not counted. For users our cache must have filled; the bare server has none.
-func (c contest) warming(ours bool) int {
-	switch {
-	case c.sc.users == nil:
-		return max(1, c.requests/5)
-	case c.sc.users.lasting && ours:
-		return max(c.requests, min(longWarming*c.requests, mostWarming))
-	}
-	return c.requests
-}
-
-// sent is how many requests our server gets in all.
-func (c contest) sent() int { return c.warming(true) + c.Rounds*c.requests }
-
 // round runs one round of one side.
 func (c contest) round(ctx context.Context, p *player, requests, first int) (round, error) {
 	if err := c.ready(ctx, p); err != nil {
