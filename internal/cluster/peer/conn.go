@@ -41,6 +41,9 @@ type conn struct {
 	now     func() time.Time
 	// quiet is how many pings may pass without anything arriving; a write may take as long.
 	quiet int
+	// asks says that this end sends pings. The other end answers each, so one of the two is enough for both to hear something; it is the one that has made the
+	// connection, which also learns the clock of the other. One that comes from an older version sends pings of its own.
+	asks bool
 
 	out  chan []byte
 	soon soon
@@ -280,11 +283,23 @@ func (c *conn) takeSoon() (b []byte) {
 
 // watch sends pings, and closes the connection if nothing arrives.
 func (c *conn) watch() {
+	begin := time.NewTimer(untilTick(time.Since(processStart), c.ping))
+	defer begin.Stop()
+	if c.asks {
+		c.urgently(func(s *soon) { s.ping = true })
+	}
+	select {
+	case <-begin.C:
+	case <-c.done:
+		return
+	}
 	tick := time.NewTicker(c.ping)
 	defer tick.Stop()
 	quiet, last := 0, c.arrived.count.Load()
 	for {
-		c.urgently(func(s *soon) { s.ping = true })
+		if c.asks {
+			c.urgently(func(s *soon) { s.ping = true })
+		}
 		select {
 		case <-tick.C:
 		case <-c.done:
@@ -300,6 +315,13 @@ func (c *conn) watch() {
 		}
 	}
 }
+
+// processStart is what the ticks of all connections are counted from: they come together, so that a node with nothing to do wakes up for all of them at once. Waking up is most of
+// what such a node costs.
+var processStart = time.Now() //nolint:forbidigo // for how long it is ago
+
+// untilTick returns how long it is until the next of the ticks that come with every step.
+func untilTick(since, step time.Duration) time.Duration { return step - since%step }
 
 // read hands frames to take until the connection ends. Pings and pongs are its own.
 func (c *conn) read(take func(frame) error) {

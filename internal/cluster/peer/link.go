@@ -220,6 +220,7 @@ func (f *Front) dial(ctx context.Context, to string, purpose byte) (*conn, error
 	a := &arrivals{Conn: raw}
 	t := tls.Client(a, f.clientTLS())
 	c := newConn(t, a, f.o, quietPings)
+	c.asks = true
 	if purpose == forStream {
 		c.quiet = quietStreamPings
 	}
