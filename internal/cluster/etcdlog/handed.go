@@ -3,8 +3,7 @@
 package etcdlog
 
 import (
-	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -96,7 +95,7 @@ func servePeers(e *embed.Etcd) (*peers, error) {
 	}
 	p.server = &http.Server{
 		Handler: etcdhttp.NewPeerHandler(e.GetLogger(), e.Server), ReadTimeout: peerReadTime,
-		ErrorLog: log.New(io.Discard, "", 0), // what strangers send is no error of this node
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // what strangers send is no error of this node
 	}
 	p.all.Go(func() { _ = p.server.Serve(plain{l}) })
 	return p, nil
