@@ -135,6 +135,23 @@ func Moved(d *Database) {
 	}
 }
 
+// Stands reports whether the commits of the group follow those that the database has, as Follow finds out for those of others. Nothing else may be committed to the
+// database between that and Tell.
+func (g *Group) Stands() bool {
+	g.of.mu.Lock()
+	defer g.of.mu.Unlock()
+	at := g.of.base.position
+	for _, part := range g.Parts {
+		if part.Batch == nil || part.Batch.Logged.Position == 0 {
+			continue
+		}
+		if at++; part.Batch.Logged.Position != at || g.of.base.dropped {
+			return false
+		}
+	}
+	return true
+}
+
 // Tell says what became of the group. If it was applied, nothing else may be committed to the
 // database between that and this call.
 func (g *Group) Tell(f Fate) {

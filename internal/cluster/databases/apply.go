@@ -130,6 +130,11 @@ func (d *Databases) applyGroups(r record.Record, applied store.Applied) error {
 func (d *Databases) add(a *application, g record.Group) error {
 	id := store.ID(g.Database)
 	if own := d.claimRecord(id, g.Commits); own != nil {
+		if !own.Stands() { // the other nodes do not apply it either
+			d.noteVoid(id, "its own group does not follow what the database has")
+			own.Tell(engine.Refused)
+			return nil
+		}
 		a.own = append(a.own, own)
 		a.parts = append(a.parts, own.Parts...)
 		return nil
