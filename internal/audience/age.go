@@ -37,7 +37,7 @@ func giveUpOld(a *Audience) {
 		return
 	}
 	now := a.opts.Now()
-	for _, answer := range a.sequence.answers {
+	for _, answer := range a.sequence.reads {
 		if answer.Content == nil {
 			continue
 		}

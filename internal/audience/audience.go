@@ -130,10 +130,10 @@ func (a *Audience) Close() {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, answer := range a.sequence.answers {
+	for _, answer := range a.sequence.reads {
 		answer.drop()
 	}
-	a.sequence.answers = nil
+	a.sequence.answers, a.sequence.reads = nil, nil
 	if a.sequence.aging != nil {
 		a.sequence.aging.Stop()
 	}
@@ -174,7 +174,7 @@ func (a *Audience) reply(answer *Answer) {
 		answer.drop()
 		return
 	}
-	a.sequence.answers = append(a.sequence.answers, answer)
+	a.sequence.queue(answer)
 	limitAge(a, answer)
 	position := answer.position // from here on it belongs to who takes answers
 	a.mu.Unlock()

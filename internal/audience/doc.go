@@ -11,6 +11,8 @@
 //   - Every answer, also a refusal, comes behind the events of all that it was judged on.
 //   - The events of all listens are in the order of commits, not listen by listen. The
 //     first event of a listen has its place in that order, too.
+//   - What a read finds has its place in the order, too, since clients apply it to what they listen to. So it may come before
+//     the answers to earlier requests.
 //   - After the answer that a listen has ended, nothing comes for it.
 //
 // # How it is made

@@ -34,6 +34,8 @@ type Answer struct {
 
 	position uint64    // of what it was judged on
 	placed   bool      // position is that up to which all listens are told before it
+	read     bool      // it is that of a read
+	number   uint64    // of all answers
 	bytes    int       // of the request
 	until    time.Time // when its content is given up if it was not taken
 }
@@ -136,9 +138,16 @@ func (a *Audience) choose(told uint64) (item Item, position uint64, found bool) 
 		defer func() { position = 0 }()
 		told = s.ceiling
 	}
+	l := s.nextListen()
 	answer := s.nextAnswer(told)
-	switch l := s.nextListen(); {
-	case l != nil && (answer == nil || s.renewals > 0 || l.head.Position <= answer.position):
+	if answer != nil && l != nil && (s.renewals > 0 || l.head.Position <= answer.position) {
+		answer = nil // the event is before it
+	}
+	if read := s.nextRead(l); read != nil && (answer == nil || read.number < answer.number) {
+		answer = read
+	}
+	switch {
+	case l != nil && answer == nil:
 		if l.head.Position > told {
 			return Item{}, l.head.Position, false
 		}
@@ -154,8 +163,7 @@ func (a *Audience) choose(told uint64) (item Item, position uint64, found bool) 
 	case answer != nil && answer.position > told:
 		return Item{}, answer.position, false
 	case answer != nil:
-		s.answers[0] = nil
-		s.answers = s.answers[1:]
+		s.takeFirst(answer)
 		a.waiting--
 		a.bytes -= answer.bytes
 		a.room.Broadcast()

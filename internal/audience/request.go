@@ -30,6 +30,9 @@ func (a *Audience) request(id int64, bytes int, do func() *Answer) {
 	answer.ID, answer.bytes = id, bytes
 	answer.placed = answer.position == 0 // no data has a part in it
 	a.reply(answer)
+	if answer.read {
+		a.letGo()
+	}
 }
 
 // requestBytes is what a request that is not a write counts for, beside the texts in it.
@@ -55,21 +58,23 @@ func (a *Audience) Reply(id int64, note any, err error) {
 	a.request(id, requestBytes, func() *Answer { return &Answer{Note: note, Err: err} })
 }
 
-// Get reads what is at a location. Without its index, a query is refused.
+// Get reads what is at a location. Without its index, a query is refused. A client applies what it is
+// answered to what it listens to there. So the answer has its place in the order: nothing that is newer is
+// told before it.
 func (a *Audience) Get(id int64, p tree.Path, q *query.Query) {
 	a.request(id, readBytes(p, q), func() *Answer {
+		a.hold() // until it is answered
 		v := a.db.View()
 		defer v.Close()
 		v.Until(a.opts.Done)
-		trace, err := v.AllowRead(a.Who(), p, q)
-		if err != nil {
-			return a.failed(err, trace)
+		answer := &Answer{position: v.Position, read: true}
+		if answer.Trace, answer.Err = v.AllowRead(a.Who(), p, q); answer.Err == nil {
+			found, err := v.Read(p, q, tree.Export)
+			if answer.Err = err; err == nil {
+				answer.Content = found
+			}
 		}
-		found, err := v.Read(p, q, tree.Export)
-		if err != nil {
-			return a.failed(err, trace)
-		}
-		return &Answer{Content: found, Trace: trace, position: v.Position}
+		return answer
 	})
 }
 

@@ -17,6 +17,8 @@ type sequence struct {
 	// any commit, so no answer goes out before them.
 	renewals int
 	answers  []*Answer   // not taken, in order
+	reads    []*Answer   // those of reads, which are in the order of events and so not in that of the others
+	queued   uint64      // how many answers there were so far
 	aging    *time.Timer // for those of them that hold a view; nil for none
 	// paused says that no events are told, because it is being worked out which listens
 	// go on.
@@ -79,6 +81,38 @@ func (s *sequence) nextAnswer(told uint64) *Answer {
 		answer.position, answer.placed = told, true
 	}
 	return answer
+}
+
+// queue makes an answer the last one of its kind.
+func (s *sequence) queue(answer *Answer) {
+	s.queued++
+	answer.number = s.queued
+	if answer.read {
+		s.reads = append(s.reads, answer)
+	} else {
+		s.answers = append(s.answers, answer)
+	}
+}
+
+// nextRead returns the answer of the first read, nil if there is none, or if it comes after the next event
+// of a listen, which may be nil.
+func (s *sequence) nextRead(l *Listen) *Answer {
+	if len(s.reads) == 0 || l != nil && l.head.Position <= s.reads[0].position {
+		return nil
+	}
+	return s.reads[0]
+}
+
+// takeFirst takes an answer that is the first one of its kind.
+func (s *sequence) takeFirst(answer *Answer) {
+	list := &s.answers
+	if answer.read {
+		list = &s.reads
+	}
+	(*list)[0] = nil
+	if *list = (*list)[1:]; len(*list) == 0 && answer.read {
+		*list = nil
+	}
 }
 
 // nextListen returns the listen whose event is next, nil if there is none.

@@ -118,7 +118,7 @@ func (p *pipeline) finish(w *write, c engine.Commit, err error) {
 	first := 0
 	for first < len(p.writes) && p.writes[first].answer != nil {
 		if !p.audience.ended.Load() {
-			p.audience.sequence.answers = append(p.audience.sequence.answers, p.writes[first].answer)
+			p.audience.sequence.queue(p.writes[first].answer)
 		}
 		p.writes[first] = nil
 		first++

@@ -132,7 +132,8 @@ func dropped() *ending {
 
 // reply returns what an answer is to the client.
 func (s *session) reply(a *audience.Answer) saying {
-	was := s.answered()
+	was := s.answered(a.ID)
+	a.ID = was.id
 	err := a.Err
 	if l := was.listen; l != nil {
 		l.answered = true

@@ -53,7 +53,7 @@ func (s *session) serve(q *message.Request) {
 	if !s.joined.Load() && !s.front.found(s) {
 		return
 	}
-	a := asked{action: q.Action, deed: deedOf(q), operation: s.ledger.expect(q)}
+	a := asked{id: q.ID, action: q.Action, deed: deedOf(q), operation: s.ledger.expect(q)}
 	s.effort.note(q.Action, s.front.opts.Now())
 	if q.Err == nil && len(q.QueryText) > maxQueryText {
 		q.QueryText, q.Err = nil, fault.New(fault.Invalid, "a query of more than %d bytes", maxQueryText)
@@ -61,8 +61,12 @@ func (s *session) serve(q *message.Request) {
 	if q.Action == message.Listen {
 		a.listen = &listen{Tagged: message.Tagged{Tag: q.Tag, QueryText: bytes.Clone(q.QueryText)}}
 	}
-	if !s.admit() || !s.ask(a) {
+	if !s.admit() {
 		return // the client will ask again, elsewhere
+	}
+	var ok bool
+	if q.ID, ok = s.ask(a); !ok { // the number is its name from here on
+		return
 	}
 	if q.Err == nil {
 		q.Err = s.old.await(s, q.Action)

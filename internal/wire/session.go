@@ -71,8 +71,9 @@ type session struct {
 	begun     atomic.Bool
 
 	mu sync.Mutex
-	// asked are the requests that were not answered, in order: answers come in the same.
+	// asked are the requests that were not answered, in order, and called how many there were so far.
 	asked   []asked
+	called  int64
 	stopped bool      // no further requests are taken
 	taken   sync.Cond // with mu: an answer was taken, or no requests are
 	// requests is for those that were not answered, if they are many, and kept for what
@@ -89,6 +90,8 @@ type session struct {
 
 // An asked is a request that was not answered.
 type asked struct {
+	number int64 // of all requests of the session; it is answered by that
+	id     int64 // what the client calls it
 	action message.Action
 	deed   deed
 	// operation is what those are told who want to know; nil if there was nobody.
@@ -259,15 +262,17 @@ func (s *session) check() {
 	}
 }
 
-// ask notes that a request was taken. It reports false if none are.
-func (s *session) ask(a asked) bool {
+// ask notes that a request was taken, and returns its number. It reports false if none are.
+func (s *session) ask(a asked) (number int64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
-		return false
+		return 0, false
 	}
+	s.called++
+	a.number = s.called
 	s.asked = append(s.asked, a)
-	return true
+	return a.number, true
 }
 
 // charged notes what the request that was just asked takes until it is answered.
@@ -282,15 +287,20 @@ func (s *session) charged(claim *budget.Claim, left int64) {
 	last.claim, last.left = claim, left
 }
 
-// answered returns the request that the next answer is for.
-func (s *session) answered() asked {
+// answered returns the request of a number, which is answered now. Most are answered in order, but for reads.
+func (s *session) answered(number int64) asked {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	first := s.asked[0]
+	i := 0
+	for s.asked[i].number != number {
+		i++
+	}
+	was := s.asked[i]
+	copy(s.asked[1:], s.asked[:i])
 	s.asked[0] = asked{}
 	if s.asked = s.asked[1:]; len(s.asked) == 0 {
 		s.asked = nil // what it grew to is not kept
 	}
-	s.settle(&first)
-	return first
+	s.settle(&was)
+	return was
 }

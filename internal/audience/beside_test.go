@@ -1,0 +1,128 @@
+package audience_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/livetree/livetree/internal/audience"
+	"github.com/livetree/livetree/internal/enginetest"
+	"github.com/livetree/livetree/internal/store"
+	"github.com/livetree/livetree/internal/tree"
+	"github.com/livetree/livetree/internal/watch"
+)
+
+// A mirror is a client that takes what it is told when a test says so. It applies all of it to one tree, as an SDK does with
+// what has no tag.
+type mirror struct {
+	t testing.TB
+	f *enginetest.Fixture
+	*audience.Audience
+	node  tree.Node
+	asked tree.Path // by Get
+	log   []string
+}
+
+func newMirror(t testing.TB, f *enginetest.Fixture) *mirror {
+	m := &mirror{t: t, f: f, Audience: audience.New(f.Database, audience.Options{Wake: func() {}})}
+	t.Cleanup(m.Close)
+	return m
+}
+
+// take takes all that there is.
+func (m *mirror) take() {
+	m.t.Helper()
+	m.f.WaitForWatches()
+	for item, ok := m.Next(); ok; item, ok = m.Next() {
+		m.apply(item)
+	}
+}
+
+func (m *mirror) apply(item audience.Item) {
+	m.t.Helper()
+	switch {
+	case item.Answer != nil:
+		m.log = append(m.log, "answer")
+		if item.Answer.Err != nil {
+			m.t.Errorf("answer %d: %v", item.Answer.ID, item.Answer.Err)
+		} else if item.Answer.Content != nil {
+			m.set(m.asked, content(m.t, item.Answer.Content))
+		}
+	case item.Event.Kind >= watch.Cancel:
+		m.log = append(m.log, "over")
+		m.Over(item.Listen)
+	default:
+		value := string(item.Event.Value)
+		if item.Event.Content != nil {
+			value = content(m.t, item.Event.Content)
+		}
+		m.log = append(m.log, "event")
+		m.set(item.Listen.Path.Join(item.Event.Path), value)
+	}
+}
+
+func (m *mirror) set(at tree.Path, value string) {
+	m.t.Helper()
+	n, err := tree.Decode(strings.NewReader(strings.TrimSpace(value)), tree.DecodeOptions{})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	editor := tree.NewEditor(m.node)
+	editor.Set(at, n)
+	m.node = editor.Node()
+}
+
+// listen listens to a place.
+func (m *mirror) listen(id int64, at string) {
+	m.Listen(id, audience.ListenRequest{Path: enginetest.Path(m.t, at), Cookie: at})
+}
+
+// compare reports where the client does not have what is there.
+func (m *mirror) compare(at string) {
+	m.t.Helper()
+	m.take()
+	got, want := m.node.At(enginetest.Path(m.t, at)), expected(m.t, m.f, at, nil)
+	if !tree.Equal(got, want) {
+		text := func(n tree.Node) []byte { return tree.AppendJSON(nil, n, tree.Export) }
+		m.t.Errorf("the client has %s at %s, want %s; it was told %v", text(got), at, text(want), m.log)
+	}
+}
+
+// TestGetBeside: what a client asks for has its place in the order, too: it must not take back what a listen below has told.
+func TestGetBeside(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		before, after string // writes before the client asks, and when it has asked
+		took          bool   // it takes what was written before
+	}{
+		"nothing is written": {},
+		"then written":       {after: "PUT /a/b 2"},
+		"written":            {before: "PUT /a/b 2"},
+		"written and then":   {before: "PUT /a/b 2;PUT /a/b 3", after: "PUT /a/b 4;PUT /a/b 5"},
+		"told and then":      {before: "PUT /a/b 2;PUT /a/b 3", took: true, after: "PUT /a/b 4;DELETE /a/b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := enginetest.Open(t, store.Options{})
+			f.Rule(open)
+			f.Put("/a", `{"b":1,"c":1}`)
+			m := newMirror(t, f)
+			m.listen(1, "/a/b")
+			m.take()
+			do := func(requests string) {
+				for request := range strings.SplitSeq(requests, ";") {
+					if request != "" {
+						f.Do(request)
+					}
+				}
+			}
+			do(c.before)
+			if c.took {
+				m.take()
+			}
+			m.asked = enginetest.Path(t, "/a")
+			m.Get(2, m.asked, nil)
+			do(c.after)
+			m.compare("/a/b")
+		})
+	}
+}
