@@ -65,6 +65,7 @@ type Audience struct {
 	room     sync.Cond // with mu: something was answered or taken
 	listens  map[listenKey]*Listen
 	keyBytes int // that they take
+	deepest  int // how deep the deepest was, of all so far
 	sequence sequence
 	left     []left // a moment ago, the newest last
 	who      auth.Identity

@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/livetree/livetree/internal/audience"
+	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/enginetest"
+	"github.com/livetree/livetree/internal/sdkhash"
 	"github.com/livetree/livetree/internal/store"
 	"github.com/livetree/livetree/internal/tree"
 	"github.com/livetree/livetree/internal/watch"
@@ -71,9 +73,13 @@ func (m *mirror) set(at tree.Path, value string) {
 	m.node = editor.Node()
 }
 
-// listen listens to a place.
-func (m *mirror) listen(id int64, at string) {
-	m.Listen(id, audience.ListenRequest{Path: enginetest.Path(m.t, at), Cookie: at})
+// listen listens to a place, with the hash of what the client has there.
+func (m *mirror) listen(id int64, at string, known bool) {
+	req := audience.ListenRequest{Path: enginetest.Path(m.t, at), Cookie: at}
+	if known {
+		req.Known = &watch.Known{Hash: sdkhash.Of(m.node.At(req.Path))}
+	}
+	m.Listen(id, req)
 }
 
 // compare reports where the client does not have what is there.
@@ -84,6 +90,64 @@ func (m *mirror) compare(at string) {
 	if !tree.Equal(got, want) {
 		text := func(n tree.Node) []byte { return tree.AppendJSON(nil, n, tree.Export) }
 		m.t.Errorf("the client has %s at %s, want %s; it was told %v", text(got), at, text(want), m.log)
+	}
+}
+
+// TestListenBeside: a client listens at a place that it has by a listen above or below, which it ends then. What it says that it
+// knows it said before it was told what is on its way from that one, and what waits is told no more when that one has ended.
+func TestListenBeside(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		from, to string
+		waits    string // writes that wait to be told when the client listens
+	}{
+		"below":           {"/a", "/a/b", "PUT /a/b 1"},
+		"above":           {"/a/b", "/a", "PUT /a/b 1"},
+		"far above":       {"/a/b", "/", "PUT /a/b 1"},
+		"another waits":   {"/a", "/a/b", "PUT /a/b 1;PUT /a/c 2"},
+		"sent again":      {"/a", "/a/b", "again;PUT /a/b 1"},
+		"ended otherwise": {"/a", "/a/b", "PUT /a/b 1;rules"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := enginetest.Open(t, store.Options{})
+			f.Rule(`{"rules":{".read":"auth != null",".write":true,"a":{"b":{".read":true}}}}`)
+			f.Put("/a", `{"b":1}`)
+			m := newMirror(t, f)
+			m.Identify(enginetest.User(t, `{"uid":"ann"}`))
+			m.listen(1, c.from, false)
+			m.take()
+			known := m.node
+			f.Do("PUT /a/b 2")
+			m.take() // which is on its way
+			ended := false
+			for request := range strings.SplitSeq(c.waits, ";") {
+				switch request {
+				case "":
+				case "again":
+					now := m.node
+					m.node = known
+					m.listen(4, c.from, true)
+					m.node = now
+				case "rules":
+					ended = true
+				default:
+					f.Do(request)
+				}
+			}
+			f.WaitForWatches()
+			now := m.node
+			m.node = known
+			m.log = nil
+			m.listen(2, c.to, true)
+			m.node = now
+			if ended {
+				m.Identify(auth.Identity{})
+			} else {
+				m.Unlisten(3, enginetest.Path(t, c.from), nil)
+			}
+			m.compare(c.to)
+		})
 	}
 }
 
@@ -106,7 +170,7 @@ func TestGetBeside(t *testing.T) {
 			f.Rule(open)
 			f.Put("/a", `{"b":1,"c":1}`)
 			m := newMirror(t, f)
-			m.listen(1, "/a/b")
+			m.listen(1, "/a/b", false)
 			m.take()
 			do := func(requests string) {
 				for request := range strings.SplitSeq(requests, ";") {

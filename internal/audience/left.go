@@ -1,16 +1,19 @@
 package audience
 
 import (
+	"iter"
 	"slices"
 	"time"
 
+	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/tree"
 	"github.com/livetree/livetree/internal/watch"
 )
 
-// This file is about what a client says that it knows of a place where it has ended a listen a moment
-// ago. What that told it last may have been on its way when the client ended it and listened again. It
-// is not in the hash then, but the client applies it: what has no tag is for all that it listens to.
+// This file is about what a client says that it knows of a place where it has a listen above or below, or
+// has ended one a moment ago. What that told it last may have been on its way when the client listened again.
+// It is not in the hash then, but the client applies it: what has no tag is for all that it listens to. And
+// what would take that back may never be told, if the other listen ends first.
 
 const (
 	// underWay is how long what was told may be on its way.
@@ -21,20 +24,23 @@ const (
 	maxLeftBytes = 8 << 10
 )
 
-// A left is a listen that the client has ended: when it was told something last, and the position of
-// the state that the client has by that; 0 if that is not known.
+// A left is a listen that the client has ended, or that was ended: when it was told something last, and the
+// position of the state that the client has by that; 0 if that is not known.
 type left struct {
 	path   tree.Path
 	told   uint64
 	toldAt time.Time
 }
 
-// noteLeft remembers a listen that the client has ended, if what it was told may be on its way.
+// noteLeft remembers a listen that has ended, if what it was told may be on its way.
 func noteLeft(a *Audience, l *Listen) {
+	if !l.isPlain() {
+		return // what it was told has a tag
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	forgetLeft(a)
-	if l.toldAt.IsZero() || a.opts.Now().Sub(l.toldAt) > underWay {
+	if !a.isUnderWay(l.toldAt) {
 		return
 	}
 	a.left = slices.DeleteFunc(a.left, func(was left) bool { return was.path == l.Path }) // what was told last counts
@@ -50,25 +56,71 @@ func noteLeft(a *Audience, l *Listen) {
 
 // forgetLeft forgets those of which nothing is on its way any more. The lock is held.
 func forgetLeft(a *Audience) {
-	now := a.opts.Now()
-	if a.left = slices.DeleteFunc(a.left, func(l left) bool { return now.Sub(l.toldAt) > underWay }); len(a.left) == 0 {
+	if a.left = slices.DeleteFunc(a.left, func(l left) bool { return !a.isUnderWay(l.toldAt) }); len(a.left) == 0 {
 		a.left = nil
 	}
 }
 
-// knownBesideLeft returns what a client says that it knows of a place: it may have said so before it
-// was told the last of a listen that it has ended, at that place, above it or below.
-func knownBesideLeft(a *Audience, p tree.Path, known *watch.Known) *watch.Known {
+// isUnderWay reports whether what was told at a time may not have come yet; zero is never.
+func (a *Audience) isUnderWay(toldAt time.Time) bool {
+	return !toldAt.IsZero() && a.opts.Now().Sub(toldAt) <= underWay
+}
+
+// knownBeside returns what a client says that it knows of a place: it may have said so before it was
+// told the last of another listen at that place, above it or below, also of one that has ended.
+func knownBeside(a *Audience, p tree.Path, known *watch.Known) *watch.Known {
 	if known == nil {
 		return nil
 	}
+	handedOn := a.order.Told() // before the look: what was told so far was woken for before
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	forgetLeft(a)
 	for _, l := range a.left {
-		if l.path.Overlaps(p) && (!known.Replaces || l.told < known.Told) {
-			known = &watch.Known{Hash: known.Hash, Compound: known.Compound, Replaces: true, Told: l.told}
+		if l.path.Overlaps(p) {
+			known = knownSince(known, l.told)
+		}
+	}
+	for l := range plainBeside(a, p) {
+		switch waits := l.head != nil || l.woken || l.told == 0; {
+		case !a.isUnderWay(l.toldAt):
+		case waits:
+			known = knownSince(known, l.told)
+		default:
+			known = knownSince(known, max(l.told, handedOn))
 		}
 	}
 	return known
 }
+
+// knownSince returns what a client says that it knows, if it was told only what was up to a position.
+func knownSince(known *watch.Known, told uint64) *watch.Known {
+	if known.Replaces && known.Told <= told {
+		return known
+	}
+	return &watch.Known{Hash: known.Hash, Compound: known.Compound, Replaces: true, Told: told}
+}
+
+// plainBeside returns the listens without a query at a path, above it and below it. It goes through all
+// listens only if some of them are deeper: a client that comes back with thousands has them side by side. The
+// lock is held.
+func plainBeside(a *Audience, p tree.Path) iter.Seq[*Listen] {
+	return func(yield func(*Listen) bool) {
+		if p.Depth() < a.deepest {
+			for _, l := range a.listens {
+				if l.isPlain() && l.Path.Overlaps(p) && !yield(l) {
+					return
+				}
+			}
+			return
+		}
+		for levels := 0; levels <= p.Depth(); levels++ {
+			if l := a.listens[listenKey{path: p.Ancestor(levels)}]; l != nil && !yield(l) {
+				return
+			}
+		}
+	}
+}
+
+// isPlain reports whether a listen has no query: what it tells has no tag.
+func (l *Listen) isPlain() bool { return l.key.query == query.Shared{} }

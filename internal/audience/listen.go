@@ -72,13 +72,15 @@ func (a *Audience) Listen(id int64, req ListenRequest) {
 	a.request(id, requestBytes, func() *Answer {
 		key, bytes := keyOf(req.Path, req.Query)
 		known := req.Known
-		if old := a.find(key); old != nil {
+		old := a.find(key)
+		if old != nil {
 			a.forget(old)
 			defer a.end(old) // then: as long as it watches, it is known what has changed
 			known = knownBehind(a, old, known)
 		}
-		known = knownBesideLeft(a, key.path, known)
+		known = knownBeside(a, key.path, known)
 		l := &Listen{Path: key.path, Cookie: req.Cookie, key: key, bytes: bytes + req.CookieBytes}
+		l.follow(a, old)
 		if err := a.keep(l); err != nil {
 			return a.failed(err, "")
 		}
@@ -109,6 +111,16 @@ func knownBehind(a *Audience, old *Listen, known *watch.Known) *watch.Known {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return &watch.Known{Hash: known.Hash, Compound: known.Compound, Replaces: true, Told: old.told}
+}
+
+// follow has a listen know what the client was told by the one that it replaces; nil for none.
+func (l *Listen) follow(a *Audience, old *Listen) {
+	if old == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l.told, l.toldAt = old.told, old.toldAt
 }
 
 // client returns whose memory is taken for somebody.
@@ -174,6 +186,7 @@ func (a *Audience) keep(l *Listen) error {
 		a.listens = make(map[listenKey]*Listen)
 	}
 	a.listens[l.key] = l
+	a.deepest = max(a.deepest, l.Path.Depth())
 	return nil
 }
 
@@ -251,16 +264,17 @@ func (a *Audience) Unlisten(id int64, p tree.Path, q *query.Query) {
 		key, _ := keyOf(p, q)
 		if l := a.find(key); l != nil {
 			a.end(l)
-			if q == nil {
-				noteLeft(a, l)
-			}
+			noteLeft(a, l)
 		}
 		return &Answer{}
 	})
 }
 
 // Over ends a listen that was told its last event, by who takes the events.
-func (a *Audience) Over(l *Listen) { a.end(l) }
+func (a *Audience) Over(l *Listen) {
+	a.end(l)
+	noteLeft(a, l)
+}
 
 // Listens returns how many there are.
 func (a *Audience) Listens() int {
