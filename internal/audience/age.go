@@ -6,13 +6,15 @@ import (
 	"github.com/livetree/livetree/internal/fault"
 )
 
-// This file bounds how long answers hold the view that they are read from. A view keeps all on
+// This file bounds how long answers, and first events of listens, hold the view that they are read from. A view keeps all on
 // disk that was there when it was made, and a client that asks for much and takes little has
 // thousands of answers waiting.
 
 // answerAge is how long an answer may wait to be taken. Then it is a failure, and its view is
 // given back.
 const answerAge = 2 * time.Minute
+
+// A first event that waits as long is given up. When it is taken, it is read from a newer view.
 
 var errNotTaken = fault.New(fault.Unavailable, "the answer was not taken within %v, ask for less at a time", answerAge)
 
@@ -48,4 +50,57 @@ func giveUpOld(a *Audience) {
 		answer.drop()
 		answer.Content, answer.Err = nil, errNotTaken
 	}
+}
+
+// limitViewAge bounds the age of a view that a listen holds until its next event is taken. The lock of the audience
+// is held.
+func limitViewAge(a *Audience, l *Listen) {
+	if l.viewAt.IsZero() {
+		l.viewAt = a.opts.Now()
+	}
+	if a.sequence.renewing == nil {
+		a.sequence.renewing = time.AfterFunc(answerAge, func() { renewOld(a) })
+	}
+}
+
+// renewOld has the listens whose views are too old tell what is there when that is taken, and looks again when the
+// next one may be too old.
+func renewOld(a *Audience) {
+	if a.ended.Load() {
+		return
+	}
+	now, waits := a.opts.Now(), false
+	for _, l := range a.all() {
+		waits = l.renewIfOld(a, now) || waits
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.sequence.renewing = nil
+	if waits && !a.ended.Load() {
+		a.sequence.renewing = time.AfterFunc(answerAge, func() { renewOld(a) })
+	}
+}
+
+// renewIfOld gives up the view that a listen has held for too long. It reports whether the listen holds one.
+func (l *Listen) renewIfOld(a *Audience, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.watch == nil || l.ended {
+		return false
+	}
+	a.mu.Lock()
+	held, read := !l.viewAt.IsZero(), l.head != nil && l.head.Content != nil
+	old := held && now.Sub(l.viewAt) >= answerAge && !l.watch.Unindexed()
+	if old && read {
+		a.sequence.drop(l)
+		a.sequence.wake(l) // and whoever looks waits for the lock of the listen
+	}
+	if old {
+		l.viewAt = time.Time{}
+	}
+	a.mu.Unlock()
+	if old {
+		l.watch.Refresh(read)
+	}
+	return held && !old
 }

@@ -1,6 +1,7 @@
 package audience_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,4 +63,61 @@ func TestAnswersThatAreNotTaken(t *testing.T) {
 		}
 		expect(6, true)
 	})
+}
+
+// TestFirstEventsThatAreNotTaken: the first data of a listen that waits for long is given up, so that it holds no view. When the
+// client takes something again, it is told what is there then, before the answer.
+func TestFirstEventsThatAreNotTaken(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		looked bool // the events were looked at, but not taken
+		wait   time.Duration
+		want   []string
+	}{
+		{"soon", false, time.Minute, []string{"first 0 /  0", "answer 0 <nil>", "/a 0 /  1", "answer 1 <nil>", "/a 0 / 2", "answer 2 <nil>"}},
+		{"late", false, 5 * time.Minute, []string{"first 0 /  0", "answer 0 <nil>", "/a 0 /  2", "answer 1 <nil>", "answer 2 <nil>"}},
+		{"looked at, soon", true, time.Minute, []string{"first 0 /  0", "answer 0 <nil>", "/a 0 /  1", "answer 1 <nil>", "/a 0 / 2", "answer 2 <nil>"}},
+		{"looked at, late", true, 5 * time.Minute, []string{"first 0 /  0", "answer 0 <nil>", "/a 0 /  2", "answer 1 <nil>", "answer 2 <nil>"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := enginetest.Open(t, store.Options{})
+				f.Rule(open)
+				f.Patch("/", `{"x/a":1,"first":0}`)
+				a := audience.New(f.Database, audience.Options{Wake: func() {}, Now: time.Now})
+				defer a.Close()
+				a.Listen(0, audience.ListenRequest{Path: enginetest.Path(t, "/first"), Cookie: "first"})
+				a.Listen(1, audience.ListenRequest{Path: enginetest.Path(t, "/x/a"), Cookie: "/a"}) // deeper, and so after the first
+				var log []string
+				next := func() bool {
+					item, ok := a.Next()
+					if ok {
+						log = append(log, describe(t, item))
+					}
+					return ok
+				}
+				if c.looked {
+					next()
+				}
+				f.Put("/x/a", "2")
+				time.Sleep(c.wait) //nolint:forbidigo // fake time
+				synctest.Wait()
+				if c.looked != (len(log) == 1) {
+					t.Fatalf("at first it is told %q", log)
+				}
+				for next() {
+				}
+				a.Reply(2, nil, nil)
+				for next() {
+				}
+				slices.Sort(log)
+				slices.Sort(c.want)
+				if !slices.Equal(log, c.want) {
+					t.Errorf("it is told\n%q\nwant\n%q", log, c.want)
+				}
+			})
+		})
+	}
 }

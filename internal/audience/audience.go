@@ -138,6 +138,9 @@ func (a *Audience) Close() {
 	if a.sequence.aging != nil {
 		a.sequence.aging.Stop()
 	}
+	if a.sequence.renewing != nil {
+		a.sequence.renewing.Stop()
+	}
 }
 
 // all returns the listens.

@@ -35,7 +35,8 @@
 // A listen costs one watch, and one event that was taken from it and not sent. If the events of
 // a client are many bytes, they count in the memory of all; without any, a listen is told later
 // what is there. An event that tells all that is there is held in any case: it is read as it is
-// sent, and holds a view until then, or package watch counts what it holds. A write that was not
+// sent, and holds a view until then, or package watch counts what it holds. After two minutes it is given up, and read
+// from a newer view when it is taken. A write that was not
 // answered, or whose answer was not taken, counts towards Limits; with more of them, requests
 // wait. To be woken costs the listens that have something to tell, and not all.
 package audience

@@ -50,6 +50,8 @@ type Listen struct {
 	// is when it was told something last.
 	told   uint64
 	toldAt time.Time
+	// viewAt is when it began to hold a view, as it does until its first event is taken.
+	viewAt time.Time
 }
 
 type listenKey struct {
@@ -200,6 +202,8 @@ func (a *Audience) open(l *Listen, w *watch.Watch, who auth.Identity) {
 	l.opened = true
 	if watch.IsKnown(w) {
 		l.told = w.Position()
+	} else {
+		limitViewAge(a, l)
 	}
 	a.sequence.wake(l)
 }

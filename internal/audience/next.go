@@ -88,6 +88,9 @@ func (a *Audience) put(l *Listen, e *watch.Event, more bool) {
 	over := l.over
 	if !over && a.charge(l, e) {
 		a.sequence.put(l, e, more)
+		if e.Content != nil {
+			limitViewAge(a, l)
+		}
 		return
 	}
 	a.mu.Unlock()

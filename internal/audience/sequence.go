@@ -20,6 +20,7 @@ type sequence struct {
 	reads    []*Answer   // those of reads, which are in the order of events and so not in that of the others
 	queued   uint64      // how many answers there were so far
 	aging    *time.Timer // for those of them that hold a view; nil for none
+	renewing *time.Timer // for listens whose next event holds one; nil for none
 	// paused says that no events are told, because it is being worked out which listens
 	// go on.
 	paused bool
@@ -142,7 +143,7 @@ func (s *sequence) take(l *Listen) {
 		s.renewals--
 	}
 	s.letGo(l)
-	l.head, l.more, l.renewal = nil, false, false
+	l.head, l.more, l.renewal, l.viewAt = nil, false, false, time.Time{}
 }
 
 // drop gives up the next event of a listen, if it is known.

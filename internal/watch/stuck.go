@@ -44,6 +44,20 @@ func (w *Watch) Later() {
 	w.stuck = s
 }
 
+// Refresh gives up what there was to tell, if that is all that is there: it holds a view. What is there then is told
+// when the event is taken. The front says whether it has such an event of the watch, and gives that up itself. An event
+// that takes a scan to find is not given up: there may be no room for another.
+func (w *Watch) Refresh(given bool) {
+	given = given || w.opening != nil && w.opening.Content != nil
+	if w.finished || w.stuck != nil || !given || w.Unindexed() {
+		return
+	}
+	w.drop()
+	w.stuck = &stuck{timer: time.NewTimer(0)}
+	w.stuck.end()
+	w.stuck.due.Store(true)
+}
+
 // goOn has a watch that was stuck go on if it is time, or over: that it waits must not keep a client from being
 // told that it may not watch any more. It reports false if not.
 func (w *Watch) goOn() bool {
