@@ -52,7 +52,7 @@ func (w *writer) match(t store.Tree, req Request, e state.Effort) error {
 		}
 	}
 	if req.IfMatch != "" {
-		if err := w.matchTag(t, Condition{req.At, req.IfMatch}, e); err != nil {
+		if err := w.matchOwnTag(t, req, e); err != nil {
 			return err
 		}
 	}
@@ -62,6 +62,23 @@ func (w *writer) match(t store.Tree, req Request, e state.Effort) error {
 		}
 	}
 	return nil
+}
+
+// matchOwnTag checks the ETag of what the request replaces: a node, or its priority alone.
+func (w *writer) matchOwnTag(t store.Tree, req Request, e state.Effort) error {
+	if !req.replacesPriority() {
+		return w.matchTag(t, Condition{req.At, req.IfMatch}, e)
+	}
+	tag, err := w.db.source.PriorityETag(t, req.At, e.Bytes)
+	if err == nil && tag != req.IfMatch {
+		err = errMismatch
+	}
+	return err
+}
+
+// replacesPriority reports whether the request replaces no more than the priority of the node at At.
+func (r *Request) replacesPriority() bool {
+	return !r.Patch && len(r.Assignments) == 1 && r.Assignments[0].Priority
 }
 
 // matchTag checks one condition.

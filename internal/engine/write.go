@@ -21,7 +21,8 @@ type Request struct {
 	// Push asks for a new child of At under a generated key, with the node of
 	// the one assignment.
 	Push bool
-	// IfMatch, if not empty, is the ETag that the node at At must have.
+	// IfMatch, if not empty, is the ETag that the node at At must have, or its priority if the request
+	// replaces only that.
 	IfMatch string
 	// Also are conditions on other locations, which hold at the same moment.
 	Also []Condition

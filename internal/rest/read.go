@@ -88,6 +88,14 @@ func (c *call) readTag(snapshot *state.View) (string, error) {
 	if c.params.shallow || c.params.filtered || !(wantsETag(c.r) || len(c.r.Header.Values("If-None-Match")) > 0) {
 		return "", nil
 	}
+	return c.tagOf(snapshot)
+}
+
+// tagOf returns the ETag of what the call is about.
+func (c *call) tagOf(snapshot *state.View) (string, error) {
+	if c.target.kind == ofPriority {
+		return snapshot.PriorityETag(c.path())
+	}
 	return snapshot.ETag(c.path())
 }
 

@@ -221,6 +221,43 @@ func TestConditions(t *testing.T) {
 	}
 }
 
+// TestTagsOfPriorities: the ETag of a priority says nothing of the node that has it. One that is not there is no data, and a
+// write of one has the ETag of the next read.
+func TestTagsOfPriorities(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	s.expect("PUT /a.json 1", `200 1`)
+	tag := func(line string) string {
+		t.Helper()
+		answer, header := s.do(line, "X-Firebase-ETag: true")
+		if header.Get("ETag") == "" {
+			t.Errorf("%s has no ETag: %s", line, answer)
+		}
+		return header.Get("ETag")
+	}
+	if got := tag("GET /a/.priority.json"); got != "null_etag" {
+		t.Errorf("no priority has the ETag %s", got)
+	}
+	s.expect("PUT /a/.priority.json 1\nif-match: x", `412 null`, "PUT /a/.priority.json 1\nif-match: null_etag", `200 1`)
+	written := tag("PUT /a/.priority.json 7")
+	if read := tag("GET /a/.priority.json"); read != written || read == tag("GET /a.json") {
+		t.Errorf("a priority has the ETag %s, was written with %s, and its node has %s", read, written, tag("GET /a.json"))
+	}
+	s.expect(
+		"PUT /a/b.json 2", `200 2`,
+		"GET /a/.priority.json\nIf-None-Match: "+written, `304`,
+		"PUT /a/.priority.json 8\nif-match: "+written, `200 8`,
+		"PUT /a/.priority.json 9\nif-match: "+written, `412 8`,
+	)
+	s.expect(
+		"DELETE /a/.priority.json\nif-match: "+tag("GET /a.json"), `412 8`,
+		"DELETE /a/.priority.json\nif-match: "+tag("GET /a/.priority.json"), `200 null`,
+	)
+	if got := tag("DELETE /a/.priority.json"); got != "null_etag" {
+		t.Errorf("a deleted priority has the ETag %s", got)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	s := serve(t, nil)

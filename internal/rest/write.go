@@ -146,7 +146,7 @@ func (c *call) mismatch(sent string) (shown bool, err error) {
 	case err != nil: // it was dropped since
 		return true, err
 	}
-	tag, err := snapshot.ETag(c.path())
+	tag, err := c.tagOf(snapshot)
 	if err != nil || tag == sent {
 		return err != nil, err
 	}
@@ -181,9 +181,10 @@ func (c *call) current(snapshot *state.View) (content, error) {
 	return snapshot.Printer(c.path(), tree.Plain)
 }
 
-// tagWritten sets the ETag of what was written, if the client asked for it.
+// tagWritten sets the ETag of what was written, if the client asked for it. That of a priority is there even if no data
+// carries it, as the answer is: the sender may not be one who may know.
 func (c *call) tagWritten(commit engine.Commit) {
-	if !wantsETag(c.r) || c.verb == patch || c.target.kind == ofPriority {
+	if !wantsETag(c.r) || c.verb == patch {
 		return
 	}
 	setETag(c.w.Header(), c.database.ETagOf(commit.Assignments[0].Node))

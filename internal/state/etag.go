@@ -25,6 +25,15 @@ func (v *View) ETag(p tree.Path) (string, error) {
 	return tag, Classify(err)
 }
 
+// PriorityETag returns the ETag of the priority of the node at p, which says nothing of the node.
+func (v *View) PriorityETag(p tree.Path) (string, error) {
+	if err := v.Exists(); err != nil {
+		return "", err
+	}
+	tag, err := v.source.PriorityETag(v.Tree(), p, math.MaxInt)
+	return tag, Classify(err)
+}
+
 // NullETag is the ETag of no data.
 const NullETag = "null_etag"
 
@@ -33,6 +42,20 @@ const NullETag = "null_etag"
 // works out few at a time.
 func (s *Source) ETag(t store.Tree, p tree.Path, limit int) (string, error) {
 	return s.digest(t, store.ETag, p, limit, s.hashNode)
+}
+
+// PriorityETag returns the ETag of a priority, which is that of a node with no more than this value. It fails with
+// ErrHeavy when the text is longer than limit.
+func (s *Source) PriorityETag(t store.Tree, p tree.Path, limit int) (string, error) {
+	priority, err := t.Priority(p)
+	if err != nil {
+		return "", err
+	}
+	text := s.newHash(limit)
+	if err := tree.PrintJSON(text, tree.LeafNode(priority), tree.Export); err != nil {
+		return "", err
+	}
+	return text.tag(), nil
 }
 
 // digest returns a digest of a node, by work if it is not remembered. Work fails with
