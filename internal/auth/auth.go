@@ -178,7 +178,7 @@ const maxCredentialBytes = 8 << 10
 // for the log, says what is wrong. If the keys of a token's issuer were never
 // fetched and cannot be, the error is a fault.Unavailable one: who comes is not
 // known. A fetch takes at most fetchTimeout; ctx ends the waiting for one that
-// another request began. How long Verify takes tells nothing about the secrets.
+// another request began, and a Queue may be in it. How long Verify takes tells nothing about the secrets.
 //
 // A credential that was accepted is remembered, and is accepted again for as long
 // as it would be by verifying it anew.
@@ -188,7 +188,9 @@ func (v *Verifier) Verify(ctx context.Context, credential string, database Datab
 	}
 	found, err := v.proof(ctx, credential, database)
 	if err != nil {
-		v.failures.count(err)
+		if !errors.As(err, new(queueError)) { // nothing was found wrong with it
+			v.failures.count(err)
+		}
 		return Identity{}, refusal(err)
 	}
 	return found.identity, nil
@@ -298,7 +300,10 @@ var (
 // refusal gives an error its meaning for clients. That of a context stays as it
 // is.
 func refusal(cause error) error {
+	var full queueError
 	switch {
+	case errors.As(cause, &full):
+		return full.error
 	case errors.Is(cause, errExpired):
 		return ErrExpired
 	case errors.Is(cause, errNoKeys):

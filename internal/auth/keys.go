@@ -226,10 +226,8 @@ func (s *keySet) find(ctx context.Context, t *token) (found []key, generation ui
 		case len(found) > 0:
 			return found, generation, nil
 		case fetching != nil:
-			select {
-			case <-fetching:
-			case <-ctx.Done():
-				return nil, 0, ctx.Err()
+			if err := await(ctx, fetching); err != nil {
+				return nil, 0, err
 			}
 		case !fetched:
 			return nil, 0, errNoKeys

@@ -497,3 +497,66 @@ func TestManyAtOnce(t *testing.T) {
 		b.wait(time.Minute)
 	}
 }
+
+// A queue has room for so many.
+type queue struct{ room, left int }
+
+func (q *queue) Join() error {
+	if q.room--; q.room < 0 {
+		return fault.New(fault.Unavailable, "it is full")
+	}
+	return nil
+}
+
+func (q *queue) Leave() { q.left++ }
+
+// TestQueueForKeys: those who wait for the fetch of another are counted by their queue, and refused if that is full.
+func TestQueueForKeys(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const keys = "https://keys.example.org/jwks.json"
+		answers := transport(map[string]string{keys: webKeys(webKey("ed", edKey))})
+		release := make(chan struct{})
+		v := newVerifier(t, auth.Options{
+			Issuers: []auth.Issuer{{URL: issuer, Audiences: []string{project}, JWKS: keys}},
+			Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+				<-release
+				return answers(r)
+			}),
+		})
+		q := &queue{room: 2}
+		ctx := auth.WithQueue(t.Context(), q)
+		good := forge(ed, issuedClaims(), edKey)
+		results := make(chan error, 4)
+		for range 4 { // the first of them fetches
+			go func() {
+				_, err := v.Verify(ctx, good, database)
+				results <- err
+			}()
+			synctest.Wait()
+		}
+		if err := <-results; fault.KindOf(err) != fault.Unavailable || err.Error() != "it is full" {
+			t.Errorf("the one for whom there is no room gets %v", err)
+		}
+		if len(results) > 0 || q.left != 0 {
+			t.Fatalf("%d have left the queue, and one got %v", q.left, <-results)
+		}
+		for reason, n := range v.Failures() {
+			if n > 0 {
+				t.Errorf("%d refusals count as %s", n, reason)
+			}
+		}
+		close(release)
+		for range 3 {
+			if err := <-results; err != nil {
+				t.Errorf("one that waited gets %v", err)
+			}
+		}
+		if q.left != 2 {
+			t.Errorf("%d have left the queue, want 2", q.left)
+		}
+		if _, err := v.Verify(auth.WithQueue(t.Context(), &queue{}), good, database); err != nil {
+			t.Errorf("with keys nobody waits, but one gets %v", err)
+		}
+	})
+}

@@ -27,7 +27,7 @@ func (c *call) identify(values values) error {
 		return errCredential
 	}
 	c.proved = c.database.Published().Settings // before it is asked
-	if c.who, err = c.database.Identify(c.r.Context(), credential); err == nil {
+	if c.who, err = c.database.Identify(c.usage.queued(c.r.Context()), credential); err == nil {
 		noteIdentified(c.w)
 	}
 	return err

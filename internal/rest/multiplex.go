@@ -1,8 +1,10 @@
 package rest
 
 import (
+	"context"
 	"net/http"
 
+	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/exchange"
 )
 
@@ -23,6 +25,24 @@ func (u *usage) chargeWaiting() error {
 	}
 	return u.chargeAnswer(u.waitingBytes(), true)
 }
+
+// queued returns a context by which a request over HTTP/2 that waits for the keys of an issuer takes memory. It is not known
+// who asks then, and administrators do not share what their address has, so it gives that back.
+func (u *usage) queued(ctx context.Context) context.Context {
+	if !u.isMultiplexed() {
+		return ctx
+	}
+	return auth.WithQueue(ctx, keyQueue{u})
+}
+
+// A keyQueue counts who waits for the keys of an issuer.
+type keyQueue struct{ *usage }
+
+// Join implements auth.Queue.
+func (q keyQueue) Join() error { return q.chargeWaiting() }
+
+// Leave implements auth.Queue.
+func (q keyQueue) Leave() { q.release() }
 
 // chargeMultiplexed takes the memory of an answer over HTTP/2 before it is made. A
 // client that takes none of a hundred answers has all of them wait, and what they were

@@ -1,14 +1,24 @@
 package rest_test
 
 import (
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/catalog"
+	"github.com/livetree/livetree/internal/engine"
 	"github.com/livetree/livetree/internal/rest"
+	"github.com/livetree/livetree/internal/state"
+	"github.com/livetree/livetree/internal/store"
 )
 
 // A window is the way to a client of HTTP/2, which takes an answer when it likes.
@@ -110,6 +120,77 @@ func TestBodiesOverHTTP2AreCounted(t *testing.T) {
 		}
 		writer.Close()
 		<-ended
+	}
+}
+
+// A roundTrip is how keys of an issuer are fetched.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestWaitingForKeysIsCounted: over HTTP/2, those take memory whose tokens wait for the keys of an issuer, which another request
+// fetches. One for whom there is none loses the request, and does not wait.
+func TestWaitingForKeysIsCounted(t *testing.T) {
+	t.Parallel()
+	const issuer = "https://issuer.example.org"
+	fetching, release := make(chan struct{}), make(chan struct{})
+	answer := sync.OnceFunc(func() { close(release) })
+	defer answer()
+	verifier, err := auth.New(auth.Options{
+		Issuers: []auth.Issuer{{URL: issuer, Audiences: []string{"x"}, JWKS: issuer + "/keys"}},
+		Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+			close(fetching)
+			<-release
+			return nil, errors.New("it is not there")
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var opts rest.Options
+	serveOver(t, func(s *store.Store) *catalog.Catalog {
+		return catalog.New(s, engine.Options{
+			Metrics: &state.Metrics{}, Clock: state.NewClock(time.Now, rand.Reader, s.LastMillis()), Verifier: verifier, Deadline: patience})
+	}, func(o *rest.Options) { opts = *o })
+	handler := rest.New(opts)
+	encode := base64.RawURLEncoding.EncodeToString
+	token := encode([]byte(`{"alg":"EdDSA","kid":"k"}`)) + "." + encode([]byte(`{"iss":"`+issuer+`","aud":"x","sub":"u"}`)) + "." + encode(make([]byte, 64))
+	statuses := make(chan int, 1000) // 0 for a request without an answer
+	ask := func() {
+		status := 0
+		defer func() {
+			_ = recover() // as net/http does
+			statuses <- status
+		}()
+		r := httptest.NewRequest("GET", "https://localhost/a.json?auth="+token, nil)
+		r.ProtoMajor = 2
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		status = w.Code
+	}
+	go ask()
+	<-fetching
+	asked := 0
+	for end := time.Now().Add(patience / 6); len(statuses) == 0; asked++ { // until one is refused
+		before := handler.BodiesTaken()
+		go ask()
+		for handler.BodiesTaken() == before && len(statuses) == 0 {
+			if runtime.Gosched(); time.Now().After(end) {
+				t.Fatalf("after %d requests, one waits and takes no memory: %d bytes are taken", asked, before)
+			}
+		}
+	}
+	if status, taken := <-statuses, handler.BodiesTaken(); status != 0 || taken < int64(asked-1)*32<<10 {
+		t.Errorf("while %d wait, %d bytes are taken, and one more is answered %d, want 0", asked-1, taken, status)
+	}
+	answer()
+	for range asked { // they need memory to be answered, too, which others have not given back yet
+		if status := <-statuses; status != http.StatusServiceUnavailable && status != 0 {
+			t.Errorf("without keys a token is answered %d", status)
+		}
+	}
+	if left := handler.BodiesTaken(); left != 0 {
+		t.Errorf("%d bytes are still taken", left)
 	}
 }
 

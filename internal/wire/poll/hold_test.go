@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/wire/poll"
 )
@@ -47,5 +48,38 @@ func TestAnswersTakeMemory(t *testing.T) {
 	}
 	if got := s.get(address); got != "pLPCommand('close');" {
 		t.Errorf("the next poll is answered with %s", got)
+	}
+}
+
+// TestBeginningsTakeMemory: a client of which it is not known yet whether it is one may wait for the node, and takes memory until then. It
+// is refused if there is none.
+func TestBeginningsTakeMemory(t *testing.T) {
+	t.Parallel()
+	clients := outbox.New(outbox.Options{})
+	t.Cleanup(func() { clients.Close(t.Context()) })
+	taken, most := 0, 1
+	lines := poll.New(poll.Options{Patience: clients.Patience, Hold: func(*http.Request) (func(), bool) {
+		taken++
+		return func() { taken-- }, taken <= most
+	}})
+	errAway := errors.New("it is another node")
+	for _, c := range []struct {
+		most int
+		want error
+	}{{1, errAway}, {0, nil}} {
+		most = c.most
+		began := false
+		err := lines.Serve(httptest.NewRecorder(), httptest.NewRequest("GET", "/.lp?start=t&ns=default&v=5&cb=1", nil), "default", func(*poll.Line) error {
+			if began = true; taken != 1 {
+				t.Errorf("while it begins, it takes memory %d times", taken)
+			}
+			return errAway
+		})
+		if c.want != nil && !errors.Is(err, c.want) || c.want == nil && fault.KindOf(err) != fault.Unavailable {
+			t.Errorf("with memory for %d it ends with %v", c.most, err)
+		}
+		if began != (c.most > 0) || taken != 0 {
+			t.Errorf("with memory for %d it began: %v, and takes memory %d times after it", c.most, began, taken)
+		}
 	}
 }

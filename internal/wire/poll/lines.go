@@ -94,7 +94,7 @@ func (l *Lines) start(r *http.Request, a *answer, ask ask, database string, begi
 	l.mu.Lock()
 	l.byID[line.id] = line
 	l.mu.Unlock()
-	if err := begin(line); err != nil {
+	if err := a.wait(func() error { return begin(line) }); err != nil {
 		line.leave()
 		return err // nothing was written
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/livetree/livetree/internal/exchange"
+	"github.com/livetree/livetree/internal/fault"
 	"github.com/livetree/livetree/internal/outbox"
 )
 
@@ -55,7 +56,7 @@ type answer struct {
 	w        http.ResponseWriter
 	control  *http.ResponseController
 	patience outbox.Patience
-	// hold takes memory for the answer when it begins, which release gives back.
+	// hold takes memory for the answer when it begins, which release gives back; and while it waits.
 	hold    func() (release func(), ok bool)
 	release func()
 	begun   bool
@@ -65,6 +66,17 @@ type answer struct {
 
 // errNoRoom says that there is no memory for one more answer that its client may not take.
 var errNoRoom = errors.New("too many answers are not taken")
+
+// wait takes memory while a line begins, which may be to wait until the node is ready: the client has no place yet that
+// would bound how many do.
+func (a *answer) wait(begin func() error) error {
+	release, ok := a.hold()
+	defer release()
+	if !ok {
+		return fault.New(fault.Unavailable, "too many clients are beginning, try again")
+	}
+	return begin()
+}
 
 func (a *answer) begin(contentType string) {
 	a.begun = true
