@@ -48,6 +48,7 @@ var livetree = layout{
 		"internal/store/datadir",
 		"internal/store/rowcache",
 		"internal/store/seek",
+		"internal/store/gather",
 		"internal/store/inspect",
 		"internal/store/transfer",
 		"internal/store/batch",

@@ -16,6 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/livetree/livetree/internal/pause"
+	"github.com/livetree/livetree/internal/store/gather"
 	"github.com/livetree/livetree/internal/store/inspect"
 	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/store/memo"
@@ -96,6 +97,8 @@ type Options struct {
 	GapSteps int
 	// Ahead is when rows of a query are read ahead of their reader; never if Each is negative.
 	Ahead AheadBounds
+	// Gather is how long a flush waits for others before it is merged; it does not if that is negative.
+	Gather time.Duration
 	// SlowSync, if set, is called before every sync.
 	SlowSync func()
 }
@@ -130,6 +133,7 @@ func (o Options) withDefaults() (Options, error) {
 	setDefault(&o.PriorityRows, defaultPriorityRows)
 	setDefault(&o.StepChildren, defaultStepChildren)
 	setDefault(&o.GapSteps, defaultGapSteps)
+	setDefault(&o.Gather, gather.Patience)
 	setDefault(&o.Ahead, seek.UsualAhead())
 	setDefault(&o.LogKeep.Age, time.Hour)
 	setDefault(&o.LogKeep.DatabaseBytes, 64<<20)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -49,6 +50,9 @@ func openStand(t testing.TB, opts Options) *stand {
 	}
 	if _, isBenchmark := t.(*testing.B); opts.RowBytes == 0 && !isBenchmark {
 		opts.RowBytes = standRows
+	}
+	if opts.Gather == 0 {
+		opts.Gather = 10 * time.Millisecond // settle would wait for long
 	}
 	path := "data"
 	if opts.FS == vfs.Default {

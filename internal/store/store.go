@@ -14,6 +14,7 @@ import (
 	"github.com/livetree/livetree/internal/store/batch"
 	"github.com/livetree/livetree/internal/store/damage"
 	"github.com/livetree/livetree/internal/store/datadir"
+	"github.com/livetree/livetree/internal/store/gather"
 	"github.com/livetree/livetree/internal/store/journal"
 	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/store/logkeep"
@@ -148,11 +149,14 @@ func (s *Store) openPebble(fs vfs.FS) error {
 	options.ErrorIfNotExists = true
 	s.blocks = pebble.NewCache(options.CacheSize)
 	options.Cache = s.blocks
+	merges := gather.NewScheduler(max(s.opts.Gather, 0))
+	options.Experimental.CompactionScheduler = merges
 	s.db, err = pebble.Open(path, options)
 	if err != nil {
 		s.blocks.Unref()
 		return fmt.Errorf("group %d was durable: %w", s.dir.Durable, damage.MarkOpen(err))
 	}
+	merges.Start(s.db.Metrics)
 	return nil
 }
 
