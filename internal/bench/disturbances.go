@@ -123,20 +123,26 @@ func (s *side) pileUp(ctx context.Context, count int) error {
 }
 
 // How often, and for how long, a server must have merged nothing: a compaction begins a
-// moment after a flush, or after another.
+// moment after another. What was flushed waits some seconds for more; some levels never lose all of their debt.
 const (
 	calmEnough = 6
 	calmTime   = calmEnough * 50 * time.Millisecond
+	mostPolls  = 10 * time.Second / (calmTime / calmEnough)
 )
 
 // merged returns when a server has merged what it has flushed.
 func (s *side) merged(ctx context.Context) error {
-	for calm := 0; calm < calmEnough; {
+	polls := time.Duration(0)
+	for calm := 0; calm < calmEnough; polls++ {
 		running, err := s.metric(ctx, "livetree_pebble_compactions_running")
 		if err != nil {
 			return err
 		}
-		if calm++; running > 0 {
+		left, err := s.metric(ctx, debt)
+		if err != nil {
+			return err
+		}
+		if calm++; running > 0 || left > 0 && polls < mostPolls {
 			calm = 0
 		}
 		if err := pause.For(ctx, calmTime/calmEnough); err != nil {
