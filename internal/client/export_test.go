@@ -23,6 +23,9 @@ func Events(r io.Reader, maxBytes int) ([]Event, error) {
 	}
 }
 
+// Moved returns how many bytes of its text a Splitter has moved to make room.
+func Moved(s *Splitter) int64 { return s.text.moved }
+
 // IdleBody wraps a body such that reading it fails when nothing comes for limit.
 func IdleBody(c *Client, body io.ReadCloser, limit time.Duration) io.ReadCloser {
 	ctx, cancel := context.WithCancelCause(context.Background())

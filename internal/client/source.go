@@ -57,6 +57,7 @@ type text struct {
 	base   int64
 	// line is the number of the line in which base lies, which starts at start.
 	line, start int64
+	moved       int64 // how many bytes were moved to make room, for tests
 }
 
 func newText(r io.Reader) *text { return &text{r: r, line: 1} }
@@ -68,6 +69,7 @@ func (t *text) Read(p []byte) (int, error) {
 		return 0, errLongValue
 	}
 	if t.passed >= passBytes {
+		t.moved += int64(len(t.kept) - t.passed)
 		t.kept, t.passed = append(t.kept[:0], t.kept[t.passed:]...), 0
 	}
 	n, err := t.r.Read(p)
