@@ -30,6 +30,9 @@ func (a *arrivals) Read(b []byte) (int, error) {
 	return n, err
 }
 
+// queuedFrames is how many frames wait to be written.
+const queuedFrames = 16
+
 // conn is a connection with a peer, after the handshake: what both ends do alike. One goroutine reads it, one writes,
 // and one watches that something arrives.
 type conn struct {
@@ -110,7 +113,7 @@ func (c *cancels) all() (due []uint64) {
 func newConn(c net.Conn, a *arrivals, o Options, quiet int) *conn {
 	k := &conn{
 		Conn: c, arrived: a, frames: newFrameReader(c), ping: o.Ping, now: o.Now, quiet: quiet,
-		out: make(chan []byte, 16), used: make(chan []byte, 4), done: make(chan struct{}),
+		out: make(chan []byte, queuedFrames), used: make(chan []byte, queuedFrames), done: make(chan struct{}),
 	}
 	k.soon.wake = make(chan struct{}, 1)
 	return k
