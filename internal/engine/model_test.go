@@ -323,7 +323,11 @@ func (h *history) condition(d twin, req *engine.Request) {
 	}
 	s := d.db.View()
 	defer s.Close()
-	tag, err := s.ETag(req.At)
+	of := s.ETag
+	if len(req.Assignments) == 1 && req.Assignments[0].Priority {
+		of = s.PriorityETag // it replaces no more than that
+	}
+	tag, err := of(req.At)
 	if err != nil {
 		h.failf("etag of %s: %v", req.At, err)
 	}
@@ -345,6 +349,9 @@ func (h *history) compare(d twin, p tree.Path) {
 	tag, err := s.ETag(p)
 	if isNull := d.tree.Plain(keys) == "null"; err != nil || (tag == state.NullETag) != isNull {
 		h.failf("etag of %s = %s, %v", p, tag, err)
+	}
+	if tag, err = s.PriorityETag(p); err != nil || (tag == state.NullETag) != priority.IsNull() {
+		h.failf("etag of the priority of %s = %s, %v", p, tag, err)
 	}
 }
 
