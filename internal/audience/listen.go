@@ -91,7 +91,7 @@ func (a *Audience) Listen(id int64, req ListenRequest) {
 		defer a.letGo()
 		w, trace, err := a.set.Open(watch.Request{
 			Path: key.path, Form: tree.Export, Query: req.Query, Whole: true, Scan: true, Known: known,
-			Client: a.client(who), Memory: a.opts.Memory,
+			Client: clientOf(a.opts.Client, who), Memory: a.opts.Memory,
 			Who: lasting(who), Wake: func() { a.wake(l) }, Done: a.opts.Done, Lasts: true,
 		})
 		if err != nil {
@@ -125,9 +125,8 @@ func (l *Listen) follow(a *Audience, old *Listen) {
 	l.told, l.toldAt = old.told, old.toldAt
 }
 
-// client returns whose memory is taken for somebody.
-func (a *Audience) client(who auth.Identity) budget.Client {
-	c := a.opts.Client
+// clientOf returns whose memory is taken for somebody on a connection.
+func clientOf(c budget.Client, who auth.Identity) budget.Client {
 	c.UID, c.Admin = who.Auth.Child("uid").Leaf().Text(), who.Admin
 	return c
 }

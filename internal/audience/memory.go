@@ -18,7 +18,7 @@ func (a *Audience) charge(l *Listen, e *watch.Event) bool {
 	need := int64(s.bytes + e.Part())
 	if e.Kind < watch.Cancel && !isRenewal(e) && len(s.heads) > 0 && need > freeHeads && need > s.claim.Size() {
 		if s.claim == nil {
-			c := a.client(a.who)
+			c := clientOf(a.opts.Client, a.who)
 			c.Keeps = true
 			s.claim = a.opts.Memory.Claim(c, true)
 		}

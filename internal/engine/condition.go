@@ -52,41 +52,33 @@ func (w *writer) match(t store.Tree, req Request, e state.Effort) error {
 		}
 	}
 	if req.IfMatch != "" {
-		if err := w.matchOwnTag(t, req, e); err != nil {
+		tagOf := w.db.source.ETag
+		if req.replacesPriority() {
+			tagOf = w.db.source.PriorityETag
+		}
+		if err := matchTag(t, Condition{req.At, req.IfMatch}, tagOf, e); err != nil {
 			return err
 		}
 	}
 	for _, c := range req.Also {
-		if err := w.matchTag(t, c, e); err != nil {
+		if err := matchTag(t, c, w.db.source.ETag, e); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// matchOwnTag checks the ETag of what the request replaces: a node, or its priority alone.
-func (w *writer) matchOwnTag(t store.Tree, req Request, e state.Effort) error {
-	if !req.replacesPriority() {
-		return w.matchTag(t, Condition{req.At, req.IfMatch}, e)
-	}
-	tag, err := w.db.source.PriorityETag(t, req.At, e.Bytes)
-	if err == nil && tag != req.IfMatch {
-		err = errMismatch
-	}
-	return err
-}
-
-// replacesPriority reports whether the request replaces no more than the priority of the node at At.
+// replacesPriority reports whether the request replaces no more than the priority of the node at At: its condition is about that alone.
 func (r *Request) replacesPriority() bool {
 	return !r.Patch && len(r.Assignments) == 1 && r.Assignments[0].Priority
 }
 
-// matchTag checks one condition.
-func (w *writer) matchTag(t store.Tree, c Condition, e state.Effort) error {
+// matchTag checks one condition, on what tagOf says.
+func matchTag(t store.Tree, c Condition, tagOf func(store.Tree, tree.Path, int) (string, error), e state.Effort) error {
 	if c.ETag == "" {
 		return matchNoValue(t, c.Path)
 	}
-	tag, err := w.db.source.ETag(t, c.Path, e.Bytes)
+	tag, err := tagOf(t, c.Path, e.Bytes)
 	if err == nil && tag != c.ETag {
 		err = errMismatch
 	}

@@ -38,20 +38,17 @@ var errRevoked = fault.New(fault.Unauthenticated, "credential is no longer valid
 // stands fails if the credential is not good any more. A body may take hours: what it brings
 // must not be written for somebody who may not write by then.
 func (c *call) stands() error {
-	if c.who.Basis == "" || c.proved == c.database.Published().Settings && !c.hasExpired() || c.database.Holds(c.who) {
+	hasExpired := !c.who.Expires.IsZero() && !c.opts.Now().Before(c.who.Expires)
+	if c.who.Basis == "" || c.proved == c.database.Published().Settings && !hasExpired || c.database.Holds(c.who) {
 		return nil
 	}
 	if err := c.database.Standing(); err != nil {
 		return err
 	}
-	if c.hasExpired() {
+	if hasExpired {
 		return auth.ErrExpired
 	}
 	return errRevoked
-}
-
-func (c *call) hasExpired() bool {
-	return !c.who.Expires.IsZero() && !c.opts.Now().Before(c.who.Expires)
 }
 
 // Credential returns the credential of a request, empty if it carries none that a

@@ -38,7 +38,7 @@ func (c *call) read() error {
 // look opens what the call asks for, and its ETag if that is of interest.
 func (c *call) look() (content, string, error) {
 	if c.database == nil {
-		return nullText, c.nullTag(), nil
+		return nullText, nullTag(c.r), nil
 	}
 	snapshot := c.database.View() // not by c.snapshot: this one stays off the heap
 	snapshot.Until(waiting(c.r))
@@ -88,19 +88,19 @@ func (c *call) readTag(snapshot *state.View) (string, error) {
 	if c.params.shallow || c.params.filtered || !(wantsETag(c.r) || len(c.r.Header.Values("If-None-Match")) > 0) {
 		return "", nil
 	}
-	return c.tagOf(snapshot)
+	return tagOf(snapshot, c.target.kind, c.path())
 }
 
-// tagOf returns the ETag of what the call is about.
-func (c *call) tagOf(snapshot *state.View) (string, error) {
-	if c.target.kind == ofPriority {
-		return snapshot.PriorityETag(c.path())
+// tagOf returns the ETag of what is at a path, or of its priority if a target is about that.
+func tagOf(snapshot *state.View, about kind, p tree.Path) (string, error) {
+	if about == ofPriority {
+		return snapshot.PriorityETag(p)
 	}
-	return snapshot.ETag(c.path())
+	return snapshot.ETag(p)
 }
 
-func (c *call) nullTag() string {
-	if wantsETag(c.r) || c.r.Header.Get("If-None-Match") != "" {
+func nullTag(r *http.Request) string {
+	if wantsETag(r) || r.Header.Get("If-None-Match") != "" {
 		return state.NullETag
 	}
 	return ""

@@ -146,7 +146,7 @@ func (c *call) mismatch(sent string) (shown bool, err error) {
 	case err != nil: // it was dropped since
 		return true, err
 	}
-	tag, err := c.tagOf(snapshot)
+	tag, err := tagOf(snapshot, c.target.kind, c.path())
 	if err != nil || tag == sent {
 		return err != nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"sync/atomic"
 
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/sdkhash"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
@@ -87,7 +88,7 @@ func (w *Watch) differs(v *state.View, known *Known) (bool, error) {
 		return false, err
 	}
 	w.held = w.memory.Claim(w.client, true)
-	n, err := w.decoded(content)
+	n, err := decoded(content, w.held)
 	if err == nil {
 		if merges, ok := known.Compound.Merges(n); ok {
 			w.opening = &Event{Kind: Ranges, Merges: merges, Position: v.Position, Last: true}
@@ -101,16 +102,16 @@ func (w *Watch) differs(v *state.View, known *Known) (bool, error) {
 	return false, state.Classify(err)
 }
 
-// decoded returns the node that a content prints. It takes memory of what the watch holds,
+// decoded returns the node that a content prints. It takes memory of a claim,
 // and fails with errLarge if there is not enough. It closes the content.
-func (w *Watch) decoded(content Content) (tree.Node, error) {
-	text := &limitedBuffer{left: maxHashed, claim: w.held}
+func decoded(content Content, held *budget.Claim) (tree.Node, error) {
+	text := &limitedBuffer{left: maxHashed, claim: held}
 	err := errors.Join(content.PrintTo(text), content.Close())
 	if err != nil {
 		return tree.Node{}, err
 	}
 	return tree.DecodeBytes(text.Bytes(), tree.DecodeOptions{Charge: func(bytes int64) error {
-		if !w.held.Grow(w.held.Size() + bytes) {
+		if !held.Grow(held.Size() + bytes) {
 			return errLarge
 		}
 		return nil

@@ -24,7 +24,7 @@ func (m *member) append(ctx context.Context, s int, base, next shard.Head, encod
 	if len(encoded) > record.MaxBytes {
 		return 0, fmt.Errorf("a record of %d bytes: at most %d are taken", len(encoded), record.MaxBytes)
 	}
-	if err := m.room(); err != nil {
+	if err := room(m); err != nil {
 		return 0, err
 	}
 	ctx, done := m.bounded(ctx, len(encoded))

@@ -38,7 +38,7 @@ func deleteTransfer(id record.TransferID) []clientv3.Op {
 
 // Begin implements [shard.Transfers].
 func (m *member) Begin(ctx context.Context, id record.TransferID) (shard.Transfer, error) {
-	if err := m.room(); err != nil {
+	if err := room(m); err != nil {
 		return shard.Transfer{}, err
 	}
 	key := transferKey(id)
@@ -51,7 +51,7 @@ func (m *member) PutPart(ctx context.Context, t shard.Transfer, number uint32, p
 	if len(part) > record.MaxBytes {
 		return fmt.Errorf("a part of %d bytes: at most %d are taken", len(part), record.MaxBytes)
 	}
-	if err := m.room(); err != nil {
+	if err := room(m); err != nil {
 		return err
 	}
 	_, err := m.change(ctx, isOpen(t), opPut(partKey(t.ID, number), part), clientv3.OpPut(transferKey(t.ID), openTransfer))

@@ -59,7 +59,7 @@ var errFull = fmt.Errorf("%w: its file is nearly as large as it may be", shard.E
 
 // room returns an error if there is no room for more records and parts. The last eighth of the file is for what makes room again: at its quota, etcd
 // would not even take what a node has flushed, and what became of a record would not be known.
-func (m *member) room() error {
+func room(m *member) error {
 	if file, _ := m.Size(); file >= m.Quota()/8*7 {
 		return errFull
 	}
@@ -67,7 +67,7 @@ func (m *member) room() error {
 }
 
 func (m *member) Full() bool {
-	return m.room() != nil || slices.ContainsFunc(m.Raised(), func(a Alarm) bool { return a.Space })
+	return room(m) != nil || slices.ContainsFunc(m.Raised(), func(a Alarm) bool { return a.Space })
 }
 
 func (m *member) Clear(ctx context.Context) error {
