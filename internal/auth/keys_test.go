@@ -499,16 +499,16 @@ func TestManyAtOnce(t *testing.T) {
 }
 
 // A queue has room for so many.
-type queue struct{ room, left int }
+type queue struct{ room, left atomic.Int64 }
 
 func (q *queue) Join() error {
-	if q.room--; q.room < 0 {
+	if q.room.Add(-1) < 0 {
 		return fault.New(fault.Unavailable, "it is full")
 	}
 	return nil
 }
 
-func (q *queue) Leave() { q.left++ }
+func (q *queue) Leave() { q.left.Add(1) }
 
 // TestQueueForKeys: those who wait for the fetch of another are counted by their queue, and refused if that is full.
 func TestQueueForKeys(t *testing.T) {
@@ -524,7 +524,8 @@ func TestQueueForKeys(t *testing.T) {
 				return answers(r)
 			}),
 		})
-		q := &queue{room: 2}
+		q := &queue{}
+		q.room.Store(2)
 		ctx := auth.WithQueue(t.Context(), q)
 		good := forge(ed, issuedClaims(), edKey)
 		results := make(chan error, 4)
@@ -538,8 +539,8 @@ func TestQueueForKeys(t *testing.T) {
 		if err := <-results; fault.KindOf(err) != fault.Unavailable || err.Error() != "it is full" {
 			t.Errorf("the one for whom there is no room gets %v", err)
 		}
-		if len(results) > 0 || q.left != 0 {
-			t.Fatalf("%d have left the queue, and one got %v", q.left, <-results)
+		if len(results) > 0 || q.left.Load() != 0 {
+			t.Fatalf("%d have left the queue, and one got %v", q.left.Load(), <-results)
 		}
 		for reason, n := range v.Failures() {
 			if n > 0 {
@@ -552,8 +553,8 @@ func TestQueueForKeys(t *testing.T) {
 				t.Errorf("one that waited gets %v", err)
 			}
 		}
-		if q.left != 2 {
-			t.Errorf("%d have left the queue, want 2", q.left)
+		if left := q.left.Load(); left != 2 {
+			t.Errorf("%d have left the queue, want 2", left)
 		}
 		if _, err := v.Verify(auth.WithQueue(t.Context(), &queue{}), good, database); err != nil {
 			t.Errorf("with keys nobody waits, but one gets %v", err)
