@@ -26,4 +26,7 @@ fi
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 "${GO:-go}" build -o "$directory/livetree" ../../cmd/livetree
+if [[ -z ${ONLY:-} ]]; then
+	node faults.mjs
+fi
 node check.mjs "$directory/livetree" "$chromium"
