@@ -101,8 +101,11 @@ func (s *Scheduler) poke() {
 	}
 }
 
-// run begins what is due.
+// run begins what is due. What was flushed when the database was opened waits for nobody: nothing says that more is coming.
 func (s *Scheduler) run() {
+	if is, _ := s.db.GetWaitingCompaction(); is {
+		s.begin()
+	}
 	timer := time.NewTimer(s.patience)
 	defer timer.Stop()
 	waits, waited := false, false // something waits, and has waited long enough

@@ -37,6 +37,7 @@ func open(t *testing.T) *fakeDB {
 		return &levels
 	})
 	t.Cleanup(db.Unregister)
+	synctest.Wait() // until it has seen that nothing waits yet
 	return db
 }
 
@@ -140,6 +141,26 @@ func TestWhatDoesNotWait(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestStartWaitsForNobody: what was flushed when the database was opened is merged at once, and what comes then waits.
+func TestStartWaitsForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := &fakeDB{Scheduler: gather.NewScheduler(patience), start: time.Now()}
+		db.Register(2, db)
+		db.flush(t, 1)
+		db.expect(t)
+		db.Start(func() *pebble.Metrics { return &pebble.Metrics{} })
+		t.Cleanup(db.Unregister)
+		db.expect(t, 0)
+		db.Done()
+		pass(time.Second)
+		db.flush(t, 1)
+		pass(patience - 1)
+		db.expect(t, 0)
+		pass(1)
+		db.expect(t, 0, time.Second+patience)
+	})
 }
 
 // TestNothingToMergeAfterAll: the next one waits as long as if there had been none.
