@@ -339,7 +339,7 @@ func (p *Printer) keys(prefix int) error {
 
 // resume prints the keys of a node that are known, and goes on after them.
 func (p *Printer) resume(node string, known memo.Listing) error {
-	p.buf = known.AppendTo(p.buf)
+	p.buf, _ = known.AppendTo(p.buf)
 	p.draft.Last = append(p.draft.Last, known.Last()...)
 	p.rows.SeekGE(layout.SubtreeEnd(nil, append([]byte(node), known.Last()...)))
 	return p.separate()

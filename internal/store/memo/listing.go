@@ -21,7 +21,7 @@ import (
 // maxChanges is how many children may have come and gone since a list was printed.
 const maxChanges = 16
 
-// A keyChange is a child that came or went, though not after all others, since the keys of its node were listed.
+// A keyChange is a child that came or went since the keys of its node were listed. One that was seen to come after all others has none.
 type keyChange struct {
 	key  string
 	came bool
@@ -97,12 +97,23 @@ func (l *memo) upTo(view uint64) []keyChange {
 	return l.changes[:n:n]
 }
 
-// AppendTo appends the list as it is after the changes, as JSON without what closes it.
-func (l Listing) AppendTo(dst []byte) []byte {
+// size returns how long the list is after the changes, or more.
+func (l Listing) size() int {
+	size := len(l.memo.text)
+	for _, change := range l.changes {
+		size += len(change.key) + len(`"":true,`)
+	}
+	return size
+}
+
+// AppendTo appends the list as it is after the changes, as JSON without what closes it, and reports whether all changes are
+// among its keys: behind its end the rows tell.
+func (l Listing) AppendTo(dst []byte) (list []byte, whole bool) {
+	whole = true
 	c := carry{dst: append(dst, '{'), text: l.memo.text, from: 1, at: 1}
 	for _, change := range lastChanges(l.changes) {
-		if !c.skipTo(change.key) {
-			break // it is behind the end
+		if whole = c.skipTo(change.key); !whole {
+			break
 		}
 		switch listed := c.key == change.key; {
 		case listed && !change.came:
@@ -114,7 +125,7 @@ func (l Listing) AppendTo(dst []byte) []byte {
 		}
 	}
 	c.copy(len(c.text) - 1)
-	return c.dst
+	return c.dst, whole
 }
 
 // lastChanges returns the last change of each key, in the order of keys.
@@ -146,6 +157,7 @@ type carry struct {
 
 // skipTo goes on to the first key that does not come before another one, and reports whether there is one.
 func (c *carry) skipTo(key string) bool {
+	c.leap(key)
 	for ; c.at < len(c.text); c.at = c.next {
 		if c.look(); tree.CompareKeys(c.key, key) >= 0 {
 			return true
@@ -153,6 +165,36 @@ func (c *carry) skipTo(key string) bool {
 	}
 	return false
 }
+
+// near is how much text is gone through key by key.
+const near = 512
+
+// leap halves the text that is left until the key that is looked for must be near. Its place is then that of a key which does not come
+// behind that one.
+func (c *carry) leap(key string) {
+	const between = `":true,"` // in a key the second quote would be escaped
+	for end := len(c.text); end-c.at > near; {
+		middle := c.at + (end-c.at)/2
+		found := bytes.Index(c.text[middle:end], []byte(between))
+		if found < 0 {
+			end = middle
+			continue
+		}
+		probe := carry{text: c.text, at: middle + found + len(between) - 1}
+		if !probe.isKey() {
+			return
+		}
+		if probe.look(); tree.CompareKeys(probe.key, key) <= 0 {
+			c.at = probe.at
+		} else {
+			end = middle
+		}
+	}
+}
+
+// isKey reports whether a place behind what looks like the end of a key is that of the next one. It may be the end of a key
+// that is like what stands between two.
+func (c *carry) isKey() bool { return !bytes.HasPrefix(c.text[c.at:], []byte(`":true`)) }
 
 // look reads the key at its place.
 func (c *carry) look() {

@@ -71,13 +71,13 @@ type memo struct {
 // memoBytes is about what a memo takes beside texts.
 const memoBytes = 1 << 10
 
-// newMemo copies all that it keeps: the key is a part of the request.
+// newMemo copies all that it keeps but the text: the key is a part of the request.
 func newMemo(k Key, view uint64, text, last []byte) *memo {
 	keyBytes := 0
 	k.Path = k.Path.Clone()
 	k.Query, keyBytes = k.Query.Clone()
 	size := memoBytes + len(text) + len(last) + len(k.Path.String()) + keyBytes
-	return &memo{key: k, view: view, text: bytes.Clone(text), last: bytes.Clone(last), bytes: int64(size), amended: view}
+	return &memo{key: k, view: view, text: text, last: bytes.Clone(last), bytes: int64(size), amended: view}
 }
 
 // Init makes memos for a cache of so many bytes; with 0 nothing is remembered.
@@ -136,10 +136,19 @@ func beginsWithDigit(text []byte) bool {
 // change it.
 func (m *Memos) Text(k *Key, view uint64) []byte {
 	found := m.Listing(k, view)
-	if !found.Known() || len(found.changes) > 0 || k.Shallow && m.keys.Ended(k.ID, k.Path) > found.memo.view {
+	switch {
+	case !found.Known() || k.Shallow && m.keys.Ended(k.ID, k.Path) > found.memo.view:
+		return nil
+	case len(found.changes) == 0:
+		return found.memo.text
+	}
+	text, whole := found.AppendTo(make([]byte, 0, found.size()))
+	if !whole {
 		return nil
 	}
-	return found.memo.text
+	text = append(text, '}')
+	m.keep(newMemo(*k, view, text, found.memo.last))
+	return text
 }
 
 // Size returns how many memos there are, and how many bytes they take and may take.
@@ -197,20 +206,26 @@ func (m *Memos) wants(k *Key) bool {
 
 // Keep remembers what a read shows in a view. It copies the text, and the component of the last key of a shallow read.
 func (m *Memos) Keep(k Key, view uint64, text, last []byte) {
-	if len(text) > MaxBytes {
+	if len(text) <= MaxBytes {
+		m.keep(newMemo(k, view, bytes.Clone(text), last))
+	}
+}
+
+// keep puts a memo in the place of an older one of the same read.
+func (m *Memos) keep(kept *memo) {
+	if len(kept.text) > MaxBytes {
 		return
 	}
-	kept := newMemo(k, view, text, last)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e := m.all[k]; e != nil {
-		if e.Value.(*memo).view >= view {
+	if e := m.all[kept.key]; e != nil {
+		if e.Value.(*memo).view >= kept.view {
 			return
 		}
 		m.remove(e)
 	}
 	m.all[kept.key] = m.order.PushFront(kept)
-	m.countAt(&k).Add(1)
+	m.countAt(&kept.key).Add(1)
 	m.shrink(kept.bytes)
 }
 
