@@ -11,17 +11,6 @@ import (
 	"github.com/livetree/livetree/internal/bench/process"
 )
 
-// A round is what one side took in one round, each for one request or, of events,
-// for one stream and event.
-type round struct {
-	cpuMicros, rate      float64
-	p50, p99             time.Duration
-	allocs, allocBytes   float64
-	residentB, peakGrown int64
-	idleBytes, idleRSS   float64
-	blocks               float64 // that were read from disk, where there are users
-}
-
 // compete runs a scenario on its sides, in turn.
 func compete(ctx context.Context, o Options, sc Scenario, sides []*side) (Result, error) {
 	if err := prepareSides(ctx, sc, sides); err != nil {
@@ -30,10 +19,8 @@ func compete(ctx context.Context, o Options, sc Scenario, sides []*side) (Result
 	if sc.idle {
 		return measureIdle(ctx, o, sc, sides)
 	}
-	c := contest{Options: o, sc: sc, requests: max(1, o.Requests/sc.cost), connections: o.Connections}
-	if sc.users != nil && sc.users.most > 0 {
-		c.requests = min(c.requests, sc.users.most)
-	}
+	c := contest{Options: o, sc: sc, requests: max(1, o.Requests/sc.cost), connections: o.Connections, passes: 1}
+	c.split()
 	setDefault(&c.sc.connections, o.Connections)
 	c.connections = min(c.sc.connections, c.requests)
 	players := make([]*player, 0, len(sides))
@@ -49,7 +36,7 @@ func compete(ctx context.Context, o Options, sc Scenario, sides []*side) (Result
 	if err != nil {
 		return Result{}, err
 	}
-	return summarize(sc, c.requests, c.connections, rounds), nil
+	return summarize(sc, c.requests*c.passes, c.connections, rounds), nil
 }
 
 // prepareSides writes what a scenario needs. The bare server is given what Livetree
@@ -115,6 +102,7 @@ type contest struct {
 	Options
 	sc                    Scenario
 	requests, connections int
+	passes                int // how often a round has the requests
 }
 
 // A player is a side with its clients. They connect when its first round begins: a
@@ -213,79 +201,12 @@ func (c contest) rounds(ctx context.Context, players []*player) ([][]round, erro
 			}
 		}
 		if n == 0 {
-			first += c.warming(true)
+			first += c.passes * c.warming(true)
 		} else {
-			first += c.requests
+			first += c.passes * c.requests
 		}
 	}
 	return done, nil
-}
-
-// round runs one round of one side.
-func (c contest) round(ctx context.Context, p *player, requests, first int) (round, error) {
-	if err := c.ready(ctx, p); err != nil {
-		return round{}, err
-	}
-	missed, err := c.misses(ctx, p)
-	if err != nil {
-		return round{}, err
-	}
-	before, err := p.begin(ctx)
-	if err != nil {
-		return round{}, err
-	}
-	v, err := c.volley(ctx, p, load{requests: requests, first: first, ask: c.sc.ask})
-	if err != nil {
-		return round{}, err
-	}
-	if p.ours && c.sc.extra != nil {
-		if err := c.sc.extra.await(ctx, p.side, requests); err != nil {
-			return round{}, err
-		}
-	}
-	after, err := p.end(ctx)
-	if err != nil {
-		return round{}, err
-	}
-	per := float64(requests) * float64(max(1, c.sc.streams))
-	r := round{
-		cpuMicros:  micros(after.cpu-before.cpu) / per,
-		rate:       per / v.took.Seconds(),
-		p50:        percentile(v.times, 0.5),
-		p99:        percentile(v.times, 0.99),
-		allocs:     max(0, float64(after.Mallocs)-float64(before.Mallocs)) / per,
-		allocBytes: max(0, float64(after.AllocBytes)-float64(before.AllocBytes)) / per,
-	}
-	r.residentB, r.peakGrown = p.endPeak()
-	missedNow, err := c.misses(ctx, p)
-	r.blocks = (missedNow - missed) / per
-	return r, err
-}
-
-// misses returns how many blocks our server has read from disk so far, where that is told.
-func (c contest) misses(ctx context.Context, p *player) (float64, error) {
-	if c.sc.users == nil || !p.ours {
-		return 0, nil
-	}
-	return p.metric(ctx, cacheMisses)
-}
-
-// ready does what a round needs before it is counted.
-func (c contest) ready(ctx context.Context, p *player) error {
-	if c.sc.sdk != nil {
-		if err := c.sc.sdk.ready(ctx, p); err != nil {
-			return err
-		}
-		if c.sc.sdk.returns {
-			return nil
-		}
-	}
-	if u := c.sc.users; u != nil && u.fresh != nil && p.ours {
-		if err := u.fresh(ctx, p.side); err != nil {
-			return err
-		}
-	}
-	return p.connect(ctx, c.sc, c.connections)
 }
 
 // volley has the clients do what is counted.

@@ -24,9 +24,9 @@ type crew struct {
 	fits    bool
 	// by is how requests travel; over connections that stay, by HTTP/1.1, if it is empty.
 	by string
-	// fresh, if set, is done before each round, and not counted.
+	// fresh, if set, is done before each pass of a round, and not counted.
 	fresh func(ctx context.Context, s *side) error
-	// most bounds the requests of a round; 0 for no bound.
+	// most bounds the requests of a pass, of which a round then has several; 0 for no bound.
 	most int
 	// lasting says that people have been there for a while: what they ask for often is in the cache.
 	lasting bool
