@@ -47,6 +47,8 @@ type conn struct {
 	// asks says that this end sends pings. The other end answers each, so one of the two is enough for both to hear something; it is the one that has made the
 	// connection, which also learns the clock of the other. One that comes from an older version sends pings of its own.
 	asks bool
+	// asked is set by each ping that comes.
+	asked atomic.Bool
 
 	out  chan []byte
 	soon soon
@@ -298,9 +300,9 @@ func (c *conn) watch() {
 	}
 	tick := time.NewTicker(c.ping)
 	defer tick.Stop()
-	quiet, last := 0, c.arrived.count.Load()
+	quiet, last, late := 0, c.arrived.count.Load(), false
 	for {
-		if c.asks {
+		if c.asks || late {
 			c.urgently(func(s *soon) { s.ping = true })
 		}
 		select {
@@ -309,6 +311,8 @@ func (c *conn) watch() {
 			return
 		}
 		now := c.arrived.count.Load()
+		// Pings that do not come while something else does are held up by it: a slow network has much on its way. The other end would hear nothing until then.
+		late = now != last && !c.asked.Swap(false)
 		if quiet++; now != last || c.held.Load() {
 			quiet, last = 0, now
 		}
@@ -333,6 +337,7 @@ func (c *conn) read(take func(frame) error) {
 		switch {
 		case err != nil:
 		case f.kind == ping:
+			c.asked.Store(true)
 			c.urgently(func(s *soon) { s.pong = &frame{kind: pong, id: f.id} })
 		case f.kind == pong:
 			c.hear(f)

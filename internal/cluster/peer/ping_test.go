@@ -48,3 +48,45 @@ func TestOneEndAsks(t *testing.T) {
 		})
 	}
 }
+
+// TestEndThatDoesNotAskIsHeard: where something else holds up the pings that come, as a large body does on a slow network, this end sends some by itself. The other would take it
+// for silent.
+func TestEndThatDoesNotAskIsHeard(t *testing.T) {
+	for name, held := range map[string]bool{"pings that come": false, "pings that are held up": true} {
+		synctest.Test(t, func(t *testing.T) {
+			const ticks, step = 20, 200 * time.Millisecond
+			here, there := net.Pipe()
+			a := &arrivals{Conn: there}
+			c := newConn(a, a, Options{Ping: step, Now: time.Now}, quietPings)
+			go func() {
+				for i := range 4 * ticks {
+					f := frame{kind: part, id: 1, body: []byte("x")}
+					if i%4 == 0 && !held {
+						f = frame{kind: ping, id: uint64(i)}
+					}
+					_, _ = here.Write(f.encode())
+					time.Sleep(step / 4) //nolint:forbidigo // fake time
+				}
+				c.close(net.ErrClosed)
+			}()
+			pings := make(chan int)
+			go func() {
+				count := 0
+				for r := newFrameReader(here); ; {
+					f, err := r.next()
+					if err != nil {
+						pings <- count
+						return
+					}
+					if f.kind == ping {
+						count++
+					}
+				}
+			}()
+			_ = c.run(func(frame) error { return nil })
+			if sent := <-pings; held && sent < ticks/2 || !held && sent > 0 {
+				t.Errorf("%s: in the time of %d, the end that answers them sends %d", name, ticks, sent)
+			}
+		})
+	}
+}
