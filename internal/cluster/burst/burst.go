@@ -128,7 +128,7 @@ func (b *Burst) begin(now time.Time, grown, busy int64) {
 	if b.usual = b.heap.Percent(); b.usual < 0 {
 		return
 	}
-	b.tight, b.fast, b.total, b.most, b.again = b.usual, now, grown, busy, time.Time{}
+	b.tight, b.fast, b.total, b.most = b.usual, now, grown, busy
 	b.tighten()
 }
 

@@ -83,6 +83,7 @@ func TestBurst(t *testing.T) {
 		{"a large write, and calm", 100, 512, func(l *log) { l.grow(10, 10); l.grow(20, 0) }, "12 100 free"},
 		{"a long calm", 100, 512, func(l *log) { l.grow(10, 10); l.grow(200, 0) }, "12 100 free free"},
 		{"another one before that", 100, 512, func(l *log) { l.grow(10, 10); l.grow(30, 0); l.grow(10, 10); l.grow(200, 0) }, "12 100 free 12 100 free free"},
+		{"a small one before that", 100, 512, func(l *log) { l.grow(10, 10); l.grow(30, 0); l.grow(2, 10); l.grow(200, 0) }, "12 100 free 12 100 free"},
 		{"a small one leaves little", 100, 512, func(l *log) { l.grow(2, 10); l.grow(200, 0) }, "12 100"},
 		{"a write that is sent on, and not in the log yet", 100, 512, func(l *log) { l.write(50, 200); l.grow(200, 0) }, "12 100 free free"},
 		{"a write that goes on when the log does not grow any more", 100, 512, func(l *log) { l.grow(10, 10); l.write(50, 200); l.grow(20, 0) }, "12 100 free"},
