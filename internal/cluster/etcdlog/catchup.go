@@ -55,7 +55,8 @@ func (c *catchUp) note() {
 }
 
 // entries returns how many entries are kept when the log has a size after another step. What is deleted from it hides what was
-// added meanwhile: then more is kept, for as long as these entries are among the newest.
+// added meanwhile: then more is kept, for as long as these entries are among the newest. The number is used after one more step, which may add as much as
+// the last.
 func (c *catchUp) entries(size int64) uint64 {
 	if c.size != 0 {
 		c.grown = append(c.grown, max(size-c.size, 0))
@@ -65,6 +66,9 @@ func (c *catchUp) entries(size int64) uint64 {
 		c.grown = slices.Delete(c.grown, 0, extra)
 	}
 	bytes, kept := int64(0), uint64(0)
+	if newest := len(c.grown) - 1; newest >= 0 {
+		bytes = c.grown[newest]
+	}
 	for _, grown := range slices.Backward(c.grown) {
 		if bytes += grown; bytes > catchUpBytes {
 			return max(kept, stepEntries)

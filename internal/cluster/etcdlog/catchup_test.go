@@ -21,7 +21,7 @@ func TestCatchUpIsBoundedByBytes(t *testing.T) {
 		want  uint64
 	}{
 		{"small records", 30, 50 << 10, catchUpEntries},
-		{"parts of a large write", 1, 50 * mib, catchUpEntries},
+		{"parts of a large write", 1, 50 * mib, stepEntries},
 		{"a second step of them", 1, 50 * mib, stepEntries},
 		{"more of them", 40, 50 * mib, stepEntries},
 		{"a step that has all the bytes", 1, 500 * mib, stepEntries},
@@ -41,6 +41,31 @@ func TestCatchUpIsBoundedByBytes(t *testing.T) {
 	}
 	if len(c.grown) > catchUpEntries/stepEntries {
 		t.Errorf("%d steps are remembered", len(c.grown))
+	}
+}
+
+// TestEntriesOfAYoungLogAreBounded plays large writes into new logs, and gives up entries as etcd does: those that are in memory have 144 MiB at most, at any time.
+func TestEntriesOfAYoungLogAreBounded(t *testing.T) {
+	t.Parallel()
+	const small, part = 300, 512 << 10
+	for before := 20; before < 320; before += 10 {
+		var c catchUp
+		kept, noted, first := stepEntries, 0, 0 // first is that of the entries in memory
+		size := func(entries int) int { return min(entries, before)*small + max(entries-before, 0)*part }
+		for entries := 1; entries < before+1000; entries++ {
+			if bytes := size(entries) - size(first); bytes > 144<<20 {
+				t.Errorf("after %d small records and %d parts, %d MiB of entries are in memory", before, entries-before, bytes>>20)
+				break
+			}
+			if entries <= noted+stepEntries {
+				continue
+			}
+			noted = entries
+			if last := entries - kept; last > first {
+				first = last
+				kept = min(int(c.entries(int64(size(entries)))), kept+stepEntries)
+			}
+		}
 	}
 }
 
