@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"hash/maphash"
 	"math/bits"
+	"slices"
 	"sync"
 )
 
@@ -15,6 +16,8 @@ const (
 	// slotBytes is what a slot takes, and noteBytes what is noted of a row that was dropped. There are as many notes as there may be
 	// slots.
 	slotBytes, noteBytes = 8, 4
+	// bucketNotes is how many places a note can have.
+	bucketNotes = 8
 	// minSegment and maxSegment bound the size of a segment; a shard has about segments of them.
 	minSegment, maxSegment, segments = 1 << 10, 32 << 10, 16
 	// smallShare is the part of the segments that rows which are new may take.
@@ -178,15 +181,28 @@ func (s *shard) grow() {
 	}
 }
 
-// wasDropped reports whether a row with a hash has left the small queue not long ago.
-func (s *shard) wasDropped(h uint64) bool {
-	return len(s.dropped) > 0 && s.dropped[int(h)&(len(s.dropped)-1)] == uint32(h>>32)|1
+// notes returns where it may be noted that a row was dropped, from the newest note to the oldest.
+func (s *shard) notes(h uint64) []uint32 {
+	first := int(h) & (len(s.dropped) - 1) &^ (bucketNotes - 1)
+	return s.dropped[first : first+bucketNotes]
 }
 
+// wasDropped reports whether a row with a hash has left the small queue not long ago.
+func (s *shard) wasDropped(h uint64) bool {
+	return len(s.dropped) > 0 && slices.Contains(s.notes(h), uint32(h>>32)|1)
+}
+
+// noteDropped notes that in place of the oldest note, or of its own.
 func (s *shard) noteDropped(h uint64) {
 	if len(s.dropped) == 0 {
 		s.takes(s.maxSlots * noteBytes)
 		s.dropped = make([]uint32, s.maxSlots)
 	}
-	s.dropped[int(h)&(len(s.dropped)-1)] = uint32(h>>32) | 1
+	notes, note := s.notes(h), uint32(h>>32)|1
+	at := slices.Index(notes, note)
+	if at < 0 {
+		at = bucketNotes - 1
+	}
+	copy(notes[1:at+1], notes)
+	notes[0] = note
 }
