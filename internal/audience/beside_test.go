@@ -1,11 +1,15 @@
 package audience_test
 
 import (
+	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/livetree/livetree/internal/audience"
 	"github.com/livetree/livetree/internal/auth"
+	"github.com/livetree/livetree/internal/budget"
 	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/sdkhash"
 	"github.com/livetree/livetree/internal/store"
@@ -187,6 +191,111 @@ func TestGetBeside(t *testing.T) {
 			m.Get(2, m.asked, nil)
 			do(c.after)
 			m.compare("/a/b")
+		})
+	}
+}
+
+// TestListenBesideWhileTaken: what a listen is to be told waits as well while it is being taken from its watch.
+func TestListenBesideWhileTaken(t *testing.T) {
+	t.Parallel()
+	var m *mirror
+	var known tree.Node
+	var isArmed atomic.Bool
+	goOn := make(chan struct{})
+	f := enginetest.Open(t, store.Options{Now: func() time.Time {
+		if isArmed.CompareAndSwap(true, false) { // the watch has missed something, and looks how often that was
+			now := m.node
+			m.node = known
+			m.listen(2, "/a/b", true)
+			m.node = now
+			go func() {
+				defer close(goOn)
+				m.Unlisten(3, enginetest.Path(t, "/a"), nil)
+			}()
+			for m.Listens() > 1 {
+				runtime.Gosched()
+			}
+		}
+		return time.Now()
+	}})
+	f.Rule(open)
+	f.Put("/a", `{"b":1}`)
+	m = newMirror(t, f)
+	m.listen(1, "/a", false)
+	m.take()
+	known = m.node
+	f.Do("PUT /a/b 2")
+	m.take()
+	for range 9 { // more than is kept for a place
+		f.Put("/a/c", `"`+strings.Repeat("x", 1<<20)+`"`)
+	}
+	f.Do("DELETE /a/c")
+	f.Do("PUT /a/b 1")
+	f.WaitForWatches()
+	isArmed.Store(true)
+	m.take()
+	<-goOn
+	m.compare("/a/b")
+}
+
+// TestListenBesideWithoutMemory: there is no memory for what waits to be told.
+func TestListenBesideWithoutMemory(t *testing.T) {
+	t.Parallel()
+	f := enginetest.Open(t, store.Options{})
+	f.Rule(open)
+	f.Put("/a", `{"b":1}`)
+	m := newMirror(t, f)
+	m.Close()
+	m.Audience = audience.New(f.Database, audience.Options{Wake: func() {}, Memory: budget.New(budget.Options{Limit: 1 << 10})})
+	t.Cleanup(m.Close)
+	m.listen(1, "/a", false)
+	m.listen(2, "/x", false)
+	m.take()
+	known := m.node
+	f.Do("PUT /a/b 2")
+	m.take()
+	f.Do("PUT /a/b 1")
+	f.Put("/x", `"`+strings.Repeat("x", 256<<10)+`"`) // is looked at first
+	m.take()
+	now := m.node
+	m.node = known
+	m.listen(3, "/a/b", true)
+	m.node = now
+	m.Unlisten(4, enginetest.Path(t, "/a"), nil)
+	m.compare("/a/b")
+}
+
+// TestListenBesideGet: a client listens while the answer to what it asked for above or below is on its way, which it applies to that
+// listen, too.
+func TestListenBesideGet(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		get, listen string
+		taken       bool // the answer is taken before the client listens
+	}{
+		"below":                 {get: "/a", listen: "/a/b"},
+		"below, and taken":      {get: "/a", listen: "/a/b", taken: true},
+		"above":                 {get: "/a/b", listen: "/a"},
+		"there":                 {get: "/a", listen: "/a"},
+		"there, and then taken": {get: "/a", listen: "/a", taken: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := enginetest.Open(t, store.Options{})
+			f.Rule(open)
+			f.Put("/a", `{"b":1}`)
+			m := newMirror(t, f)
+			m.asked = enginetest.Path(t, c.get)
+			m.Get(1, m.asked, nil)
+			if c.taken {
+				m.take()
+			}
+			now := m.node
+			m.node = tree.Node{}
+			f.Do("DELETE /a")
+			m.listen(2, c.listen, true)
+			m.node = now
+			m.compare(c.listen)
 		})
 	}
 }

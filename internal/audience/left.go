@@ -11,20 +11,20 @@ import (
 )
 
 // This file is about what a client says that it knows of a place where it has a listen above or below, or
-// has ended one a moment ago. What that told it last may have been on its way when the client listened again.
+// has ended one a moment ago, or has read what is there. What that told it last may have been on its way when the client listened again.
 // It is not in the hash then, but the client applies it: what has no tag is for all that it listens to. And
-// what would take that back may never be told, if the other listen ends first.
+// what would take that back may never be told, if the other listen ends first; a read tells nothing more.
 
 const (
 	// underWay is how long what was told may be on its way.
 	underWay = 30 * time.Second
-	// maxLeft is how many listens are remembered that were ended, and maxLeftBytes what their paths
-	// may take. A client that ends more in a moment is taken at its word.
-	maxLeft      = 32
-	maxLeftBytes = 8 << 10
+	// maxLeft is how many listens are remembered that were ended, and reads, and maxLeftBytes what their paths
+	// may take. A client that ends or reads more in a moment is taken at its word.
+	maxLeft      = 64
+	maxLeftBytes = 16 << 10
 )
 
-// A left is a listen that the client has ended, or that was ended: when it was told something last, and the
+// A left is a listen that the client has ended, or that was ended, or a read that was answered: when it was told something last, and the
 // position of the state that the client has by that; 0 if that is not known.
 type left struct {
 	path   tree.Path
@@ -43,8 +43,22 @@ func noteLeft(a *Audience, l *Listen) {
 	if !a.isUnderWay(l.toldAt) {
 		return
 	}
-	a.left = slices.DeleteFunc(a.left, func(was left) bool { return was.path == l.Path }) // what was told last counts
-	a.left = append(a.left, left{l.Path, l.told, l.toldAt})
+	remember(a, left{l.Path, l.told, l.toldAt})
+}
+
+// noteRead remembers what was read, which is being told now. The lock is held.
+func noteRead(a *Audience, answer *Answer) {
+	if !answer.whole || answer.Content == nil {
+		return
+	}
+	forgetLeft(a)
+	remember(a, left{answer.path, answer.position, a.opts.Now()})
+}
+
+// remember adds what was left now. The lock is held.
+func remember(a *Audience, now left) {
+	a.left = slices.DeleteFunc(a.left, func(was left) bool { return was.path == now.path }) // what was told last counts
+	a.left = append(a.left, now)
 	bytes := 0
 	for i := len(a.left) - 1; i >= 0; i-- {
 		if bytes += a.left[i].path.Bytes(); len(a.left)-i > maxLeft || bytes > maxLeftBytes {
@@ -67,7 +81,7 @@ func (a *Audience) isUnderWay(toldAt time.Time) bool {
 }
 
 // knownBeside returns what a client says that it knows of a place: it may have said so before it was
-// told the last of another listen at that place, above it or below, also of one that has ended.
+// told the last of another listen at that place, above it or below, also of one that has ended, or what it has read there.
 func knownBeside(a *Audience, p tree.Path, known *watch.Known) *watch.Known {
 	if known == nil {
 		return nil
@@ -81,8 +95,13 @@ func knownBeside(a *Audience, p tree.Path, known *watch.Known) *watch.Known {
 			known = knownSince(known, l.told)
 		}
 	}
+	for _, answer := range a.sequence.reads {
+		if answer.whole && answer.path.Overlaps(p) {
+			known = knownSince(known, answer.position)
+		}
+	}
 	for l := range plainBeside(a, p) {
-		switch waits := l.head != nil || l.woken || l.told == 0; {
+		switch waits := l.head != nil || l.woken || l.taking || l.told == 0 || a.sequence.paused; {
 		case !a.isUnderWay(l.toldAt):
 		case waits:
 			known = knownSince(known, l.told)

@@ -40,6 +40,7 @@ type Listen struct {
 	opened  bool         // there is a watch
 	over    bool         // nothing more is told
 	woken   bool         // it is in the list
+	taking  bool         // its next event is being taken from the watch
 	head    *watch.Event // the next event, if it is known
 	renewal bool         // that tells anew what is there
 	more    bool         // there may be another behind it

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/tree"
 	"github.com/livetree/livetree/internal/watch"
 )
 
@@ -35,6 +36,8 @@ type Answer struct {
 	position uint64    // of what it was judged on
 	placed   bool      // position is that up to which all listens are told before it
 	read     bool      // it is that of a read
+	whole    bool      // and that of all that is at path
+	path     tree.Path // of what was read
 	number   uint64    // of all answers
 	bytes    int       // of the request
 	until    time.Time // when its content is given up if it was not taken
@@ -76,6 +79,7 @@ func (a *Audience) look() {
 			ok = false
 		}
 		a.mu.Lock()
+		l.taking = false
 		if ok {
 			a.put(l, e, more)
 		}
@@ -93,6 +97,7 @@ func (a *Audience) put(l *Listen, e *watch.Event, more bool) {
 		}
 		return
 	}
+	l.told = 0 // the client lacks this
 	a.mu.Unlock()
 	if e.Content != nil { // the watch has forgotten it
 		_ = e.Content.Close()
@@ -167,6 +172,7 @@ func (a *Audience) choose(told uint64) (item Item, position uint64, found bool) 
 		return Item{}, answer.position, false
 	case answer != nil:
 		s.takeFirst(answer)
+		noteRead(a, answer)
 		a.waiting--
 		a.bytes -= answer.bytes
 		a.room.Broadcast()

@@ -67,7 +67,7 @@ func (a *Audience) Get(id int64, p tree.Path, q *query.Query) {
 		v := a.db.View()
 		defer v.Close()
 		v.Until(a.opts.Done)
-		answer := &Answer{position: v.Position, read: true}
+		answer := &Answer{position: v.Position, read: true, whole: q == nil, path: p.Clone()}
 		if answer.Trace, answer.Err = v.AllowRead(a.Who(), p, q); answer.Err == nil {
 			found, err := v.Read(p, q, tree.Export)
 			if answer.Err = err; err == nil {

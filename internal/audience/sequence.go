@@ -58,6 +58,7 @@ func (s *sequence) takeWoken() *Listen {
 		if l.head != nil {
 			l.more = true // to be looked at when that was told
 		} else if l.opened && !l.over {
+			l.taking = true
 			return l
 		}
 	}
