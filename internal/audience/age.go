@@ -14,7 +14,9 @@ import (
 // given back.
 const answerAge = 2 * time.Minute
 
-// A first event that waits as long is given up. When it is taken, it is read from a newer view.
+// A first event that waits as long is given up. When it is taken, it is read from a newer view. Those of a client are looked at no more
+// often than each renewStep: it may have many.
+const renewStep = 5 * time.Second
 
 var errNotTaken = fault.New(fault.Unavailable, "the answer was not taken within %v, ask for less at a time", answerAge)
 
@@ -69,28 +71,32 @@ func renewOld(a *Audience) {
 	if a.ended.Load() {
 		return
 	}
-	now, waits := a.opts.Now(), false
+	now, next := a.opts.Now(), time.Duration(0)
 	for _, l := range a.all() {
-		waits = l.renewIfOld(a, now) || waits
+		if left := l.renewIfOld(a, now); left > 0 && (next == 0 || left < next) {
+			next = left
+		}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.sequence.renewing = nil
-	if waits && !a.ended.Load() {
-		a.sequence.renewing = time.AfterFunc(answerAge, func() { renewOld(a) })
+	if next > 0 && !a.ended.Load() {
+		a.sequence.renewing = time.AfterFunc(min(max(next, renewStep), answerAge), func() { renewOld(a) })
 	}
 }
 
-// renewIfOld gives up the view that a listen has held for too long. It reports whether the listen holds one.
-func (l *Listen) renewIfOld(a *Audience, now time.Time) bool {
+// renewIfOld gives up the view that a listen has held for too long. It returns how long the listen may hold one that
+// is not too old; 0 if it holds none.
+func (l *Listen) renewIfOld(a *Audience, now time.Time) (left time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.watch == nil || l.ended {
-		return false
+		return 0
 	}
 	a.mu.Lock()
 	held, read := !l.viewAt.IsZero(), l.head != nil && l.head.Content != nil
-	old := held && now.Sub(l.viewAt) >= answerAge && !l.watch.Unindexed()
+	left = answerAge - now.Sub(l.viewAt)
+	old := held && left <= 0
 	if old && read {
 		a.sequence.drop(l)
 		a.sequence.wake(l) // and whoever looks waits for the lock of the listen
@@ -102,5 +108,8 @@ func (l *Listen) renewIfOld(a *Audience, now time.Time) bool {
 	if old {
 		l.watch.Refresh(read)
 	}
-	return held && !old
+	if !held || old {
+		return 0
+	}
+	return left
 }

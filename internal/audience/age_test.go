@@ -121,3 +121,51 @@ func TestFirstEventsThatAreNotTaken(t *testing.T) {
 		})
 	}
 }
+
+// TestFirstEventsHoldNoView: nor does what a scan has found, and two minutes are two minutes.
+func TestFirstEventsHoldNoView(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, parameters, told string }{
+		{"a node", "", `{"a":{"n":1},"b":{"n":9}}`},
+		{"a window with an index", `orderBy="$key"&limitToLast=1`, `{"b":{"n":9}}`},
+		{"a window that a scan finds", `orderBy="n"&limitToLast=1`, `{"b":{"n":9}}`},
+		{"all children without an index", `orderBy="n"`, `{"a":{"n":1},"b":{"n":9}}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := enginetest.Open(t, store.Options{})
+				f.Rule(open)
+				f.Put("/x", `{"a":{"n":1},"b":{"n":2}}`)
+				a := audience.New(f.Database, audience.Options{Wake: func() {}, Now: time.Now})
+				defer a.Close()
+				before := f.Store.Stats().Views
+				a.Listen(0, audience.ListenRequest{Path: enginetest.Path(t, "/first"), Cookie: "first"})
+				time.Sleep(time.Minute) //nolint:forbidigo // fake time
+				req := audience.ListenRequest{Path: enginetest.Path(t, "/x"), Cookie: "x"}
+				if c.parameters != "" {
+					req.Query = enginetest.Filtered(t, "/x", c.parameters).Query
+				}
+				a.Listen(1, req)
+				f.Put("/x/b/n", "9")
+				synctest.Wait()
+				if held := f.Store.Stats().Views - before; held == 0 {
+					t.Fatal("the first event holds no view")
+				}
+				time.Sleep(2*time.Minute + time.Second) //nolint:forbidigo // fake time
+				synctest.Wait()
+				if held := f.Store.Stats().Views - before; held != 0 {
+					t.Errorf("after more than two minutes first events hold %d views", held)
+				}
+				var log []string
+				for item, ok := a.Next(); ok; item, ok = a.Next() {
+					log = append(log, describe(t, item))
+				}
+				want := []string{"first 0 /  null", "x 0 /  " + c.told, "answer 0 <nil>", "answer 1 <nil>"}
+				if slices.Sort(log[:min(2, len(log))]); !slices.Equal(log, want) {
+					t.Errorf("it is told\n%q\nwant\n%q", log, want)
+				}
+			})
+		})
+	}
+}

@@ -16,6 +16,7 @@ func (w *Watch) catchUp() {
 	// One that was left unjudged must settle, by which the dispatcher learns what its
 	// permission rests on now.
 	byLog := !w.set.isUnjudged(w) && w.stuck == nil // which has lost what it was told
+	owes := w.stuck != nil && w.stuck.owes
 	w.stuck = nil
 	var m *measure
 	defer func() {
@@ -45,7 +46,7 @@ func (w *Watch) catchUp() {
 		return w.beginAgain(v, allowed, m, p.gated)
 	})
 	switch {
-	case isBusy(err):
+	case isBusy(err) && !owes:
 		w.Later()
 	case err != nil && !w.stays(err):
 		// What was published meanwhile must not be told behind a gap.

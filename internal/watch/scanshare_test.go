@@ -106,6 +106,32 @@ func TestScanRetries(t *testing.T) {
 	})
 }
 
+// TestRefreshWithoutRoom: what a scan had found was given up, and there is no room for another one. The watch ends: as long as
+// it is not told what is there, its client must not be told that all is well.
+func TestRefreshWithoutRoom(t *testing.T) {
+	t.Parallel()
+	bounds := scan.DefaultBounds()
+	bounds.Bytes, bounds.All = 1<<20, 1<<20 // a client gets 256 KiB
+	f, pool := withScans(t, store.Options{}, bounds)
+	f.Do(`PUT /l {"a":{"n":1}}`)
+	req := from(1, scanned(t, "/l", `orderBy="n"&limitToFirst=2000`))
+	refreshed, ended := f.Begin(req), f.Begin(req)
+	refreshed.Refresh(false)
+	refreshed.Expect(`first {"path":"/","data":{"a":{"n":1}}}`)
+	ended.Refresh(false)
+	var all strings.Builder
+	for i := range 400 { // more than the share
+		fmt.Fprintf(&all, `,"%s%03d":{"n":1}`, strings.Repeat("k", 700), i)
+	}
+	f.Do("PUT /l {" + all.String()[1:] + "}")
+	ended.Expect("end")
+	refreshed.Close()
+	ended.Close()
+	if used := pool.Used(); used != 0 {
+		t.Errorf("%d bytes are claimed when nobody watches", used)
+	}
+}
+
 // TestManyWindowsHoldUpNobody: many windows on one node, and writes that change many of
 // its children, take the dispatcher a bounded time. Plain watches are told first, and the
 // windows are right in the end.

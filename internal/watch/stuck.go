@@ -22,6 +22,8 @@ const (
 type stuck struct {
 	timer *time.Timer
 	due   atomic.Bool
+	// owes says that Refresh has given up what there was: without it, what the client is answered next would be wrong.
+	owes bool
 }
 
 // isBusy reports whether an error is of a time in which too many look for windows.
@@ -45,15 +47,15 @@ func (w *Watch) Later() {
 }
 
 // Refresh gives up what there was to tell, if that is all that is there: it holds a view. What is there then is told
-// when the event is taken. The front says whether it has such an event of the watch, and gives that up itself. An event
-// that takes a scan to find is not given up: there may be no room for another.
+// when the event is taken. The front says whether it has such an event of the watch, and gives that up itself. If that takes
+// a scan for which there is no room then, the watch ends.
 func (w *Watch) Refresh(given bool) {
 	given = given || w.opening != nil && w.opening.Content != nil
-	if w.finished || w.stuck != nil || !given || w.Unindexed() {
+	if w.finished || w.stuck != nil || !given {
 		return
 	}
 	w.drop()
-	w.stuck = &stuck{timer: time.NewTimer(0)}
+	w.stuck = &stuck{timer: time.NewTimer(0), owes: true}
 	w.stuck.end()
 	w.stuck.due.Store(true)
 }
