@@ -119,7 +119,7 @@ func TestFoundingEndsWithTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	keeper := &secretKeeper{founder: dev, logger: slog.New(slog.DiscardHandler)}
-	if _, err := keeper.apply(t.Context(), "half"); err != nil || !database.HasSecrets() || !database.IsOpen() {
+	if err := keeper.apply(t.Context(), "half"); err != nil || !database.HasSecrets() || !database.IsOpen() {
 		t.Errorf("it has secrets: %t, is open: %t, %v; want both", database.HasSecrets(), database.IsOpen(), err)
 	}
 }

@@ -41,9 +41,7 @@ type fileState struct {
 // A seenFile is a file that was looked at.
 type seenFile struct {
 	fileState
-	// again says that the database could not take what is in it, for now, and failed why.
-	again  bool
-	failed string
+	failed string // why it was not applied; empty if it was
 }
 
 func newSecretKeeper(f *founder, logger *slog.Logger) *secretKeeper {
@@ -61,7 +59,7 @@ func (k *secretKeeper) run(ctx context.Context) {
 }
 
 // look applies the files that changed since it last looked, and those that could not be
-// applied then, and returns how many files there are.
+// applied or read then, and returns how many files there are. A secret that was taken away would stay good otherwise.
 func (k *secretKeeper) look(ctx context.Context) int {
 	files, err := os.ReadDir(k.founder.secretsDir)
 	if err != nil {
@@ -73,10 +71,10 @@ func (k *secretKeeper) look(ctx context.Context) int {
 			continue
 		}
 		before, found := k.seen[f.Name()], seenFile{fileState: fileState{info.ModTime(), info.Size()}}
-		if before.fileState == found.fileState && !before.again {
+		if before.fileState == found.fileState && before.failed == "" {
 			continue
 		}
-		if found.again, err = k.apply(ctx, f.Name()); err != nil {
+		if err = k.apply(ctx, f.Name()); err != nil {
 			found.failed = err.Error()
 		}
 		k.seen[f.Name()] = found
@@ -87,32 +85,30 @@ func (k *secretKeeper) look(ctx context.Context) int {
 	return len(files)
 }
 
-// apply makes the secrets of a database those in its file. If that fails, it reports whether
-// the same file may be applied later: nothing is wrong with the file itself. A secret that was
-// taken away would stay good otherwise.
-func (k *secretKeeper) apply(ctx context.Context, name string) (again bool, err error) {
+// apply makes the secrets of a database those in its file.
+func (k *secretKeeper) apply(ctx context.Context, name string) error {
 	defer k.founder.names.lock(name)()
 	database, err := k.founder.Database(name)
 	if fault.KindOf(err) == fault.NotFound {
-		return false, nil // dropped, or being made
+		return nil // dropped, or being made
 	}
 	if err != nil {
-		return true, err
+		return err
 	}
 	secrets, err := readSecrets(k.founder.secretFile(name))
 	if err != nil || database.HasTheseSecrets(secrets) {
-		return false, err
+		return err
 	}
 	if !database.HasSecrets() { // its founding was cut short, and ends here
 		if err := k.founder.openRules(ctx, database); err != nil {
-			return true, err
+			return err
 		}
 	}
 	if err := database.SetSecrets(ctx, secrets...); err != nil {
-		return true, err
+		return err
 	}
 	k.logger.Info("the secrets were replaced", "database", name, "valid", len(secrets))
-	return false, nil
+	return nil
 }
 
 // readSecrets reads a file of secrets. Its errors say nothing of what is in it.

@@ -112,6 +112,22 @@ func TestSecretsAreTriedAgain(t *testing.T) {
 	if said() != 2 {
 		t.Errorf("the log says %d times that a file is not applied, want twice", said())
 	}
+	// It may be good later though it looks as it did, as one that could not be read for a moment.
+	third := strings.Repeat("third", 9)
+	write("two words" + strings.Repeat(" ", len(third)-9))
+	keeper.look(t.Context())
+	info, err := os.Stat(f.secretFile("db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(third)
+	if err := os.Chtimes(f.secretFile("db"), info.ModTime(), info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	keeper.look(t.Context())
+	if !database.HasTheseSecrets([]string{third}) {
+		t.Error("a file that could not be read is not tried again")
+	}
 }
 
 // TestSecretThatIsNotUsed: a secret of the environment that differs from those of the
