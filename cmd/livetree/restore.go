@@ -81,21 +81,22 @@ verify tells a server of its archive.` + tellingLong,
 }
 
 // refuseOthers returns an error if a flag is given that counts for a backup alone, or for an archive alone, and the source is the other.
+// Variables may be there for the server that is restored.
 func refuseOthers(c *cobra.Command, source string, skipContent bool, t *telling) error {
 	if places.IsURL(source) {
 		switch {
-		case skipContent:
+		case skipContent && cli.IsTyped(c.Flags(), "skip-content"):
 			return errors.New("--skip-content is for backups: what is read of an archive is always compared with its hashes")
 		case t.wanted(c.Flags()):
 			return errors.New("--data and --admin-url are for backups: livetree archive verify reads all of an archive, and tells its server")
 		}
 		return nil
 	}
-	if c.Flags().Changed("at") {
+	if cli.IsTyped(c.Flags(), "at") {
 		return errors.New("--at is for archives: a backup holds one moment")
 	}
 	for _, name := range []string{"archive-endpoint", "archive-region", "archive-credentials", "archive-identity"} {
-		if c.Flags().Changed(name) {
+		if cli.IsTyped(c.Flags(), name) {
 			return fmt.Errorf("--%s is for archives, which are named by a URL: %s is taken for the directory of a backup", name, source)
 		}
 	}
