@@ -142,12 +142,13 @@ func (s *Scheduler) begin() {
 }
 
 // isDue reports whether a compaction is not to wait for another flush: enough have gathered, or it is not of what was
-// flushed last. Pebble does not say which level it is of, but a level below is merged only where it is too large.
+// flushed last. Pebble does not say which level it is of, but a level below is merged only where it is too large. The lowest
+// is merged into none: its score is above 1 as long as it has most of the data.
 func isDue(what pebble.WaitingCompaction, m *pebble.Metrics) bool {
 	if what.Optional || m.Levels[0].Sublevels >= enough || m.Levels[0].TablesSize >= enoughBytes {
 		return true
 	}
-	for _, level := range m.Levels[1:] {
+	for _, level := range m.Levels[1 : len(m.Levels)-1] {
 		if level.Score >= 1 {
 			return true
 		}

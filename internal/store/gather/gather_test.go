@@ -1,12 +1,15 @@
 package gather_test
 
 import (
+	"fmt"
+	mathrand "math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/livetree/livetree/internal/store/gather"
 )
@@ -140,6 +143,57 @@ func TestWhatDoesNotWait(t *testing.T) {
 				t.Errorf("%s: compactions were begun after %v, want at once", name, db.begun)
 			}
 		})
+	}
+}
+
+// TestTheLowestLevelIsNotTooLarge: Pebble says so of it when it has more than nine tenths of all, as it has mostly. It is merged
+// into none.
+func TestTheLowestLevelIsNotTooLarge(t *testing.T) {
+	t.Parallel()
+	fs := vfs.NewMem()
+	open := func(s pebble.CompactionScheduler) *pebble.DB {
+		o := &pebble.Options{FS: fs, LBaseMaxBytes: 64 << 10, L0CompactionThreshold: 2}
+		o.Experimental.CompactionScheduler = s
+		db, err := pebble.Open("db", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return db
+	}
+	fill := func(db *pebble.DB, rows int) {
+		random := mathrand.NewChaCha8([32]byte{}) // so that it is as long when it is compressed
+		for i := range rows {
+			value := make([]byte, 1000)
+			_, _ = random.Read(value) // never fails
+			if err := db.Set(fmt.Appendf(nil, "%05d", i), value, pebble.NoSync); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := db.Flush(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db := open(nil)
+	fill(db, 1000)
+	if err := db.Compact(t.Context(), []byte("0"), []byte("9"), false); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := gather.NewScheduler(time.Hour)
+	db = open(s)
+	defer db.Close()
+	s.Start(db.Metrics)
+	for range 3 {
+		fill(db, 1)
+	}
+	m := db.Metrics()
+	if lowest := m.Levels[len(m.Levels)-1]; lowest.Score < 1 {
+		t.Fatalf("the lowest level has the score %f", lowest.Score)
+	}
+	if m.Levels[0].TablesCount != 3 || m.Compact.NumInProgress > 0 {
+		t.Errorf("of three flushes %d are left, and %d compactions run", m.Levels[0].TablesCount, m.Compact.NumInProgress)
 	}
 }
 
