@@ -181,7 +181,9 @@ func TestTailsThatNobodyTakes(t *testing.T) {
 		requests.WriteString(h2Frame(h2Headers, h2Whole, uint32(1+2*i), h2Get))
 	}
 	conn := s.speakH2(t, h2NoWindow, requests.String())
-	wait(t, "all to count", func() bool { return answers.Taken() >= streams*32<<10 })
+	wait(t, "all to count though their handlers have returned", func() bool {
+		return answers.Taken() >= streams*32<<10 && s.guard.running.Count() == 0
+	})
 	for range streams {
 		wantReset(t, conn)
 	}
