@@ -64,8 +64,8 @@ type Audience struct {
 	mu       sync.Mutex
 	room     sync.Cond // with mu: something was answered or taken
 	listens  map[listenKey]*Listen
-	keyBytes int // that they take
-	deepest  int // how deep the deepest was, of all so far
+	keyBytes int       // that they take
+	plain    []*Listen // those without a query, by path
 	sequence sequence
 	left     []left // a moment ago, the newest last
 	who      auth.Identity

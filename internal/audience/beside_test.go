@@ -119,6 +119,9 @@ func TestListenBeside(t *testing.T) {
 			f.Put("/a", `{"b":1}`)
 			m := newMirror(t, f)
 			m.Identify(enginetest.User(t, `{"uid":"ann"}`))
+			for i, other := range []string{"/a!", "/a0", "/a/a", "/a/b!", "/z"} {
+				m.listen(int64(10+i), other, false)
+			}
 			m.listen(1, c.from, false)
 			m.take()
 			known := m.node

@@ -120,24 +120,45 @@ func knownSince(known *watch.Known, told uint64) *watch.Known {
 	return &watch.Known{Hash: known.Hash, Compound: known.Compound, Replaces: true, Told: told}
 }
 
-// plainBeside returns the listens without a query at a path, above it and below it. It goes through all
-// listens only if some of them are deeper: a client that comes back with thousands has them side by side. The
-// lock is held.
+// plainBeside returns the listens without a query at a path, above it and below it. It looks at no others: a client may come
+// back with thousands. The lock is held.
 func plainBeside(a *Audience, p tree.Path) iter.Seq[*Listen] {
 	return func(yield func(*Listen) bool) {
-		if p.Depth() < a.deepest {
-			for _, l := range a.listens {
-				if l.isPlain() && l.Path.Overlaps(p) && !yield(l) {
-					return
-				}
-			}
-			return
-		}
-		for levels := 0; levels <= p.Depth(); levels++ {
-			if l := a.listens[listenKey{path: p.Ancestor(levels)}]; l != nil && !yield(l) {
+		for above := range p.Ancestors() {
+			if l := a.listens[listenKey{path: above}]; l != nil && !yield(l) {
 				return
 			}
 		}
+		for i := plainFrom(a, p); i < len(a.plain) && p.Contains(a.plain[i].Path); i++ {
+			if !yield(a.plain[i]) {
+				return
+			}
+		}
+	}
+}
+
+// plainFrom returns which listen without a query is the first at a path, or behind it: what is below a path comes next. The lock is
+// held, as for the next two.
+func plainFrom(a *Audience, p tree.Path) int {
+	i, _ := slices.BinarySearchFunc(a.plain, p, func(l *Listen, p tree.Path) int { return l.Path.Compare(p) })
+	return i
+}
+
+// keepPlain takes note of a listen that is there now.
+func keepPlain(a *Audience, l *Listen) {
+	if l.isPlain() {
+		a.plain = slices.Insert(a.plain, plainFrom(a, l.Path), l)
+	}
+}
+
+// forgetPlain undoes keepPlain.
+func forgetPlain(a *Audience, l *Listen) {
+	if !l.isPlain() {
+		return
+	}
+	i := plainFrom(a, l.Path)
+	if a.plain = slices.Delete(a.plain, i, i+1); len(a.plain) == 0 {
+		a.plain = nil
 	}
 }
 

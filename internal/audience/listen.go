@@ -188,7 +188,7 @@ func (a *Audience) keep(l *Listen) error {
 		a.listens = make(map[listenKey]*Listen)
 	}
 	a.listens[l.key] = l
-	a.deepest = max(a.deepest, l.Path.Depth())
+	keepPlain(a, l)
 	return nil
 }
 
@@ -245,6 +245,7 @@ func (a *Audience) forget(l *Listen) {
 	l.over = true
 	if a.listens[l.key] == l {
 		delete(a.listens, l.key)
+		forgetPlain(a, l)
 		a.keyBytes -= l.bytes
 		a.opts.Crowd.leave(a.opts.Client.Network)
 	}
