@@ -2,6 +2,7 @@ package audience_test
 
 import (
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -300,5 +301,31 @@ func TestListenBesideGet(t *testing.T) {
 			m.node = now
 			m.compare(c.listen)
 		})
+	}
+}
+
+// TestReadsAreForgotten: what was read is remembered while it may be on its way, and of a client that reads much only the last of it.
+func TestReadsAreForgotten(t *testing.T) {
+	t.Parallel()
+	const most = 64
+	f := enginetest.Open(t, store.Options{})
+	f.Rule(open)
+	now := time.Unix(1_700_000_000, 0)
+	a := audience.New(f.Database, audience.Options{Wake: func() {}, Now: func() time.Time { return now }})
+	defer a.Close()
+	for i := range 2 * most {
+		a.Get(int64(i), enginetest.Path(t, "/a/"+strconv.Itoa(i)), nil)
+		a.Get(int64(i), enginetest.Path(t, "/a"), nil)
+		for item, ok := a.Next(); ok; item, ok = a.Next() {
+			content(t, item.Answer.Content)
+		}
+	}
+	if got := a.Remembered(); got != most {
+		t.Errorf("of %d reads %d are remembered, want %d", 2*most+1, got, most)
+	}
+	now = now.Add(time.Minute)
+	a.Check()
+	if got := a.Remembered(); got != 0 {
+		t.Errorf("after a minute %d reads are remembered", got)
 	}
 }

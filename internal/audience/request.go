@@ -190,9 +190,12 @@ func same(a, b auth.Identity) bool {
 }
 
 // Check looks whether permissions that rest on the time still hold, and whether the
-// identity does. It is called now and then by who takes the events.
+// identity does, and forgets what is over. It is called now and then by who takes the events.
 func (a *Audience) Check() {
 	a.verify()
+	a.mu.Lock()
+	forgetLeft(a) // most clients end nothing more, and stay
+	a.mu.Unlock()
 	for _, l := range a.all() {
 		if a.ended.Load() || a.opts.Ending != nil && a.opts.Ending() {
 			return // nothing more is told
