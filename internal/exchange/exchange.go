@@ -38,7 +38,7 @@ type Exchange struct {
 	status   int
 	bytesOut int64
 	begun    bool
-	unsent   bool         // some of the answer's body was written since it was flushed, and nobody sees to it
+	unsent   bool         // some of the answer was written since it was flushed, and nobody sees to it
 	draining *atomic.Bool // as EndWhile says; nil for never
 
 	route, database string
@@ -145,7 +145,7 @@ func (x *Exchange) begin(status int) {
 	if x.begun {
 		return
 	}
-	x.begun = true
+	x.begun, x.unsent = true, true
 	if x.draining != nil && x.draining.Load() {
 		// In HTTP/2 this makes net/http send GOAWAY.
 		x.Header().Set("Connection", "close")

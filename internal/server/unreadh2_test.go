@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -187,5 +188,37 @@ func TestTailsThatNobodyTakes(t *testing.T) {
 	for range streams {
 		wantReset(t, conn)
 	}
+	wait(t, "the memory to be given back", func() bool { return answers.Taken() == 0 })
+}
+
+// TestAnswersWithoutABodyThatNobodyTakes: the head of an answer needs no window, but a connection of which nothing is read does not
+// take it either. Such answers count as others do.
+func TestAnswersWithoutABodyThatNobodyTakes(t *testing.T) {
+	t.Parallel()
+	const streams = 20
+	var isFilling atomic.Bool
+	var written atomic.Int64
+	answers := budget.New(budget.Options{Limit: 64 << 20})
+	s := startServing(t, servingOptions{answers: answers, limits: servingLimits{write: patience},
+		secure: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !isFilling.CompareAndSwap(false, true) {
+				w.WriteHeader(http.StatusNotModified)
+				return
+			}
+			for part := make([]byte, 64<<10); ; written.Add(1) {
+				if _, err := w.Write(part); err != nil {
+					return
+				}
+			}
+		})})
+	conn := s.speakH2(t, h2WideWindow, h2Frame(h2WindowUpdate, 0, 0, "\x7f\xff\x00\x00")+h2Frame(h2Headers, h2Whole, 1, h2Get))
+	for last := int64(0); last == 0 || last != written.Load(); time.Sleep(200 * time.Millisecond) { //nolint:forbidigo // until nothing goes through any more
+		last = written.Load()
+	}
+	for i := range streams {
+		write(t, conn, h2Frame(h2Headers, h2Whole, uint32(3+2*i), h2Get))
+	}
+	wait(t, "all to count", func() bool { return answers.Taken() >= streams*32<<10 })
+	conn.NetConn().Close()
 	wait(t, "the memory to be given back", func() bool { return answers.Taken() == 0 })
 }
