@@ -29,8 +29,10 @@ type preparedNode struct {
 	node       tree.Node
 	rows       *pebble.Batch
 	times      times
-	// cleared says that the rows begin with deleting all that may be there.
-	cleared bool
+	// cleared says that the rows begin with deleting all that may be there, and clearedIndexes the same of index rows. There were none
+	// if it does not: a range that is deleted for nothing lies over the index rows of other nodes, as far as the next key of the write, and
+	// when it is merged they are written anew.
+	cleared, clearedIndexes bool
 }
 
 // Prepare encodes the rows of the nodes in w that are larger than minBytes. The
@@ -100,7 +102,11 @@ func (m Maker) prepareNode(r seek.Reader, a tree.Assignment, indexes *layout.Ind
 	if many {
 		n.cleared = true
 		from, to := layout.IndexRegion(n.key)
-		err = errors.Join(w.rows.DeleteRange(n.key, layout.SubtreeEnd(nil, n.key), nil), w.rows.DeleteRange(from, to, nil))
+		n.clearedIndexes, err = r.HasRows(from)
+		err = errors.Join(err, w.rows.DeleteRange(n.key, layout.SubtreeEnd(nil, n.key), nil))
+		if n.clearedIndexes {
+			err = errors.Join(err, w.rows.DeleteRange(from, to, nil))
+		}
 		if err != nil {
 			return n, err
 		}
@@ -138,10 +144,15 @@ func (l preparedNodes) at(p tree.Path) *preparedNode {
 	return nil
 }
 
-// clear reports whether the rows that are prepared for the node with a key begin with
-// deleting what is there.
-func (l preparedNodes) clear(key []byte) bool {
-	return slices.ContainsFunc(l, func(n preparedNode) bool { return n.cleared && bytes.Equal(n.key, key) })
+// cleared reports whether the rows that are prepared for the node with a key begin with
+// deleting what is there, and its index rows.
+func (l preparedNodes) cleared(key []byte) (rows, indexRows bool) {
+	for _, n := range l {
+		if n.cleared && bytes.Equal(n.key, key) {
+			return true, n.clearedIndexes
+		}
+	}
+	return false, false
 }
 
 // havePriority reports whether a prepared child of the node with a key has a priority.

@@ -5,6 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/livetree/livetree/internal/store/layout"
 )
 
 // TestPrepared: what was prepared on a view replaces whatever is there at its turn,
@@ -28,8 +32,13 @@ func TestPrepared(t *testing.T) {
 		{"many rows become few", children(many), func(s *stand) { s.put("a/b", children(few)) }, true},
 		{"few rows become many", children(few), func(s *stand) { s.put("a/b", children(many)) }, false},
 		{"nothing becomes many rows", "null", func(s *stand) { s.put("a/b", children(many)) }, false},
-		{"a child gets a priority", children(many), func(s *stand) { s.put("a/b/k000001", `{".value":1,".priority":2}`) }, true},
-		{"a child comes that goes", children(many), func(s *stand) { s.put("a/b/zzz/zz", `{"x":1,"y":{".value":1,".priority":2}}`) }, true},
+		{"a child gets a priority", children(many), func(s *stand) { s.put("a/b/k000001", `{".value":1,".priority":2}`) }, false},
+		{"a child has a priority, and gets another", withPriority(many), func(s *stand) { s.put("a/b/k000001", `{".value":1,".priority":2}`) }, true},
+		{"a child comes that goes", children(many), func(s *stand) { s.put("a/b/zzz/zz", `{"x":1,"y":2}`) }, true},
+		{"a child comes that goes, with an index row", children(many), func(s *stand) { s.put("a/b/zzz/zz", `{"x":1,"y":{".value":1,".priority":2}}`) }, false},
+		{"an index row goes before it", withPriority(many), func(s *stand) { s.put("a/b/zzz", "null") }, true},
+		{"many rows, and index rows", withPriority(many), func(*stand) {}, true},
+		{"index rows of others", children(many), func(s *stand) { s.put("a", `{"bb":`+withPriority(2)+`,"b":`+children(many)+`}`) }, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			after := fmt.Sprintf(`{"k000001":{"v":%q},"m":{"x":1,"y":2}}`, strings.Repeat("v", 200))
@@ -55,5 +64,42 @@ func TestPrepared(t *testing.T) {
 			}
 			s.check()
 		})
+	}
+}
+
+// withPriority returns so many children, and one below another that has a priority, and so an index row.
+func withPriority(n int) string {
+	return strings.TrimSuffix(children(n), "}") + `,"zzz":{"zz":{"x":1,"y":{".value":1,".priority":2}}}}`
+}
+
+// TestPreparedRowsDeleteNoRangeForNothing: a range of index rows is deleted only if there are some.
+func TestPreparedRowsDeleteNoRangeForNothing(t *testing.T) {
+	for _, c := range []struct {
+		before string
+		want   []byte // the spaces in which ranges are deleted
+	}{
+		{children(2 * PointDeletes), []byte{layout.SpaceData}},
+		{withPriority(2 * PointDeletes), []byte{layout.SpaceData, layout.SpaceIndex}},
+	} {
+		s := newStand(t, 0)
+		s.put("a/b", c.before)
+		p := s.prepare(putWrite(t, "a/b", children(3)), 1)
+		defer p.Close()
+		var got []byte
+		for r := p.nodes[0].rows.Reader(); ; {
+			kind, key, _, ok, err := r.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !ok {
+				break
+			}
+			if kind == pebble.InternalKeyKindRangeDelete {
+				got = append(got, key[0])
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("ranges are deleted in the spaces %x, want %x", got, c.want)
+		}
 	}
 }

@@ -35,7 +35,9 @@ func (w *writer) emptied() writer { return writer{scratch: kept(w.scratch), key:
 
 // write adds the rows of a plan.
 func (w *writer) write(pl *plan) error {
-	w.adopt(pl.homes.list)
+	if err := w.adopt(pl.homes.list); err != nil {
+		return err
+	}
 	for _, h := range pl.homes.list {
 		if err := w.rewrite(h); err != nil {
 			return err
@@ -65,17 +67,28 @@ func (w *writer) write(pl *plan) error {
 // adopt makes the rows of the one prepared node the batch itself, instead of
 // copying them into it. Rows that are deleted must come before them; where a
 // split node is cleared there are such.
-func (w *writer) adopt(homes []*home) {
+func (w *writer) adopt(homes []*home) error {
 	if len(w.prepared) != 1 {
-		return
+		return nil
 	}
 	for _, h := range homes {
-		if h.split && !w.prepared.clear(h.Key) {
-			return
+		if !h.split {
+			continue
+		}
+		rows, indexRows := w.prepared.cleared(h.Key)
+		if !rows {
+			return nil
+		}
+		if !indexRows {
+			from, _ := layout.IndexRegion(h.Key)
+			if came, err := w.reader.HasRows(from); came || err != nil {
+				return err
+			}
 		}
 	}
 	_ = w.rows.Close() // it is empty
 	w.rows, w.prepared[0].rows = w.prepared[0].rows, nil
+	return nil
 }
 
 // rewrite replaces the rows of a home.
@@ -86,7 +99,7 @@ func (w *writer) rewrite(h *home) error {
 	if h.keepsLeaf {
 		return w.keepLeaf(h)
 	}
-	if h.split && !w.prepared.clear(h.Key) {
+	if h.split {
 		if err := w.clear(h.Location); err != nil {
 			return err
 		}
@@ -120,10 +133,16 @@ func (w *writer) keepLeaf(h *home) error {
 	return set.Finish()
 }
 
-// clear deletes the rows of a split node, and their index rows.
+// clear deletes the rows of a split node, and their index rows, but those that prepared rows delete.
 func (w *writer) clear(l layout.Location) error {
-	if err := w.clearRange(l.Key, l.End()); err != nil {
-		return err
+	rows, indexRows := w.prepared.cleared(l.Key)
+	if !rows {
+		if err := w.clearRange(l.Key, l.End()); err != nil {
+			return err
+		}
+	}
+	if indexRows {
+		return nil
 	}
 	return w.clearIndexes(l.Key)
 }
