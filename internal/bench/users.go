@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/livetree/livetree/internal/bench/people"
 )
@@ -109,7 +110,7 @@ func keyScenarios(as string, n int) []Scenario {
 				r.body = fmt.Appendf(r.body, `{"age":%d,"score":%d,"city":"Shelbyville"}`, i%90, i)
 			}},
 		} {
-			sc.users = &crew{lasting: sc.Name == "leaf-get" || sc.Name == "record-get"}
+			sc.users = &crew{lasting: strings.HasSuffix(sc.Name, "-get")}
 			sc.Name += "-" + as + d.suffix
 			sc.About += fmt.Sprintf(" among %d users, ", n) + d.about
 			list = append(list, sc)
