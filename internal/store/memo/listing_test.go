@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/livetree/livetree/internal/store/batch"
+	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -50,6 +52,30 @@ func TestAmendedLists(t *testing.T) {
 		if before.size() < len(want) {
 			t.Fatalf("seed %d: a list of %d bytes was said to have %d", seed, len(want), before.size())
 		}
+	}
+}
+
+// TestAmendedListsCount: a list that most keys have gone from counts for the memory that it was amended in.
+func TestAmendedListsCount(t *testing.T) {
+	var m Memos
+	m.Init(1 << 30)
+	present := map[string]bool{"z": true}
+	for i := range maxChanges {
+		present[strings.Repeat("k", 700)+fmt.Sprint(i)] = true
+	}
+	k := Key{ID: 1, Shallow: true}
+	m.Keep(k, 1, []byte(textOf(present)), layout.AppendComponent(nil, "z"))
+	for key := range present {
+		if key != "z" {
+			m.amend(k.ID, batch.Relisting{Path: tree.Path{}.Child(key), Reach: batch.Gone}, 2)
+		}
+	}
+	text := m.Text(&k, 2)
+	if string(text) != `{"z":true}` {
+		t.Fatalf("the list is %s", text)
+	}
+	if _, counted, _ := m.Size(); counted < int64(cap(text)) {
+		t.Errorf("a list that holds %d bytes counts for %d", cap(text), counted)
 	}
 }
 

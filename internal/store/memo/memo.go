@@ -76,7 +76,7 @@ func newMemo(k Key, view uint64, text, last []byte) *memo {
 	keyBytes := 0
 	k.Path = k.Path.Clone()
 	k.Query, keyBytes = k.Query.Clone()
-	size := memoBytes + len(text) + len(last) + len(k.Path.String()) + keyBytes
+	size := memoBytes + cap(text) + len(last) + len(k.Path.String()) + keyBytes
 	return &memo{key: k, view: view, text: text, last: bytes.Clone(last), bytes: int64(size), amended: view}
 }
 
