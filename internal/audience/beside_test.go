@@ -242,6 +242,76 @@ func TestListenBesideWhileTaken(t *testing.T) {
 	m.compare("/a/b")
 }
 
+// TestListenBesideAfterLong: the other listen was told nothing for long, or nothing at all, and is told something before it ends.
+func TestListenBesideAfterLong(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ told, waits bool }{
+		"what waits is told then":        {told: true, waits: true},
+		"what comes then":                {told: true},
+		"its first event waits":          {waits: true},
+		"its first event, and more then": {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := enginetest.Open(t, store.Options{})
+			f.Rule(open)
+			f.Put("/a", `{"b":1}`)
+			m := newMirror(t, f)
+			m.Close()
+			now := time.Unix(1_700_000_000, 0)
+			m.Audience = audience.New(f.Database, audience.Options{Wake: func() {}, Now: func() time.Time { return now }})
+			t.Cleanup(m.Close)
+			known := expected(t, f, "/", nil)
+			if c.told {
+				m.listen(1, "/a", false)
+				m.take()
+				now = now.Add(time.Hour)
+				f.Do("PUT /a/b 2")
+			} else {
+				f.Do("PUT /a/b 2")
+				m.listen(1, "/a", false)
+			}
+			f.Do("PUT /a/b 1")
+			if c.waits {
+				f.WaitForWatches()
+			}
+			m.node = known
+			m.listen(2, "/a/b", true)
+			f.WaitForWatches()
+			if item, ok := m.Next(); ok {
+				m.apply(item)
+			}
+			m.Unlisten(3, enginetest.Path(t, "/a"), nil)
+			m.compare("/a/b")
+		})
+	}
+}
+
+// TestListenBesideIsBelieved: a client that has a listen above which tells nothing, or is to tell what it was opened at, is not sent again what it has.
+func TestListenBesideIsBelieved(t *testing.T) {
+	t.Parallel()
+	for name, waits := range map[string]bool{"which was told": false, "which is to be told": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := enginetest.Open(t, store.Options{})
+			f.Rule(open)
+			f.Put("/a", `{"b":1}`)
+			m := newMirror(t, f)
+			m.node = expected(t, f, "/", nil)
+			m.listen(1, "/a", false)
+			if !waits {
+				m.take()
+			}
+			f.Do("PUT /x 1")
+			m.listen(2, "/a/b", true)
+			m.take()
+			if got := strings.Join(m.log, " "); got != "event answer answer" {
+				t.Errorf("it is told %q", got)
+			}
+		})
+	}
+}
+
 // TestListenBesideWithoutMemory: there is no memory for what waits to be told.
 func TestListenBesideWithoutMemory(t *testing.T) {
 	t.Parallel()

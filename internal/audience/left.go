@@ -101,12 +101,15 @@ func knownBeside(a *Audience, p tree.Path, known *watch.Known) *watch.Known {
 		}
 	}
 	for l := range plainBeside(a, p) {
-		switch waits := l.head != nil || l.woken || l.taking || l.told == 0 || a.sequence.paused; {
-		case !a.isUnderWay(l.toldAt):
-		case waits:
-			known = knownSince(known, l.told)
-		default:
+		// Of what waits, some may be told before it ends, and the rest not, however long ago it was told something.
+		waits := l.head != nil || l.woken || l.taking || l.told == 0 || a.sequence.paused
+		switch {
+		case !waits:
 			known = knownSince(known, max(l.told, handedOn))
+		case l.toldAt.IsZero(): // what it tells first is no older
+			known = knownSince(known, l.since)
+		default:
+			known = knownSince(known, l.told)
 		}
 	}
 	return known

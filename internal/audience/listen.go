@@ -51,6 +51,7 @@ type Listen struct {
 	// is when it was told something last.
 	told   uint64
 	toldAt time.Time
+	since  uint64 // the position that it was opened at
 	// viewAt is when it began to hold a view, as it does until its first event is taken.
 	viewAt time.Time
 }
@@ -199,9 +200,9 @@ func (a *Audience) open(l *Listen, w *watch.Watch, who auth.Identity) {
 	l.mu.Unlock()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	l.opened = true
+	l.opened, l.since = true, w.Position()
 	if watch.IsKnown(w) {
-		l.told = w.Position()
+		l.told = l.since
 	} else {
 		limitViewAge(a, l)
 	}
