@@ -71,6 +71,9 @@ func renewOld(a *Audience) {
 	if a.ended.Load() {
 		return
 	}
+	a.mu.Lock()
+	a.sequence.renewing = nil // before the look, which may miss a view that is held from now on
+	a.mu.Unlock()
 	now, next := a.opts.Now(), time.Duration(0)
 	for _, l := range a.all() {
 		if left := l.renewIfOld(a, now); left > 0 && (next == 0 || left < next) {
@@ -79,8 +82,10 @@ func renewOld(a *Audience) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.sequence.renewing = nil
 	if next > 0 && !a.ended.Load() {
+		if a.sequence.renewing != nil {
+			a.sequence.renewing.Stop()
+		}
 		a.sequence.renewing = time.AfterFunc(min(max(next, renewStep), answerAge), func() { renewOld(a) })
 	}
 }

@@ -1,7 +1,9 @@
 package audience_test
 
 import (
+	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -168,4 +170,47 @@ func TestFirstEventsHoldNoView(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestFirstEventsWhileOthersAreLookedAt: a client listens while it is looked which of its listens hold a view for long.
+func TestFirstEventsWhileOthersAreLookedAt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var a *audience.Audience
+		var isArmed atomic.Bool
+		const age = 2 * time.Minute
+		f := enginetest.Open(t, store.Options{Now: func() time.Time {
+			if isArmed.CompareAndSwap(true, false) { // a listen is judged, and who looks at it next waits
+				time.Sleep(time.Millisecond) //nolint:forbidigo // fake time, until that is
+				for range 1000 {
+					runtime.Gosched()
+				}
+				a.Listen(1, audience.ListenRequest{Path: enginetest.Path(t, "/b")})
+			}
+			return time.Now()
+		}})
+		f.Rule(`{"rules":{".write":true,"a":{".read":"now > 0"},"b":{".read":true}}}`)
+		f.Put("/", `{"a":1,"b":2}`)
+		a = audience.New(f.Database, audience.Options{Wake: func() {}, Now: time.Now})
+		defer a.Close()
+		before := f.Store.Stats().Views
+		a.Listen(0, audience.ListenRequest{Path: enginetest.Path(t, "/a")})
+		for item, ok := a.Next(); ok; item, ok = a.Next() {
+			if item.Event != nil {
+				content(t, item.Event.Content)
+			}
+		}
+		time.Sleep(age - time.Millisecond) //nolint:forbidigo // fake time
+		isArmed.Store(true)
+		a.Check()
+		f.Put("/b", "3")
+		if held := f.Store.Stats().Views - before; isArmed.Load() || held == 0 {
+			t.Fatal("the first event holds no view")
+		}
+		time.Sleep(age + time.Second) //nolint:forbidigo // fake time
+		synctest.Wait()
+		if held := f.Store.Stats().Views - before; held != 0 {
+			t.Errorf("after more than two minutes first events hold %d views", held)
+		}
+	})
 }
