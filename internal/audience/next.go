@@ -97,7 +97,9 @@ func (a *Audience) put(l *Listen, e *watch.Event, more bool) {
 		}
 		return
 	}
-	l.told = 0 // the client lacks this
+	if l.told = 0; a.sequence.telling == l { // the client lacks this, also when it has what it is being told
+		a.sequence.telling = nil
+	}
 	a.mu.Unlock()
 	if e.Content != nil { // the watch has forgotten it
 		_ = e.Content.Close()
