@@ -134,11 +134,11 @@ const (
 func (s *side) merged(ctx context.Context) error {
 	polls := time.Duration(0)
 	for calm := 0; calm < calmEnough; polls++ {
-		running, err := s.metric(ctx, "livetree_pebble_compactions_running")
+		running, err := s.process.Metric(ctx, "livetree_pebble_compactions_running")
 		if err != nil {
 			return err
 		}
-		left, err := s.metric(ctx, debt)
+		left, err := s.process.Metric(ctx, debt)
 		if err != nil {
 			return err
 		}

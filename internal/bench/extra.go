@@ -57,7 +57,7 @@ func (archived) close() {}
 func (s *side) awaitMetric(ctx context.Context, name string, good func(float64) bool) error {
 	late := time.After(requestTime)
 	for {
-		value, err := s.metric(ctx, name)
+		value, err := s.process.Metric(ctx, name)
 		if err != nil || good(value) {
 			return err
 		}

@@ -116,7 +116,7 @@ func growTo(ctx context.Context, o Options, s *side, written, count int, step *G
 	}
 	step.FillPerSecond = float64((count-written)*leavesPerUser) / now().Sub(began).Seconds()
 	var err error
-	if step.DebtBytes, err = s.metric(ctx, debt); err != nil {
+	if step.DebtBytes, err = s.process.Metric(ctx, debt); err != nil {
 		return err
 	}
 	o.Progress(fmt.Sprintf("%d leaves: waiting for compactions", step.Leaves))
@@ -137,7 +137,7 @@ func growTo(ctx context.Context, o Options, s *side, written, count int, step *G
 // metrics asks for several numbers.
 func (s *side) metrics(ctx context.Context, names []string, into []float64) (err error) {
 	for i, name := range names {
-		if into[i], err = s.metric(ctx, name); err != nil {
+		if into[i], err = s.process.Metric(ctx, name); err != nil {
 			return err
 		}
 	}
@@ -177,7 +177,7 @@ func measureStep(ctx context.Context, o Options, s *side, count int, step *Growt
 func measureAlone(ctx context.Context, o Options, s *side, sc Scenario) (took Figures, blocks float64, err error) {
 	c := contest{Options: o, sc: sc, requests: max(1, o.Requests/sc.cost), connections: o.Connections, passes: 1}
 	c.Progress = func(string) {}
-	before, err := s.metric(ctx, cacheMisses)
+	before, err := s.process.Metric(ctx, cacheMisses)
 	if err != nil {
 		return took, 0, err
 	}
@@ -190,7 +190,7 @@ func measureAlone(ctx context.Context, o Options, s *side, sc Scenario) (took Fi
 	if err != nil {
 		return took, 0, err
 	}
-	after, err := s.metric(ctx, cacheMisses)
+	after, err := s.process.Metric(ctx, cacheMisses)
 	return figures(rounds[0]), (after - before) / float64(c.sent()), err
 }
 

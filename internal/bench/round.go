@@ -88,7 +88,7 @@ func (c contest) misses(ctx context.Context, p *player) (float64, error) {
 	if c.sc.users == nil || !p.ours {
 		return 0, nil
 	}
-	return p.metric(ctx, cacheMisses)
+	return p.process.Metric(ctx, cacheMisses)
 }
 
 // ready does what a round needs before it is counted.

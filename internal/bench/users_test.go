@@ -117,7 +117,8 @@ func TestWarming(t *testing.T) {
 		{"record-get-hs256-uniform", 50_000, true, 200_000},
 		{"h2-leaf-get-rs256", 300_000, true, 300_000},
 		{"leaf-get-start-secret", 4000, true, 4000},
-		{"room-get-secret", 4000, true, 4000},
+		{"room-get-secret", 4000, true, 40_000},
+		{"room-push-secret", 4000, true, 4000},
 		{"leaf-get", 4000, true, 800},
 	} {
 		if got := bench.Warming(test.name, test.requests, test.ours); got != test.want {

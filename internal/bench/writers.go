@@ -128,7 +128,7 @@ func (s *side) grouped(ctx context.Context) (g grouped, err error) {
 	}
 	for name, into := range map[string]*float64{"livetree_commits_total": &g.writes, "livetree_commit_groups_total": &g.groups,
 		"livetree_fsync_seconds_count": &g.syncs, "livetree_fsync_seconds_sum": &g.syncSeconds} {
-		if *into, err = s.metric(ctx, name); err != nil {
+		if *into, err = s.process.Metric(ctx, name); err != nil {
 			return g, err
 		}
 	}

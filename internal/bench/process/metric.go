@@ -1,4 +1,4 @@
-package bench
+package process
 
 import (
 	"bytes"
@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// metric asks for a number that a server exports: the sum, if there are several with
+// Metric asks for a number that a server exports: the sum, if there are several with
 // labels.
-func (s *side) metric(ctx context.Context, name string) (float64, error) {
-	text, err := s.process.Ask(ctx, http.MethodGet, s.process.Control+"/metrics", nil)
+func (p *Process) Metric(ctx context.Context, name string) (float64, error) {
+	text, err := p.Ask(ctx, http.MethodGet, p.Control+"/metrics", nil)
 	if err != nil {
 		return 0, err
 	}
