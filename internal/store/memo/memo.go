@@ -32,7 +32,7 @@ type Memos struct {
 	stamps stamp.Stamps
 	keys   stamp.Keys // for shallow reads
 	seed   maphash.Seed
-	asked  [1024]atomic.Uint64 // hashes of reads that were not remembered
+	asked  [512]asked // about reads that were not remembered
 	// at counts the memos by their location, so that a read that has none
 	// need not wait for mu.
 	at [1 << 12]atomic.Int32
@@ -194,6 +194,10 @@ func (m *Memos) countAt(k *Key) *atomic.Int32 {
 	return &m.at[stamp.Hash(k.ID, k.Path)%uint32(len(m.at))]
 }
 
+// asked are hashes of reads that came once, the newest first. Those who note one at the same time may lose another: then it is noted
+// when it comes again.
+type asked [8]atomic.Uint64
+
 // wants reports whether a read is worth to be remembered: it came before, and not
 // so long ago that many others came in between.
 func (m *Memos) wants(k *Key) bool {
@@ -201,7 +205,17 @@ func (m *Memos) wants(k *Key) bool {
 		return false
 	}
 	hash := maphash.Comparable(m.seed, *k) | 1
-	return m.asked[hash>>1%uint64(len(m.asked))].Swap(hash) == hash
+	notes := &m.asked[hash>>1%uint64(len(m.asked))]
+	for i := range notes {
+		if notes[i].Load() == hash {
+			return true
+		}
+	}
+	for i := len(notes) - 1; i > 0; i-- {
+		notes[i].Store(notes[i-1].Load())
+	}
+	notes[0].Store(hash)
+	return false
 }
 
 // Keep remembers what a read shows in a view. It copies the text, and the component of the last key of a shallow read.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/livetree/livetree/internal/store/batch"
+	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/tree"
 )
 
@@ -28,5 +29,28 @@ func TestAmendedListThatGoes(t *testing.T) {
 	}
 	if m.Forget(1); m.bytes != 0 {
 		t.Errorf("%d bytes are counted, and there is no list", m.bytes)
+	}
+}
+
+// TestReadsThatComeAgain: reads are remembered when they come a second time, however many come in the same order each time, so that
+// those which share a place are always noted in each other's.
+func TestReadsThatComeAgain(t *testing.T) {
+	var m Memos
+	m.Init(1 << 30)
+	const reads = 2000
+	wanted := 0
+	for pass := range 2 {
+		for i := range reads {
+			k := Key{ID: layout.ID(i), Shallow: true}
+			if m.wants(&k) {
+				wanted++
+			}
+		}
+		if pass == 0 && wanted > 0 {
+			t.Errorf("%d of %d reads were wanted the first time", wanted, reads)
+		}
+	}
+	if wanted < reads*95/100 {
+		t.Errorf("%d of %d reads were wanted the second time, want 95 of 100", wanted, reads)
 	}
 }
