@@ -37,7 +37,7 @@ func TestAmendedListThatGoes(t *testing.T) {
 func TestReadsThatComeAgain(t *testing.T) {
 	var m Memos
 	m.Init(1 << 30)
-	const reads = 2000
+	const reads = 1000
 	wanted := 0
 	for pass := range 2 {
 		for i := range reads {
