@@ -35,6 +35,14 @@ func newMirror(t testing.TB, f *enginetest.Fixture) *mirror {
 	return m
 }
 
+// newBeside returns a mirror of a database that all may read, with a value at /a/b.
+func newBeside(t testing.TB) (*enginetest.Fixture, *mirror) {
+	f := enginetest.Open(t, store.Options{})
+	f.Rule(open)
+	f.Put("/a", `{"b":1}`)
+	return f, newMirror(t, f)
+}
+
 // take takes all that there is.
 func (m *mirror) take() {
 	m.t.Helper()
@@ -253,10 +261,7 @@ func TestListenBesideAfterLong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := enginetest.Open(t, store.Options{})
-			f.Rule(open)
-			f.Put("/a", `{"b":1}`)
-			m := newMirror(t, f)
+			f, m := newBeside(t)
 			m.Close()
 			now := time.Unix(1_700_000_000, 0)
 			m.Audience = audience.New(f.Database, audience.Options{Wake: func() {}, Now: func() time.Time { return now }})
@@ -293,10 +298,7 @@ func TestListenBesideIsBelieved(t *testing.T) {
 	for name, waits := range map[string]bool{"which was told": false, "which is to be told": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := enginetest.Open(t, store.Options{})
-			f.Rule(open)
-			f.Put("/a", `{"b":1}`)
-			m := newMirror(t, f)
+			f, m := newBeside(t)
 			m.node = expected(t, f, "/", nil)
 			m.listen(1, "/a", false)
 			if !waits {
@@ -318,10 +320,7 @@ func TestListenBesideWithoutMemory(t *testing.T) {
 	for name, isTelling := range map[string]bool{"behind what was told": false, "behind what is being told": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := enginetest.Open(t, store.Options{})
-			f.Rule(open)
-			f.Put("/a", `{"b":1}`)
-			m := newMirror(t, f)
+			f, m := newBeside(t)
 			m.Close()
 			m.Audience = audience.New(f.Database, audience.Options{Wake: func() {}, Memory: budget.New(budget.Options{Limit: 1 << 10})})
 			t.Cleanup(m.Close)
@@ -365,10 +364,7 @@ func TestListenBesideGet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := enginetest.Open(t, store.Options{})
-			f.Rule(open)
-			f.Put("/a", `{"b":1}`)
-			m := newMirror(t, f)
+			f, m := newBeside(t)
 			m.asked = enginetest.Path(t, c.get)
 			m.Get(1, m.asked, nil)
 			if c.taken {
