@@ -19,7 +19,7 @@ func compete(ctx context.Context, o Options, sc Scenario, sides []*side) (Result
 	if sc.idle {
 		return measureIdle(ctx, o, sc, sides)
 	}
-	c := contest{Options: o, sc: sc, requests: max(1, o.Requests/sc.cost), connections: o.Connections, passes: 1}
+	c := newContest(o, sc, max(1, o.Requests/sc.cost), o.Connections)
 	c.split()
 	setDefault(&c.sc.connections, o.Connections)
 	c.connections = min(c.sc.connections, c.requests)
@@ -103,6 +103,10 @@ type contest struct {
 	sc                    Scenario
 	requests, connections int
 	passes                int // how often a round has the requests
+}
+
+func newContest(o Options, sc Scenario, requests, connections int) contest {
+	return contest{Options: o, sc: sc, requests: requests, connections: connections, passes: 1}
 }
 
 // A player is a side with its clients. They connect when its first round begins: a

@@ -73,3 +73,15 @@ func Warming(name string, requests int, ours bool) int {
 	}
 	return 0
 }
+
+// Split returns how many passes a round of a scenario has that is to have so many requests, and how many are in each.
+func Split(name string, requests int) (passes, each int) {
+	for _, sc := range Scenarios() {
+		if sc.Name == name {
+			c := newContest(Options{}, sc, requests, 1)
+			c.split()
+			return c.passes, c.requests
+		}
+	}
+	return 0, 0
+}

@@ -175,7 +175,7 @@ func measureStep(ctx context.Context, o Options, s *side, count int, step *Growt
 
 // measureAlone measures a server by itself, and how many blocks it reads from disk for a request.
 func measureAlone(ctx context.Context, o Options, s *side, sc Scenario) (took Figures, blocks float64, err error) {
-	c := contest{Options: o, sc: sc, requests: max(1, o.Requests/sc.cost), connections: o.Connections, passes: 1}
+	c := newContest(o, sc, max(1, o.Requests/sc.cost), o.Connections)
 	c.Progress = func(string) {}
 	before, err := s.process.Metric(ctx, cacheMisses)
 	if err != nil {

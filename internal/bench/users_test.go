@@ -126,3 +126,21 @@ func TestWarming(t *testing.T) {
 		}
 	}
 }
+
+// TestPasses: where each place may be asked for once until something is done there, a round has as many passes as it takes.
+func TestPasses(t *testing.T) {
+	for _, test := range []struct {
+		name         string
+		requests     int
+		passes, each int
+	}{
+		{"shallow-secret", 1000, 4, 285},
+		{"shallow-edited-rs256", 285, 1, 285},
+		{"shallow-secret", 100, 1, 100},
+		{"leaf-get-secret", 20_000, 1, 20_000},
+	} {
+		if passes, each := bench.Split(test.name, test.requests); passes != test.passes || each != test.each {
+			t.Errorf("%s: %d requests are %d passes of %d, want %d of %d", test.name, test.requests, passes, each, test.passes, test.each)
+		}
+	}
+}

@@ -78,7 +78,7 @@ func writeOn(ctx context.Context, o Options, syncTime time.Duration, found *Repo
 // writeWith measures so many writers.
 func writeWith(ctx context.Context, o Options, sides []*side, writers, requests int) (step WritersStep, err error) {
 	sc := Scenario{Name: fmt.Sprintf("%d writers", writers), ask: leafPut, connections: writers}
-	c := contest{Options: o, sc: sc, requests: requests, connections: min(writers, requests), passes: 1}
+	c := newContest(o, sc, requests, min(writers, requests))
 	var players []*player
 	var before [2]grouped
 	for i, s := range sides {
