@@ -288,10 +288,11 @@ func TestMigrateAfterUsersMoved(t *testing.T) {
 func TestMigrateToRulesThatExpire(t *testing.T) {
 	t.Parallel()
 	source, target := startServer(t, "127.0.0.1:0"), startServer(t, "127.0.0.1:0")
-	from, to := source.client(t), target.client(t)
+	from, direct := source.client(t), target.client(t)
+	to := clientOf(t, plainServer(t, sweptFirst(t, target)))
 	put(t, from, "/sessions", `{"over":{"until":1000},"lasts":{"until":99999999999999}}`)
 	rules := strings.NewReader(`{"rules":{"sessions":{".expireOn":"until"}}}`)
-	if _, err := to.Bytes(t.Context(), client.Request{Method: http.MethodPut, Path: "/.settings/rules.json", Body: rules}); err != nil {
+	if _, err := direct.Bytes(t.Context(), client.Request{Method: http.MethodPut, Path: "/.settings/rules.json", Body: rules}); err != nil {
 		t.Fatal(err)
 	}
 	told := newSteps()
@@ -302,4 +303,22 @@ func TestMigrateToRulesThatExpire(t *testing.T) {
 	if s := told.told[len(told.told)-2]; s.Text != "/sessions differs and is copied again" {
 		t.Errorf("the last but one thing that is told is %+v", s)
 	}
+}
+
+// sweptFirst returns a proxy before a server that answers reads only when the server has deleted /sessions/over.
+func sweptFirst(t *testing.T, i *instance) http.Handler {
+	forward, direct := newFlaky(t, i, 1<<30), i.client(t)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for r.Method == http.MethodGet {
+			gone, err := direct.IsEmpty(r.Context(), "/sessions/over")
+			if err != nil {
+				panic(http.ErrAbortHandler)
+			}
+			if gone {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		forward.ServeHTTP(w, r)
+	})
 }
