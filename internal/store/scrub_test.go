@@ -61,7 +61,20 @@ func newLibrary(t *testing.T) *vfs.MemFS {
 		t.Fatal(err)
 	}
 	s.close()
+	syncDir(t, disk, "data/store") // or tables that were deleted are in a clone again, and damage there is nobody's
 	return disk
+}
+
+// syncDir makes what was deleted in a directory gone for good.
+func syncDir(t *testing.T, disk vfs.FS, name string) {
+	t.Helper()
+	dir, err := disk.OpenDir(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // cloneDisk returns a copy for a test to damage.
