@@ -125,7 +125,9 @@ type Verifier struct {
 	issuers  map[string]*issuer // by the claim iss
 	basisKey []byte             // makes a Basis useless to whoever sees one
 	failures failures
-	proofs   proofs
+
+	fingerprints *fingerprints
+	proofs       proofs
 
 	accessKey  []byte
 	assertions assertions
@@ -151,6 +153,9 @@ func New(opts Options) (*Verifier, error) {
 		}
 	}
 	var err error
+	if v.fingerprints, err = newFingerprints(); err != nil {
+		return nil, err
+	}
 	if v.basisKey, err = hkdf.Key(sha256.New, v.accessKey, nil, "livetree basis of identities 1", sha256.Size); err != nil {
 		return nil, fmt.Errorf("derive a key: %w", err)
 	}
@@ -201,7 +206,7 @@ func (v *Verifier) proof(ctx context.Context, credential string, database Databa
 	if len(credential) > maxCredentialBytes {
 		return nil, errTooLong
 	}
-	f := fingerprintOf(credential, database)
+	f := v.fingerprints.of(credential, database)
 	if known := v.proofs.find(f); known != nil && known.stands(v.now(), database) {
 		return known, nil
 	}

@@ -1,5 +1,7 @@
 package auth
 
+import "bytes"
+
 // MaxProofs and MaxProofBytes bound each half of what a Verifier remembers.
 const (
 	MaxProofs     = maxProofs
@@ -24,4 +26,16 @@ func (v *Verifier) Remembered() (proofs, bytes int) {
 		}
 	}
 	return proofs, bytes
+}
+
+// Fingerprint returns the fingerprint of a credential.
+func (v *Verifier) Fingerprint(credential string, database Database) [16]byte {
+	return v.fingerprints.of(credential, database)
+}
+
+// Keeps reports whether a credential is in the memory that the next fingerprint gets.
+func (v *Verifier) Keeps(credential string) bool {
+	memory := v.fingerprints.free.Get().(*fingerprinting)
+	defer v.fingerprints.free.Put(memory)
+	return bytes.Contains(memory.text[:cap(memory.text)], []byte(credential))
 }

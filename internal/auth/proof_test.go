@@ -236,3 +236,54 @@ func TestManyVerifyAtOnce(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// TestFingerprints: each part of what a credential is for makes its fingerprint another one, also where the parts
+// together are the same text; another process has other fingerprints, and none keeps the credential.
+func TestFingerprints(t *testing.T) {
+	t.Parallel()
+	v := newVerifier(t, auth.Options{})
+	cases := []struct {
+		credential string
+		database   auth.Database
+	}{
+		{"token", auth.Database{Name: "db", Secrets: []string{"one", "two"}}},
+		{"token", auth.Database{Name: "db", Secrets: []string{"onetwo"}}},
+		{"token", auth.Database{Name: "db", Secrets: []string{"two", "one"}}},
+		{"token", auth.Database{Name: "db", Secrets: []string{"one"}}},
+		{"twotoken", auth.Database{Name: "db", Secrets: []string{"one"}}},
+		{"token", auth.Database{Name: "dbone", Secrets: []string{"two"}}},
+		{"tokem", auth.Database{Name: "db", Secrets: []string{"one", "two"}}},
+		{"token\x00", auth.Database{Name: "db", Secrets: []string{"one", "two"}}},
+		{strings.Repeat("token", 1000), auth.Database{Name: "db"}},
+	}
+	seen := map[[16]byte]int{}
+	for i, c := range cases {
+		f := v.Fingerprint(c.credential, c.database)
+		if other, ok := seen[f]; ok {
+			t.Errorf("cases %d and %d have the same fingerprint", other, i)
+		}
+		if seen[f] = i; v.Keeps(c.credential) {
+			t.Errorf("case %d: the credential is kept", i)
+		}
+		if v.Fingerprint(c.credential, c.database) != f {
+			t.Errorf("case %d has two fingerprints", i)
+		}
+	}
+	other := newVerifier(t, auth.Options{AccessKey: []byte(strings.Repeat("k", 32))}).Fingerprint(cases[0].credential, cases[0].database)
+	if _, ok := seen[other]; ok {
+		t.Error("two processes have the same fingerprint")
+	}
+}
+
+// BenchmarkFingerprint has tokens as they are in requests: one signed with the app secret, and one of an issuer.
+func BenchmarkFingerprint(b *testing.B) {
+	v := newVerifier(b, auth.Options{})
+	for _, size := range []int{250, 900} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			credential, database := strings.Repeat("t", size), auth.Database{Name: "default", Secrets: []string{strings.Repeat("s", 32)}}
+			for b.Loop() {
+				v.Fingerprint(credential, database)
+			}
+		})
+	}
+}
