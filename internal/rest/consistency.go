@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/livetree/livetree/internal/engine"
@@ -36,11 +37,11 @@ const agreeTime = 10 * time.Second
 
 // await returns when this node may show what is asked for, but for a position that the request may name: awaitPosition
 // sees to that, when it is known who asks.
-func await(c *call, values values) (fresh Consistency, err error) {
+func await(c *call) (fresh Consistency, err error) {
 	if c.opts.Reads == "" || c.database == nil {
 		return "", nil
 	}
-	if fresh, err = wanted(c, values); err != nil {
+	if fresh, err = wanted(c); err != nil {
 		return "", err
 	}
 	if !c.verb.reads() {
@@ -71,10 +72,10 @@ func one(h http.Header, name string) string {
 }
 
 // wanted returns how new what is read has to be.
-func wanted(c *call, values values) (Consistency, error) {
+func wanted(c *call) (Consistency, error) {
 	given := one(c.r.Header, consistencyHeader)
-	if list := values[consistencyParam]; len(list) == 1 {
-		delete(values, consistencyParam)
+	if list := c.given.texts(consistencyParam); len(list) == 1 {
+		c.given = slices.DeleteFunc(c.given, func(v value) bool { return v.name == consistencyParam })
 		if given == "" {
 			given = list[0]
 		}
@@ -100,7 +101,7 @@ const farAhead = 1 << 32
 
 // awaitPosition returns when this node has the position that a request for a local read names. The request counts as an
 // answer that is under way meanwhile.
-func awaitPosition(c *call, fresh Consistency, values values) error {
+func awaitPosition(c *call, fresh Consistency) error {
 	text := one(c.r.Header, minimumHeader)
 	if fresh != Local || text == "" {
 		return nil // most local reads name none: they are to cost what they do on a single server
@@ -123,7 +124,7 @@ func awaitPosition(c *call, fresh Consistency, values values) error {
 			return fault.Wrap(fault.Unavailable, err, "this node is behind position %d, try again", position)
 		}
 	}
-	return c.identify(values) // a secret may have gone meanwhile
+	return c.identify() // a secret may have gone meanwhile
 }
 
 // showPosition says which commit an answer shows, or a later one.

@@ -13,8 +13,8 @@ import (
 var errCredential = fault.New(fault.Unauthenticated, "Could not parse auth token.")
 
 // identify finds out who asks.
-func (c *call) identify(values values) error {
-	credential, byAuth, err := credentialOf(c.r.Header, values)
+func (c *call) identify() error {
+	credential, byAuth, err := credentialOf(c.r.Header, c.given)
 	if err != nil || credential == "" {
 		return err
 	}
@@ -54,7 +54,7 @@ func (c *call) stands() error {
 // Credential returns the credential of a request, empty if it carries none that a
 // handler would look at. It may be anything that a client has made up.
 func Credential(r *http.Request) string {
-	values, err := parseQuery(r.URL.RawQuery)
+	values, err := parseQuery(r.URL.RawQuery, nil)
 	if err != nil {
 		return ""
 	}
@@ -64,7 +64,7 @@ func Credential(r *http.Request) string {
 
 // credentialOf returns the one credential of a request, and whether it came in the
 // parameter auth.
-func credentialOf(header http.Header, values values) (credential string, byAuth bool, err error) {
+func credentialOf(header http.Header, all values) (credential string, byAuth bool, err error) {
 	headers := header.Values("Authorization")
 	for _, header := range headers {
 		if scheme, _, _ := strings.Cut(header, " "); !strings.EqualFold(scheme, "Bearer") {
@@ -82,11 +82,12 @@ func credentialOf(header http.Header, values values) (credential string, byAuth 
 			credential = given
 		}
 	}
-	for _, given := range values["auth"] {
-		take(given)
+	byParameter := all.named("auth")
+	for _, given := range byParameter {
+		take(given.text)
 	}
-	for _, given := range values["access_token"] {
-		take(given)
+	for _, given := range all.named("access_token") {
+		take(given.text)
 	}
 	for _, header := range headers {
 		_, token, _ := strings.Cut(header, " ")
@@ -95,7 +96,7 @@ func credentialOf(header http.Header, values values) (credential string, byAuth 
 	if err != nil {
 		return "", false, err
 	}
-	return credential, len(values["auth"]) > 0, nil
+	return credential, len(byParameter) > 0, nil
 }
 
 // overrideIdentity lets an administrator ask as somebody else.

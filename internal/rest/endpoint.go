@@ -43,20 +43,20 @@ func (h *Handler) endpoint(r *http.Request) func(*Request) {
 // database is nil if there is none of that name.
 func (q *Request) Identify(name string) (*engine.Database, auth.Identity, error) {
 	c := q.call
-	values, err := parseQuery(c.r.URL.RawQuery)
-	if err != nil {
+	if err := c.readQuery(c.r); err != nil {
 		return nil, auth.Identity{}, err
 	}
 	if err := catalog.CheckName(name); err != nil {
 		return nil, auth.Identity{}, err
 	}
 	c.name, c.usage.database = name, name
+	var err error
 	c.database, err = c.opts.Catalog.Database(name)
 	if err != nil && fault.KindOf(err) != fault.NotFound {
 		return nil, auth.Identity{}, err
 	}
 	c.reply.dialect = c.dialectOf(c.database)
-	err = c.identify(values)
+	err = c.identify()
 	return c.database, c.who, err
 }
 

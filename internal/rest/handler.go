@@ -191,36 +191,35 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // asksForScript reports whether the answer would be a script, which any page may load.
 func asksForScript(r *http.Request) bool {
-	values, err := parseQuery(r.URL.RawQuery)
-	return err == nil && values["callback"] != nil
+	values, err := parseQuery(r.URL.RawQuery, nil)
+	return err == nil && values.has("callback")
 }
 
 // serve finds out what is asked for, checks it in the order that behaviour is
 // written down in, and does it.
 func (c *call) serve() error {
-	values, err := c.ask(c.r)
+	if err := c.ask(c.r); err != nil {
+		return err
+	}
+	if err := c.findDatabase(); err != nil {
+		return err
+	}
+	fresh, err := await(c)
 	if err != nil {
 		return err
 	}
-	if err := c.findDatabase(values); err != nil {
+	if err := c.identify(); err != nil {
 		return err
 	}
-	fresh, err := await(c, values)
-	if err != nil {
+	if err := awaitPosition(c, fresh); err != nil {
 		return err
 	}
-	if err := c.identify(values); err != nil {
-		return err
-	}
-	if err := awaitPosition(c, fresh, values); err != nil {
-		return err
-	}
-	return c.answer(values)
+	return c.answer()
 }
 
 // answer does what is asked for, by somebody who is known.
-func (c *call) answer(values values) (err error) {
-	if c.params, err = parseParams(c.target, c.verb, values, c.reply.dialect); err != nil {
+func (c *call) answer() (err error) {
+	if c.params, err = parseParams(c.target, c.verb, c.given, c.reply.dialect); err != nil {
 		return err
 	}
 	if err := c.overrideIdentity(); err != nil {
@@ -272,8 +271,8 @@ func (c *call) serveData() error {
 }
 
 // findDatabase sets the database of the call.
-func (c *call) findDatabase(values values) error {
-	name, ok := c.opts.DatabaseOf(values["ns"], c.r.Host)
+func (c *call) findDatabase() error {
+	name, ok := c.opts.DatabaseOf(c.given.texts("ns"), c.r.Host)
 	if !ok {
 		return errNoDatabase
 	}

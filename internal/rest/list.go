@@ -29,15 +29,15 @@ func readOutline(p *params, value string) error {
 // wantsRows reports whether rows, or an outline, are asked for.
 func (p *params) wantsRows() bool { return p.list != nil || p.outline > 0 }
 
-// readRows reads what stands beside list or outline. The names are those of all parameters.
-func (p *params) readRows(all values, names []string) error {
+// readRows reads what stands beside list or outline.
+func (p *params) readRows(all values) error {
 	what, asked := besideList, "list"
 	if p.list == nil {
 		what, asked = besideOutline, "outline"
 	}
-	for _, name := range names {
-		if table[name].beside&what == 0 {
-			return fault.New(fault.Invalid, "%s has no place beside %s", name, asked)
+	for _, one := range all {
+		if table[one.name].beside&what == 0 {
+			return fault.New(fault.Invalid, "%s has no place beside %s", one.name, asked)
 		}
 	}
 	if p.list == nil {
@@ -46,14 +46,6 @@ func (p *params) readRows(all values, names []string) error {
 	var err error
 	*p.list, err = rows.ParseList(all.get)
 	return err
-}
-
-// get returns a parameter, and whether it is there.
-func (v values) get(name string) (string, bool) {
-	if list := v[name]; len(list) > 0 {
-		return list[0], true
-	}
-	return "", false
 }
 
 // list answers with rows, or with an outline, of the node. They show what the rules may

@@ -46,17 +46,16 @@ func (h *Handler) ServeOperator(w http.ResponseWriter, r *http.Request, of Opera
 }
 
 func (c *call) serveOperator() error {
-	values, err := c.ask(c.r)
-	if err != nil {
+	if err := c.ask(c.r); err != nil {
 		return err
 	}
 	for _, name := range notForOperators {
-		if len(values[name]) > 0 {
+		if c.given.has(name) {
 			return fault.New(fault.Invalid, "the parameter %s does not work here", name)
 		}
 	}
 	if c.target.kind == ofDatabases {
 		return fault.New(fault.Denied, "Permission denied")
 	}
-	return c.answer(values)
+	return c.answer()
 }

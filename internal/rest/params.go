@@ -2,10 +2,8 @@ package rest
 
 import (
 	"mime"
-	"net/url"
 	"path"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,57 +13,6 @@ import (
 	"github.com/livetree/livetree/internal/rows"
 	"github.com/livetree/livetree/internal/tree"
 )
-
-// values are the parameters of a query string.
-type values map[string][]string
-
-// maxParams bounds the number of parameters, of which there are some thirty.
-const maxParams = 100
-
-// parseQuery splits a query string. A plus is a space; quotes may be raw.
-func parseQuery(query string) (values, error) {
-	if query == "" {
-		return nil, nil
-	}
-	if strings.Count(query, "&") >= maxParams {
-		return nil, fault.New(fault.Invalid, "more than %d parameters", maxParams)
-	}
-	v, ok := plainQuery(query)
-	if !ok {
-		parsed, err := url.ParseQuery(query)
-		if err != nil {
-			return nil, fault.Wrap(fault.Invalid, err, "the query string cannot be parsed")
-		}
-		v = values(parsed)
-	}
-	for name, list := range v {
-		// This one is spelled in any letter case, as the header of its name is.
-		if name != overrideName && strings.EqualFold(name, overrideName) {
-			delete(v, name)
-			v[overrideName] = append(v[overrideName], list...)
-		}
-	}
-	return v, nil
-}
-
-// plainQuery is url.ParseQuery for a query string in which every character stands for itself, as in
-// auth=secret; it reports false for any other.
-func plainQuery(query string) (values, bool) {
-	for i := range len(query) {
-		if c := query[i]; c == '%' || c == '+' || c == ';' {
-			return nil, false
-		}
-	}
-	v := make(values, 1)
-	for query != "" {
-		var pair string
-		pair, query, _ = strings.Cut(query, "&")
-		if name, value, _ := strings.Cut(pair, "="); pair != "" {
-			v[name] = append(v[name], value)
-		}
-	}
-	return v, true
-}
 
 // params are the parameters that shape an answer.
 type params struct {
@@ -187,43 +134,43 @@ func parseParams(t target, v verb, all values, d *dialect) (params, error) {
 		return params{}, nil
 	}
 	var p params
-	names := make([]string, 0, len(all))
-	for name := range all {
-		names = append(names, name)
-	}
-	slices.Sort(names) // so that the same request gets the same error
-	for _, name := range names {
-		entry, known := t.lookUp(name)
+	together := false // there are some that are read together
+	for i, one := range all {
+		entry, known := t.lookUp(one.name)
 		switch {
 		case !known:
-			return p, fault.New(fault.Invalid, "unknown parameter %.60q", name)
-		case len(all[name]) > 1:
-			return p, fault.New(fault.Invalid, "the parameter %s is repeated", name)
+			return p, fault.New(fault.Invalid, "unknown parameter %.60q", one.name)
+		case i+1 < len(all) && all[i+1].name == one.name:
+			return p, fault.New(fault.Invalid, "the parameter %s is repeated", one.name)
 		case entry.verbs&v == 0:
-			return p, fault.New(fault.Invalid, "the parameter %s works with %s only", name, entry.verbs)
+			return p, fault.New(fault.Invalid, "the parameter %s works with %s only", one.name, entry.verbs)
 		}
 		if entry.read == nil {
+			together = together || entry.verbs != anything
 			continue
 		}
-		if err := entry.read(&p, all[name][0]); err != nil {
+		if err := entry.read(&p, one.text); err != nil {
 			return p, err
 		}
 	}
 	if p.wantsRows() {
-		return p, p.readRows(all, names)
+		return p, p.readRows(all)
 	}
-	if len(all["cut"]) > 0 {
+	if all.has("cut") {
 		return p, fault.New(fault.Invalid, "cut works beside list only")
 	}
 	if p.shallow && d.loose {
 		return p, p.readPage(all)
 	}
 	if p.shallow {
-		for _, name := range names {
-			if table[name].beside&besideShallow == 0 {
-				return p, errMixed(name)
+		for _, one := range all {
+			if table[one.name].beside&besideShallow == 0 {
+				return p, errMixed(one.name)
 			}
 		}
+	}
+	if !together {
+		return p, nil
 	}
 	var err error
 	p.query, p.filtered, err = query.Parse(all.get)
@@ -253,20 +200,20 @@ func readShallow(p *params, value string) error {
 // readPage reads what loose dialects allow beside shallow. The key that a page
 // starts behind is bare, other than in a query.
 func (p *params) readPage(all values) error {
-	if list := all["startAfter"]; len(list) > 0 {
-		p.behind = list[0]
+	if key, ok := all.get("startAfter"); ok {
+		p.behind = key
 		if err := tree.CheckKey(p.behind); err != nil {
 			return fault.Wrap(fault.Invalid, err, "startAfter beside shallow must be a key: %v", err)
 		}
 	}
-	if list := all["limitToFirst"]; len(list) > 0 {
+	if limit, ok := all.get("limitToFirst"); ok {
 		var err error
-		if p.limit, err = strconv.Atoi(list[0]); err != nil || p.limit <= 0 {
+		if p.limit, err = strconv.Atoi(limit); err != nil || p.limit <= 0 {
 			return fault.New(fault.Invalid, "limitToFirst must be a positive integer")
 		}
 	}
 	for _, name := range []string{"orderBy", "limitToLast", "startAt", "endAt", "endBefore", "equalTo", "callback", "download", "explain"} {
-		if len(all[name]) > 0 {
+		if all.has(name) {
 			return errMixed(name)
 		}
 	}

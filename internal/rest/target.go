@@ -58,8 +58,8 @@ func verbOf(method string) (verb, error) {
 const overrideName = "x-http-method-override"
 
 // override applies the method that a client asks for which can only send POST.
-func override(v verb, header http.Header, values values) (verb, error) {
-	inHeader, inQuery := header["X-Http-Method-Override"], values[overrideName]
+func override(v verb, header http.Header, given values) (verb, error) {
+	inHeader, inQuery := header["X-Http-Method-Override"], given.texts(overrideName)
 	if len(inHeader)+len(inQuery) == 0 {
 		return v, nil
 	}
