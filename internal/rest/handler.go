@@ -218,8 +218,8 @@ func (c *call) serve() error {
 }
 
 // answer does what is asked for, by somebody who is known.
-func (c *call) answer() (err error) {
-	if c.params, err = parseParams(c.target, c.verb, c.given, c.reply.dialect); err != nil {
+func (c *call) answer() error {
+	if err := c.readParams(c.reply.dialect); err != nil {
 		return err
 	}
 	if err := c.overrideIdentity(); err != nil {

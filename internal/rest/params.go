@@ -127,54 +127,53 @@ func (t target) lookUp(name string) (param, bool) {
 	return entry, known && entry.verbs == anything
 }
 
-// parseParams checks the parameters of a request and reads those that shape the
-// answer.
-func parseParams(t target, v verb, all values, d *dialect) (params, error) {
-	if len(all) == 0 {
-		return params{}, nil
+// readParams checks the parameters of the request and reads those that shape the answer.
+func (q *question) readParams(d *dialect) error {
+	p, all := &q.params, q.given
+	together, err := p.readEach(q.target, q.verb, all)
+	switch {
+	case err != nil:
+		return err
+	case p.wantsRows():
+		return p.readRows(all)
+	case all.has("cut"):
+		return fault.New(fault.Invalid, "cut works beside list only")
+	case p.shallow && d.loose:
+		return p.readPage(all)
+	case p.shallow:
+		for _, one := range all {
+			if table[one.name].beside&besideShallow == 0 {
+				return errMixed(one.name)
+			}
+		}
 	}
-	var p params
-	together := false // there are some that are read together
+	if together {
+		p.query, p.filtered, err = query.Parse(all.get)
+	}
+	return err
+}
+
+// readEach checks all parameters and reads those that stand for themselves. It reports whether there are others.
+func (p *params) readEach(t target, v verb, all values) (others bool, err error) {
 	for i, one := range all {
 		entry, known := t.lookUp(one.name)
 		switch {
 		case !known:
-			return p, fault.New(fault.Invalid, "unknown parameter %.60q", one.name)
+			return false, fault.New(fault.Invalid, "unknown parameter %.60q", one.name)
 		case i+1 < len(all) && all[i+1].name == one.name:
-			return p, fault.New(fault.Invalid, "the parameter %s is repeated", one.name)
+			return false, fault.New(fault.Invalid, "the parameter %s is repeated", one.name)
 		case entry.verbs&v == 0:
-			return p, fault.New(fault.Invalid, "the parameter %s works with %s only", one.name, entry.verbs)
+			return false, fault.New(fault.Invalid, "the parameter %s works with %s only", one.name, entry.verbs)
 		}
 		if entry.read == nil {
-			together = together || entry.verbs != anything
+			others = others || entry.verbs != anything
 			continue
 		}
-		if err := entry.read(&p, one.text); err != nil {
-			return p, err
+		if err := entry.read(p, one.text); err != nil {
+			return false, err
 		}
 	}
-	if p.wantsRows() {
-		return p, p.readRows(all)
-	}
-	if all.has("cut") {
-		return p, fault.New(fault.Invalid, "cut works beside list only")
-	}
-	if p.shallow && d.loose {
-		return p, p.readPage(all)
-	}
-	if p.shallow {
-		for _, one := range all {
-			if table[one.name].beside&besideShallow == 0 {
-				return p, errMixed(one.name)
-			}
-		}
-	}
-	if !together {
-		return p, nil
-	}
-	var err error
-	p.query, p.filtered, err = query.Parse(all.get)
-	return p, err
+	return others, nil
 }
 
 func readPrint(p *params, value string) error {

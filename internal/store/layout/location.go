@@ -18,7 +18,11 @@ type Location struct {
 
 // Locate returns the location of a path of a database.
 func Locate(id ID, p tree.Path) Location {
-	l := Location{Key: make([]byte, 0, 64), Ends: make([]int, 0, 8)}
+	memory := new(struct { // one object for both
+		key  [80]byte
+		ends [6]int
+	})
+	l := Location{Key: memory.key[:0], Ends: memory.ends[:0]}
 	l.Move(id, p)
 	return l
 }
