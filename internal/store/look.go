@@ -18,9 +18,8 @@ func (t Tree) Look(p tree.Path) (leaf, priority tree.Leaf, err error) {
 	return leaf, priority, err
 }
 
-// LookWithin is Look, but reports false for what is in a chunk of more than most
-// bytes, which it does not decode.
-func (t Tree) LookWithin(p tree.Path, most int) (leaf, priority tree.Leaf, within bool, err error) {
+// lookWithin is LookWithin by reading.
+func lookWithin(t Tree, p tree.Path, most int) (leaf, priority tree.Leaf, within bool, err error) {
 	return t.look(p, most, layout.LookIn)
 }
 

@@ -50,8 +50,8 @@ func Remembering(t Tree, l *Last) Tree {
 	return t
 }
 
-// Exists reports whether there is data at p.
-func (t Tree) Exists(p tree.Path) (bool, error) {
+// exists is Exists by reading.
+func exists(t Tree, p tree.Path) (bool, error) {
 	l := t.reader.Locate(p)
 	if t.grows.Lacks(l) {
 		return false, nil

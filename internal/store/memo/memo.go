@@ -4,6 +4,8 @@
 // A read is remembered when it is asked for a second time. All memos together take a part of the cache at most, which the block
 // cache leaves to them; those go first that were not asked for for the longest time.
 //
+// What rules look up is remembered beside: see sights.go.
+//
 // The memo of a shallow read outlives the coming and going of single children: see listing.go.
 package memo
 
@@ -33,6 +35,7 @@ type Memos struct {
 	keys   stamp.Keys // for shallow reads
 	seed   maphash.Seed
 	asked  [512]asked // about reads that were not remembered
+	sights [sightPlaces]sightPlace
 	// at counts the memos by their location, so that a read that has none
 	// need not wait for mu.
 	at [1 << 12]atomic.Int32
@@ -205,16 +208,20 @@ func (m *Memos) wants(k *Key) bool {
 		return false
 	}
 	hash := maphash.Comparable(m.seed, *k) | 1
-	notes := &m.asked[hash>>1%uint64(len(m.asked))]
-	for i := range notes {
-		if notes[i].Load() == hash {
+	return m.asked[hash>>1%uint64(len(m.asked))].again(hash)
+}
+
+// again reports whether a hash, which is not 0, came before, and notes it.
+func (a *asked) again(hash uint64) bool {
+	for i := range a {
+		if a[i].Load() == hash {
 			return true
 		}
 	}
-	for i := len(notes) - 1; i > 0; i-- {
-		notes[i].Store(notes[i-1].Load())
+	for i := len(a) - 1; i > 0; i-- {
+		a[i].Store(a[i-1].Load())
 	}
-	notes[0].Store(hash)
+	a[0].Store(hash)
 	return false
 }
 
@@ -258,6 +265,7 @@ func (m *Memos) shrink(bytes int64) {
 
 // Forget drops the memos of a database.
 func (m *Memos) Forget(id layout.ID) {
+	m.forgetSights(id)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for k, e := range m.all {

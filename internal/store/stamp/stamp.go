@@ -48,12 +48,18 @@ func (s *Stamps) Touch(id layout.ID, p tree.Path, view uint64) {
 
 // Of returns the stamp of what is at p.
 func (s *Stamps) Of(id layout.ID, p tree.Path) uint64 {
-	h, newest := hashDatabase(id), uint64(0)
+	newest, _ := s.Look(id, p)
+	return newest
+}
+
+// Look returns the stamp of what is at p, and the hash of p.
+func (s *Stamps) Look(id layout.ID, p tree.Path) (newest uint64, hash uint32) {
+	hash = hashDatabase(id)
 	for key := range p.Keys() {
-		newest = max(newest, s.at.at(h).Load())
-		h = hashKey(h, key)
+		newest = max(newest, s.at.at(hash).Load())
+		hash = hashKey(hash, key)
 	}
-	return max(newest, s.below.at(h).Load())
+	return max(newest, s.below.at(hash).Load()), hash
 }
 
 // Keys are stamps of the keys that the children of nodes have: a write leaves one only where children come or go. Those of single
