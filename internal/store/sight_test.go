@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"unsafe"
 
 	"github.com/livetree/livetree/internal/store/layout"
 	"github.com/livetree/livetree/internal/store/memo"
@@ -138,6 +139,36 @@ func TestSightsOfConcurrentReads(t *testing.T) {
 		}
 		s.position++
 	}
+}
+
+// TestSightsKeepNoRows: of what a look-up has read nothing is kept but what it has found. The text of a leaf among priorities is a
+// part of that of its whole chunk.
+func TestSightsKeepNoRows(t *testing.T) {
+	t.Parallel()
+	s := newStand(t, Options{})
+	s.put("a", `{"b":{".value":"leaf",".priority":"priority"},"c":"text"}`)
+	view := s.View()
+	defer view.Release()
+	var cost Cost
+	data, p := view.Tree(s.id).Counting(&cost), parsePath(t, "a/b")
+	for range 2 { // it is remembered the second time
+		leaf, priority, err := data.Look(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := s.memos.Sight(&memo.Lookup{ID: s.id, Path: p, Aspect: memo.LeafThere, View: view.number})
+		if kept == nil {
+			continue
+		}
+		if kept.Leaf != leaf || kept.Priority != priority {
+			t.Errorf("%+v and %+v are remembered, want %+v and %+v", kept.Leaf, kept.Priority, leaf, priority)
+		}
+		if unsafe.StringData(kept.Leaf.Text()) == unsafe.StringData(leaf.Text()) || unsafe.StringData(kept.Priority.Text()) == unsafe.StringData(priority.Text()) {
+			t.Error("what is remembered keeps the text of the whole chunk")
+		}
+		return
+	}
+	t.Error("nothing was remembered")
 }
 
 // TestSightsAreBounded: however many paths are looked up, and however long, what is remembered of them stays small, and goes with

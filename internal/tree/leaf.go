@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"math/big"
+	"strings"
 )
 
 // A Kind is the type of a node or leaf. The kinds are in the order in which
@@ -100,6 +101,13 @@ func (l Leaf) Float() float64 {
 
 // Text returns the value of a String.
 func (l Leaf) Text() string { return l.text }
+
+// Clone returns a copy of l that keeps nothing alive that l was read from: the text of
+// a leaf is a part of that of all that was decoded with it.
+func (l Leaf) Clone() Leaf {
+	l.text = strings.Clone(l.text)
+	return l
+}
 
 // CompareLeaves orders leaves as queries and priorities do: null, false, true,
 // numbers by value, strings by CompareStrings. Integers and doubles compare by

@@ -90,7 +90,7 @@ func (m *Memos) KeepSight(l *Lookup, s Sight) {
 	}
 	if room := place.roomFor(l); room != nil {
 		kept := &remembered{Lookup: *l, Sight: s}
-		kept.Path = l.Path.Clone()
+		kept.Path, kept.Leaf, kept.Priority = l.Path.Clone(), s.Leaf.Clone(), s.Priority.Clone()
 		room.Store(kept)
 	}
 }
