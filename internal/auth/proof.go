@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -61,7 +62,7 @@ type fingerprints struct {
 
 // fingerprinting is the memory for one.
 type fingerprinting struct {
-	text  []byte
+	text  []byte // always empty
 	nonce [12]byte
 	sum   fingerprint
 }
@@ -86,7 +87,12 @@ func newFingerprints() (*fingerprints, error) {
 // proof from before they changed is found afterwards.
 func (p *fingerprints) of(credential string, database Database) fingerprint {
 	f := p.free.Get().(*fingerprinting)
-	text := appendText(f.text[:0], database.Name)
+	size := textBytes(database.Name) + textBytes(credential)
+	for _, secret := range database.Secrets {
+		size += textBytes(secret)
+	}
+	f.text = slices.Grow(f.text, size) // or a text that was outgrown would stay in memory
+	text := appendText(f.text, database.Name)
 	for _, secret := range database.Secrets {
 		text = appendText(text, secret)
 	}
@@ -94,10 +100,12 @@ func (p *fingerprints) of(credential string, database Database) fingerprint {
 	p.mac.Seal(f.sum[:0], f.nonce[:], nil, text)
 	sum := f.sum
 	clear(text) // it is not kept
-	f.text = text
 	p.free.Put(f)
 	return sum
 }
+
+// textBytes is how much appendText takes for a text, at most.
+func textBytes(text string) int { return len(text) + binary.MaxVarintLen64 }
 
 // appendText appends a text such that no two lists of them run together.
 func appendText(b []byte, text string) []byte {

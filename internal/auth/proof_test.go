@@ -181,6 +181,14 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
+// poolAllocations is how many there may be without being any of ours.
+func poolAllocations() float64 {
+	if raceEnabled {
+		return 2
+	}
+	return 0
+}
+
 // allocations counts those of verifying a credential once more.
 func allocations(v *auth.Verifier, credential string) float64 {
 	return testing.AllocsPerRun(100, func() { _, _ = v.Verify(context.Background(), credential, database) })
@@ -191,7 +199,7 @@ func TestKnownCredentialsCostNoAllocation(t *testing.T) {
 		URL: issuer, Audiences: []string{project}, Keys: []byte(webKeys(webKey("ed", edKey))),
 	}}})
 	for name, credential := range map[string]string{"secret": secret, "HS256": forge(hs, ann, secret), "EdDSA": forge(ed, issuedClaims(), edKey)} {
-		if n := allocations(v, credential); n > 0 {
+		if n := allocations(v, credential); n > poolAllocations() {
 			t.Errorf("%s: Verify makes %v allocations for a credential that it knows, want none", name, n)
 		}
 	}
@@ -209,7 +217,7 @@ func TestOneUserStaysRemembered(t *testing.T) {
 			verify(v, token)
 		}
 	}
-	if n := allocations(v, token); n > 0 {
+	if n := allocations(v, token); n > poolAllocations() {
 		t.Errorf("the token was forgotten: Verify makes %v allocations", n)
 	}
 }

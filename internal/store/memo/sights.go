@@ -95,10 +95,15 @@ func (m *Memos) KeepSight(l *Lookup, s Sight) {
 	}
 }
 
-// roomFor returns where a look-up can be remembered, nil if all that is known there is in use.
+// roomFor returns where a look-up can be remembered, nil if all that is known there is in use, or newer.
 func (p *sightPlace) roomFor(l *Lookup) *atomic.Pointer[remembered] {
 	for i := range p.known {
-		if r := p.known[i].Load(); r == nil || r.isOf(l) {
+		switch r := p.known[i].Load(); {
+		case r == nil:
+			return &p.known[i]
+		case r.isOf(l) && r.View > l.View:
+			return nil
+		case r.isOf(l):
 			return &p.known[i]
 		}
 	}
