@@ -2,9 +2,6 @@ package layout
 
 import (
 	"bytes"
-	"cmp"
-	"encoding/binary"
-	"slices"
 
 	"github.com/livetree/livetree/internal/query"
 	"github.com/livetree/livetree/internal/tree"
@@ -96,37 +93,4 @@ func edgeKey(parent []byte, edge query.KeyEdge) []byte {
 		return append(key, SubtreeMark)
 	}
 	return key
-}
-
-// SortComponents sorts components of children of one node. They often begin alike, so that is looked at once; after it eight bytes
-// tell most of them apart.
-func SortComponents(list [][]byte) {
-	alike := alikeBytes(list)
-	slices.SortFunc(list, func(a, b []byte) int {
-		a, b = a[alike:], b[alike:]
-		if len(a) >= 8 && len(b) >= 8 {
-			if x, y := binary.BigEndian.Uint64(a), binary.BigEndian.Uint64(b); x != y {
-				return cmp.Compare(x, y)
-			}
-		}
-		return bytes.Compare(a, b)
-	})
-}
-
-// alikeBytes returns how many bytes all of a list begin with.
-func alikeBytes(list [][]byte) int {
-	if len(list) == 0 {
-		return 0
-	}
-	alike := len(list[0])
-	for _, b := range list {
-		alike = min(alike, len(b))
-		for i := range alike {
-			if b[i] != list[0][i] {
-				alike = i
-				break
-			}
-		}
-	}
-	return alike
 }
