@@ -105,7 +105,7 @@ export async function editValue(desk, item) {
  */
 export function editPriority(desk, item) {
   const path = pathOf(item);
-  const reading = desk.writer.etag(path);
+  const reading = desk.writer.etag([...path, '.priority']);
   reading.catch(() => {});
   const made = form({
     label: 'Set priority', submit: 'Save', cancel: () => close(), class: 'edit-small',
@@ -116,7 +116,7 @@ export function editPriority(desk, item) {
         await desk.writer.prioritize(`the priority of ${join(path)}`, path, json, item.row.priority ?? 'null', await reading);
       } catch (error) {
         if (!(error instanceof ApiError) || error.status !== 412) throw error;
-        throw new Error('The node was written by somebody else since you opened this. Close the form and look at it first.');
+        throw new Error('The priority was written by somebody else since you opened this. Close the form and look at it first.');
       }
       close();
       say(`The priority of ${join(path)} was saved.`);

@@ -133,7 +133,7 @@ export class Writer {
   }
 
   /**
-   * Writes the priority of a node that has an ETag.
+   * Writes a priority that has an ETag, which is not that of its node.
    * @param {string} name
    * @param {string[]} path
    * @param {string} json
@@ -143,7 +143,7 @@ export class Writer {
   async prioritize(name, path, json, old, etag) {
     const at = [...path, '.priority'];
     await this.send('PUT', at, json, etag);
-    this.remember(name, [{ path: at, text: old, etag: await this.etag(path) }]);
+    this.remember(name, [{ path: at, text: old, etag: await this.etag(at) }]);
   }
 
   /**

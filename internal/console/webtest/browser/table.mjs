@@ -95,12 +95,12 @@ export const tests = {
     for (let i = 0; i < 2; i++) await page.getByRole('button', { name: 'Undo' }).click();
     await stored(server, '/prio', '{"leaf":1,"o":{"a":1}}');
     await select(page, '/prio/leaf');
-    await reading(page, '/prio/leaf', () => page.getByRole('button', { name: 'Set priority' }).click());
+    await reading(page, '/prio/leaf/.priority', () => page.getByRole('button', { name: 'Set priority' }).click());
     await page.getByRole('form', { name: 'Set priority' }).getByLabel('Priority').fill('1');
-    await server.rest('PUT', '/prio/leaf', '2');
+    await server.rest('PUT', '/prio/leaf/.priority', '2');
     await page.keyboard.press('Enter');
     await page.getByRole('form', { name: 'Set priority' }).getByRole('alert').filter({ hasText: 'somebody else' }).waitFor();
-    assert.equal(await server.rest('GET', '/prio/leaf', undefined, '?format=export'), '2');
+    assert.equal(await server.rest('GET', '/prio/leaf', undefined, '?format=export'), '{".value":1,".priority":2}');
     await page.context().close();
   },
 
