@@ -105,7 +105,8 @@ export async function editValue(desk, item) {
  */
 export function editPriority(desk, item) {
   const path = pathOf(item);
-  const reading = desk.writer.etag([...path, '.priority']);
+  const at = [...path, '.priority'];
+  const reading = desk.writer.etag(at);
   reading.catch(() => {});
   const made = form({
     label: 'Set priority', submit: 'Save', cancel: () => close(), class: 'edit-small',
@@ -113,7 +114,7 @@ export function editPriority(desk, item) {
     done: async (texts) => {
       const json = value.priorityOf(texts.Priority ?? '');
       try {
-        await desk.writer.prioritize(`the priority of ${join(path)}`, path, json, item.row.priority ?? 'null', await reading);
+        await desk.writer.put(`the priority of ${join(path)}`, at, json, { text: item.row.priority ?? 'null', etag: await reading });
       } catch (error) {
         if (!(error instanceof ApiError) || error.status !== 412) throw error;
         throw new Error('The priority was written by somebody else since you opened this. Close the form and look at it first.');

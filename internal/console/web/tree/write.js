@@ -133,20 +133,6 @@ export class Writer {
   }
 
   /**
-   * Writes a priority that has an ETag, which is not that of its node.
-   * @param {string} name
-   * @param {string[]} path
-   * @param {string} json
-   * @param {string} old what it was, to be put back
-   * @param {string} etag
-   */
-  async prioritize(name, path, json, old, etag) {
-    const at = [...path, '.priority'];
-    await this.send('PUT', at, json, etag);
-    this.remember(name, [{ path: at, text: old, etag: await this.etag(at) }]);
-  }
-
-  /**
    * Merges the keys of a JSON object into a node.
    * @param {string} name
    * @param {string[]} path
