@@ -2,7 +2,6 @@ package query
 
 import (
 	"cmp"
-	"strings"
 
 	"github.com/livetree/livetree/internal/tree"
 )
@@ -102,9 +101,7 @@ func (v Value) IsNumber() bool {
 
 // Clone returns a copy of v that does not keep alive what v was read from.
 func (v Value) Clone() Value {
-	if v.leaf.Kind() == tree.String {
-		v.leaf = tree.StringLeaf(strings.Clone(v.leaf.Text()))
-	}
+	v.leaf = v.leaf.Clone()
 	return v
 }
 
