@@ -9,7 +9,8 @@ import (
 	"github.com/livetree/livetree/internal/fault"
 )
 
-// values are the parameters of a query string by their names, those of one name in the order in which they came.
+// values are the parameters of a query string, sorted by their names, so that the same ones get the same error in any order. Those of one
+// name are in the order in which they came.
 type values []value
 
 type value struct{ name, text string }

@@ -56,7 +56,7 @@ func checkSight(v *View, id layout.ID, p tree.Path, most int) (known int, err er
 	return known, err
 }
 
-// TestSights: what rules look up is what the rows say, and costs them the same, in every view and whatever is written at, above,
+// TestSights: what rules look up is what the rows say, and costs them the same but for what a chunk may grow by, in every view and whatever is written at, above,
 // below and beside it.
 func TestSights(t *testing.T) {
 	t.Parallel()

@@ -36,8 +36,8 @@ type Lookup struct {
 
 const (
 	sightPlaces = 256
-	// maxSight is how long path and texts of a sight may be together. All sights take about half a MiB at most, and
-	// there are none where memos may not take sightsFrom.
+	// maxSight is how long path and texts of a sight may be together. All sights take about half a MiB at most, which is not
+	// counted for memos; there are none where these may not take as much, sightsFrom.
 	maxSight   = 256
 	sightsFrom = 512 << 10
 )
