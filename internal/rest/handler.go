@@ -292,8 +292,11 @@ func (c *call) findDatabase() error {
 	return nil
 }
 
-// found takes account of the database that the call is for.
+// found takes account of the database that the call is for. A stream keeps its name, which in the request may be a part of a
+// long head.
 func (c *call) found() {
+	c.name = c.database.Name()
+	c.usage.database = c.name
 	c.reply.dialect = c.dialectOf(c.database)
 	note(c.w, c.target.route(), c.name)
 }

@@ -422,42 +422,6 @@ func TestStreamsOfOneAddress(t *testing.T) {
 	}
 }
 
-// A leavingClient of HTTP/2 leaves when it was told something.
-type leavingClient struct {
-	*httptest.ResponseRecorder
-	leave context.CancelFunc
-}
-
-func (c *leavingClient) Write(p []byte) (int, error) {
-	c.leave()
-	return c.ResponseRecorder.Write(p)
-}
-
-// TestStreamsKeepNoHead: net/http keeps a request of HTTP/2 for as long as its handler does not return. So a stream
-// leaves nothing of a long head in it.
-func TestStreamsKeepNoHead(t *testing.T) {
-	t.Parallel()
-	s := serveStreams(t, outbox.Options{})
-	ctx, leave := context.WithCancel(t.Context())
-	long := strings.Repeat("x", 100_000)
-	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "https://localhost/a.json?_="+long, nil)
-	r.ProtoMajor = 2
-	r.Header.Set("Accept", "text/event-stream")
-	r.Header.Set("X-Long", long)
-	r.Header.Set("Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-	w := &leavingClient{httptest.NewRecorder(), leave}
-	s.secure.Config.Handler.ServeHTTP(w, r)
-	if !strings.HasPrefix(w.Body.String(), "event: put\n") {
-		t.Fatalf("the stream is %d %.100s", w.Code, w.Body)
-	}
-	if n := len(r.RequestURI) + len(r.URL.RawQuery); n > 0 || r.Header.Get("X-Long") != "" {
-		t.Errorf("%d bytes of the address are left, and of the headers %.100v", n, r.Header)
-	}
-	if r.URL.Path != "/a.json" || r.Header.Get("Traceparent") == "" {
-		t.Errorf("the path is %q, and the trace %q: the log needs both", r.URL.Path, r.Header.Get("Traceparent"))
-	}
-}
-
 func TestStreamOfADatabaseThatIsDropped(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range protocols {

@@ -47,7 +47,7 @@ func forgetHead(c *call) {
 	}
 	c.r.RequestURI, c.r.URL.RawQuery = "", ""
 	c.r.URL.Path, c.r.URL.RawPath = strings.Clone(c.r.URL.Path), strings.Clone(c.r.URL.RawPath)
-	c.params, c.target.path = params{}, c.target.path.Clone()
+	c.question = question{verb: c.verb, target: target{kind: c.target.kind, path: c.target.path.Clone()}}
 }
 
 // A responseWay is the way to a client of HTTP/2.
