@@ -37,6 +37,37 @@ func TestSortComponents(t *testing.T) {
 	}
 }
 
+// TestLocate: a location is the key of its path and where those of its ancestors end, at any depth. What is appended to one of them
+// changes no other.
+func TestLocate(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 0))
+	var moved Location
+	for range 2000 {
+		id, p, paths := ID(rng.Uint32()), tree.Path{}, []tree.Path{{}}
+		for range rng.IntN(tree.MaxDepth + 1) {
+			p = p.Child(anyKey(rng))
+			paths = append(paths, p)
+		}
+		l := Locate(id, p)
+		moved.Move(id, p)
+		for d := range paths {
+			above := l.Above(d)
+			_, _ = append(above.Key, 0xff), append(above.Ends, -1)
+		}
+		for d, ancestor := range paths {
+			key := DataKey(nil, id, ancestor)
+			if !bytes.Equal(l.At(d), key) || !bytes.Equal(moved.At(d), key) || !bytes.Equal(l.Above(d).Key, key) || l.Above(d).Depth() != d {
+				t.Fatalf("seed %d: the key %d of %q is %x, and %x where it was moved, want %x", seed, d, p, l.At(d), moved.At(d), key)
+			}
+		}
+		if l.Depth() != p.Depth() || !bytes.Equal(l.Key, l.At(l.Depth())) {
+			t.Fatalf("seed %d: the location of %q has the depth %d and the key %x", seed, p, l.Depth(), l.Key)
+		}
+	}
+}
+
 // BenchmarkSortComponents has a hundred children of a range: users with numbers, and children that were pushed.
 func BenchmarkSortComponents(b *testing.B) {
 	rng := rand.New(rand.NewPCG(5, 6))
