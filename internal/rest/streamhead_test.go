@@ -66,7 +66,7 @@ func TestStreamsLetGoOfParameters(t *testing.T) {
 	for _, protocol := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		client := &http.Transport{TLSClientConfig: server.Client().Transport.(*http.Transport).TLSClientConfig, ForceAttemptHTTP2: protocol == "HTTP/2.0"}
 		t.Cleanup(client.CloseIdleConnections)
-		for _, others := range []string{"", "&ns=default", "&ac=1&sse=1&timeout=1s&disableTriggers=true&print=pretty"} { // few parameters, and more
+		for _, others := range []string{"", "&ns=default", "&ac=1&sse=1&timeout=1s&disableTriggers=true&print=pretty", `&orderBy="$key"&startAt="a"&endAt="b"`} {
 			ctx, leave := context.WithCancel(t.Context())
 			r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/a.json?_="+strings.Repeat("x", 100_000)+others, http.NoBody)
 			if err != nil {
