@@ -106,18 +106,22 @@ export async function editValue(desk, item) {
 export function editPriority(desk, item) {
   const path = pathOf(item);
   const at = [...path, '.priority'];
-  const reading = desk.writer.etag(at);
+  const shown = item.row.priority ?? 'null';
+  const reading = desk.writer.read(at);
   reading.catch(() => {});
   const made = form({
     label: 'Set priority', submit: 'Save', cancel: () => close(), class: 'edit-small',
     fields: [{ label: 'Priority', code: true, value: item.row.priority ?? '', hint: 'A number, or a text in double quotes. Empty for none.' }],
     done: async (texts) => {
       const json = value.priorityOf(texts.Priority ?? '');
+      const before = await reading;
+      const late = new Error('The priority was written by somebody else since you opened this. Close the form and look at it first.');
+      if (JSON.parse(before.text ?? '') !== JSON.parse(shown)) throw late; // the row had yet to show it
       try {
-        await desk.writer.put(`the priority of ${join(path)}`, at, json, { text: item.row.priority ?? 'null', etag: await reading });
+        await desk.writer.put(`the priority of ${join(path)}`, at, json, before);
       } catch (error) {
         if (!(error instanceof ApiError) || error.status !== 412) throw error;
-        throw new Error('The priority was written by somebody else since you opened this. Close the form and look at it first.');
+        throw late;
       }
       close();
       say(`The priority of ${join(path)} was saved.`);

@@ -101,6 +101,30 @@ export const tests = {
     await page.keyboard.press('Enter');
     await page.getByRole('form', { name: 'Set priority' }).getByRole('alert').filter({ hasText: 'somebody else' }).waitFor();
     assert.equal(await server.rest('GET', '/prio/leaf', undefined, '?format=export'), '{".value":1,".priority":2}');
+
+    // A priority that is written when the form has opened, but before it has asked which state that was.
+    await page.keyboard.press('Escape');
+    await row(page, '/prio/leaf').getByText('priority 2').waitFor();
+    const asking = (url) => decodeURIComponent(url.pathname).endsWith('/data/prio/leaf/.priority.json');
+    const late = async (route) => {
+      await server.rest('PUT', '/prio/leaf/.priority', '3');
+      await route.continue();
+    };
+    await page.route(asking, late, { times: 1 });
+    await reading(page, '/prio/leaf/.priority', () => page.getByRole('button', { name: 'Set priority' }).click());
+    await page.getByRole('form', { name: 'Set priority' }).getByLabel('Priority').fill('1');
+    await page.keyboard.press('Enter');
+    await page.getByRole('form', { name: 'Set priority' }).getByRole('alert').filter({ hasText: 'somebody else' }).waitFor();
+    assert.equal(await server.rest('GET', '/prio/leaf', undefined, '?format=export'), '{".value":1,".priority":3}');
+
+    await page.keyboard.press('Escape');
+    await row(page, '/prio/leaf').getByText('priority 3').waitFor();
+    await page.getByRole('button', { name: 'Set priority' }).click();
+    await page.getByRole('form', { name: 'Set priority' }).getByLabel('Priority').fill('4.5');
+    await page.keyboard.press('Enter');
+    await row(page, '/prio/leaf').getByText('priority 4.5').waitFor();
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await stored(server, '/prio/leaf', '{".value":1,".priority":3}');
     await page.context().close();
   },
 
