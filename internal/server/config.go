@@ -181,6 +181,9 @@ func (c *Config) check() error {
 
 // checkData refuses what cannot be a data directory. It need not be there.
 func checkData(data string) error {
+	if data == "" { // which is the working directory to some of what comes later, and nothing to the rest
+		return errors.New("--data is empty: name a directory")
+	}
 	if info, err := os.Stat(data); err == nil && !info.IsDir() {
 		return fmt.Errorf("--data %s is not a directory: name one", data)
 	}
