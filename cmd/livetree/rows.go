@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/livetree/livetree/internal/cli"
 	"github.com/livetree/livetree/internal/rows"
 )
 
@@ -72,10 +73,10 @@ says so.` + operatorLong,
 		Args:    takes("TEXT"),
 	}
 	o, db := operatorFlags(a, c.Flags()), databaseFlag(c)
-	request := rows.FindRequest{}
+	request := rows.FindRequest{Limit: 1000}
 	c.Flags().StringVar(&request.Under, "under", "/", "search below this `path`")
 	c.Flags().StringSliceVar(&request.In, "in", []string{"keys", "values"}, "where to search: keys, values, or both")
-	c.Flags().IntVar(&request.Limit, "limit", 1000, "at most this `number` of hits")
+	c.Flags().Var((*cli.Count)(&request.Limit), "limit", "at most this `number` of hits")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		request.Text = args[0]
 		return o.Follow(c.Context(), http.MethodPost, databasePath(*db)+"/find", request, o.showFound)

@@ -79,15 +79,23 @@ func SetOrigin(f *pflag.Flag, origin, place string) {
 	f.Annotations[originKey] = []string{origin, place}
 }
 
-// Set gives a flag a value. What a switch does not take is told in our words.
+// Set gives a flag a value. What it does not take is told in our words.
 func Set(f *pflag.Flag, text string) error {
 	return Spelled(f, f.Value.Set(text))
 }
 
 // Spelled says in our words why a flag does not take a value.
 func Spelled(f *pflag.Flag, err error) error {
-	if err != nil && f.Value.Type() == TypeBool {
+	if err == nil {
+		return nil
+	}
+	switch f.Value.Type() {
+	case TypeBool:
 		return errors.New("it must be true or false")
+	case "int": // as pflag calls it, and the next
+		return errors.New("it must be a whole number")
+	case "duration":
+		return errors.New("it must be a time such as 500ms, 30s or 2m")
 	}
 	return err
 }
