@@ -79,7 +79,7 @@ func (a announcement) forScripts(addr net.Addr) string {
 	case a.Dev:
 		fmt.Fprintf(&text, "  --dev: everybody on this machine can read and write; try\n    %s\n", curl)
 	case hasFile:
-		fmt.Fprintf(&text, "  try\n    %s'?auth='$(cat %s)\n", curl, secret)
+		fmt.Fprintf(&text, "  try\n    %s'?auth='$(head -n 1 %s)\n", curl, secret) // it may hold several
 	case a.Secret == "" && a.DefaultDatabase != "":
 		fmt.Fprintf(&text, "  try\n    %s'?auth='$(livetree secret show %s --data %s | head -n 1)\n", curl, a.DefaultDatabase, a.Data)
 	default:
