@@ -81,7 +81,10 @@ func newArchiving(ctx context.Context, c Config, s *store.Store) (*archiving, er
 	if restored {
 		a.lines = append(a.lines, origin)
 	}
-	if a.place, err = places.Open(ctx, c.Archive.URL, c.Archive.places()); err != nil {
+	if a.place, err = places.Open(ctx, c.Archive.URL, c.Archive.places()); err == nil {
+		err = places.CheckApart(a.place, c.Data)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("--archive: %w", err)
 	}
 	recipients, err := archive.ParseAllRecipients(c.Archive.Recipients)

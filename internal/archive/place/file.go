@@ -71,6 +71,9 @@ func (f *File) String() string {
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(f.dir)}).String()
 }
 
+// Dir returns the directory.
+func (f *File) Dir() string { return f.dir }
+
 // Put implements [Place].
 func (f *File) Put(ctx context.Context, name string, content []byte, onlyNew bool) error {
 	if err := CheckName(name); err != nil {
