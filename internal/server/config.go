@@ -19,6 +19,7 @@ import (
 	"github.com/livetree/livetree/internal/clientaddr"
 	"github.com/livetree/livetree/internal/cluster"
 	"github.com/livetree/livetree/internal/cluster/assembly"
+	"github.com/livetree/livetree/internal/dev"
 	"github.com/livetree/livetree/internal/loopback"
 	"github.com/livetree/livetree/internal/outbox"
 	"github.com/livetree/livetree/internal/rest"
@@ -168,8 +169,12 @@ func (c *Config) check() error {
 			return err
 		}
 	}
-	if !c.Dev {
-		return nil
+	h, guard := c.hosts(), dev.Guard{Names: c.DevHosts, Origins: c.DevOrigins}
+	if err := h.Check(); err != nil {
+		return err
+	}
+	if err := guard.CheckNames(); err != nil || !c.Dev {
+		return err
 	}
 	for _, addr := range []string{c.Addr, c.HTTPAddr, c.AdminAddr} {
 		if addr != "" && !loopback.Address(addr) {
