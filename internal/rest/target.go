@@ -160,8 +160,11 @@ func parseTarget(escaped string) (target, error) {
 		if piece == "" {
 			continue
 		}
+		if t.kind == ofPriority {
+			return target{}, fault.New(fault.Invalid, "%s: nothing is below a .priority", invalidPath)
+		}
 		key, err := url.PathUnescape(piece)
-		if err != nil || t.kind == ofPriority {
+		if err != nil {
 			return target{}, errPath
 		}
 		if key == prioritySegment {
