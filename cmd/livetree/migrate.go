@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -52,7 +53,7 @@ LIVETREE_FROM_AUTH is the secret of the source, LIVETREE_AUTH that of the target
 		var err error
 		from.Attempts, to.Attempts = importAttempts, importAttempts
 		if m.From, err = from.connect(); err != nil {
-			return fmt.Errorf("--from: %w", err)
+			return ofSource(err)
 		}
 		defer m.From.Close()
 		if m.To, err = to.connect(); err != nil {
@@ -81,4 +82,12 @@ LIVETREE_FROM_AUTH is the secret of the source, LIVETREE_AUTH that of the target
 // lagLine shows how far a copy is behind.
 func lagLine(l client.Lag) string {
 	return fmt.Sprintf("lag: %d paths, %s behind; %d changes, %s copied", l.Stale, l.Age.Round(time.Second), l.Events, size(l.Bytes))
+}
+
+// ofSource says of an error that it is one of the source. What is wrong with a flag names that itself.
+func ofSource(err error) error {
+	if _, ok := errors.AsType[*client.UsageError](err); ok {
+		return err
+	}
+	return fmt.Errorf("--from: %w", err)
 }

@@ -117,6 +117,19 @@ func (o *Options) FindLogin() (found bool, err error) {
 	return true, nil
 }
 
+// address reads where the server is, and refuses to send a secret there in the clear. Errors
+// have the names of the flags that were given.
+func (o *Options) address() (address, error) {
+	a, err := parseAddress(o.URL, o.Database)
+	if err == nil && a.url.Scheme == "http" && o.Auth != "" && !loopback.Host(a.url.Hostname()) {
+		err = usage("--url must be https: the secret would be sent in the clear")
+	}
+	if err != nil {
+		return address{}, usage("%s", named(err.Error(), o.Source))
+	}
+	return a, nil
+}
+
 // parseAddress reads --url and --db. Errors do not show the URL: it may hold a
 // secret where none belongs.
 func parseAddress(text, database string) (address, error) {

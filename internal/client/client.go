@@ -95,12 +95,9 @@ func New(opts Options) (*Client, error) {
 	if err := opts.find(); err != nil {
 		return nil, err
 	}
-	a, err := parseAddress(opts.URL, opts.Database)
+	a, err := opts.address()
 	if err != nil {
 		return nil, err
-	}
-	if a.url.Scheme == "http" && opts.Auth != "" && !loopback.Host(a.url.Hostname()) {
-		return nil, usage("--url must be https: the secret would be sent in the clear")
 	}
 	roots, err := opts.trusted(a.url.Hostname())
 	if err != nil {
