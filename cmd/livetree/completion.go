@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -91,5 +90,8 @@ func writeManual(c *cobra.Command, dir string) error {
 	text := bytes.ReplaceAll(page.Bytes(), []byte("[=false]"), nil)
 	file := filepath.Join(dir, name+".1")
 	// Unlike all else that commands make, these are for everybody.
-	return errors.Join(os.WriteFile(file, text, 0o644), os.Chmod(file, 0o644))
+	if err := os.WriteFile(file, text, 0o644); err != nil {
+		return err
+	}
+	return os.Chmod(file, 0o644)
 }

@@ -60,7 +60,10 @@ func (s *site) write(name, text string) {
 	file := filepath.Join(s.dir, filepath.FromSlash(name))
 	if s.err = MakeDirectory(filepath.Dir(file)); s.err == nil {
 		// The manual is to be read by everybody, unlike all else that commands write.
-		s.err = errors.Join(os.WriteFile(file, []byte(text), 0o644), os.Chmod(file, 0o644))
+		s.err = os.WriteFile(file, []byte(text), 0o644)
+	}
+	if s.err == nil {
+		s.err = os.Chmod(file, 0o644)
 	}
 }
 
