@@ -75,17 +75,29 @@ func (a announcement) forScripts(addr net.Addr) string {
 		fmt.Fprintf(&text, "  app secret of %q: in %s\n", a.DefaultDatabase, secret)
 	}
 	text.WriteString(a.console)
-	switch {
-	case a.Dev:
-		fmt.Fprintf(&text, "  --dev: everybody on this machine can read and write; try\n    %s\n", curl)
-	case hasFile:
-		fmt.Fprintf(&text, "  try\n    %s'?auth='$(head -n 1 %s)\n", curl, secret) // it may hold several
-	case a.Secret == "" && a.DefaultDatabase != "":
-		fmt.Fprintf(&text, "  try\n    %s'?auth='$(livetree secret show %s --data %s | head -n 1)\n", curl, a.DefaultDatabase, a.Data)
-	default:
-		fmt.Fprintf(&text, "  try\n    %s'?auth='$LIVETREE_SECRET\n", curl)
+	if a.Dev {
+		text.WriteString("  --dev: everybody on this machine can read and write")
 	}
+	text.WriteString(a.trial(curl, secret, hasFile))
 	return text.String()
+}
+
+// trial returns the end of the text for scripts: what can be tried, if a request need not name a database.
+func (a announcement) trial(curl, secret string, hasFile bool) string {
+	switch {
+	case a.DefaultDatabase == "" && a.Dev:
+		return "\n"
+	case a.DefaultDatabase == "":
+		return "  no default database: requests name one, which livetree db create makes\n"
+	case a.Dev:
+		return fmt.Sprintf("; try\n    %s\n", curl)
+	case hasFile:
+		return fmt.Sprintf("  try\n    %s'?auth='$(head -n 1 %s)\n", curl, secret) // it may hold several
+	case a.Secret == "":
+		return fmt.Sprintf("  try\n    %s'?auth='$(livetree secret show %s --data %s | head -n 1)\n", curl, a.DefaultDatabase, a.Data)
+	default:
+		return fmt.Sprintf("  try\n    %s'?auth='$LIVETREE_SECRET\n", curl)
+	}
 }
 
 // reachable returns an address that a client on this machine can use: that of a

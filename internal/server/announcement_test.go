@@ -21,3 +21,18 @@ func TestTryWithSecrets(t *testing.T) {
 		t.Errorf("the announcement is\n%s\nwant it to end with %s", text, want)
 	}
 }
+
+// TestTryWithoutDefault: nothing is named to try that the server would answer 417.
+func TestTryWithoutDefault(t *testing.T) {
+	t.Parallel()
+	for dev, want := range map[bool]string{
+		false: "  no default database: requests name one, which livetree db create makes\n",
+		true:  "  --dev: everybody on this machine can read and write\n",
+	} {
+		a := announcement{Config: Config{Dev: dev}, founder: &founder{secretsDir: t.TempDir()}}
+		text := a.forScripts(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9000})
+		if !strings.HasSuffix(text, want) || strings.Contains(text, "try") {
+			t.Errorf("with --dev=%t the announcement is\n%s\nwant it to end with %s", dev, text, want)
+		}
+	}
+}
