@@ -37,8 +37,8 @@ type sightWorld struct {
 func newSightWorld(t *testing.T, seed uint64, chunkBytes int, records bool) *sightWorld {
 	w := &sightWorld{rng: rand.New(rand.NewPCG(seed, 11)), truth: model.New(), states: map[layout.ID][]tree.Node{}}
 	w.stand = newStand(t, Options{ChunkBytes: chunkBytes, SlowSync: func() {
-		w.syncs.Lock()
-		w.syncs.Unlock() //nolint:staticcheck // whoever holds it holds the syncer up
+		w.syncs.Lock() // whoever holds it holds the syncer up
+		defer w.syncs.Unlock()
 	}})
 	w.records = records
 	w.states[w.id] = []tree.Node{{}}
