@@ -6,6 +6,7 @@ import (
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -136,5 +137,34 @@ func TestDecisionsHaveOneForm(t *testing.T) {
 		if got := regexp.MustCompile(`(?m)^## .*`).FindAllString(text, -1); !slices.Equal(got, want) {
 			t.Errorf("%s has the sections %q, want %q", name, got, want)
 		}
+	}
+}
+
+// numbered is a row of a table that counts its rows.
+var numbered = regexp.MustCompile(`^\| (\d+) \|`)
+
+// TestNumberedTablesCountFromOne: the rows of a table whose first column is # are in an
+// order, which their numbers say. Two rows may share one.
+func TestNumberedTablesCountFromOne(t *testing.T) {
+	found := 0
+	for name, text := range texts(t, ".md") {
+		last, inTable := 0, false
+		for line := range strings.Lines(text) {
+			switch row := numbered.FindStringSubmatch(line); {
+			case strings.HasPrefix(line, "| # |"):
+				last, inTable, found = 0, true, found+1
+			case !strings.HasPrefix(line, "|"):
+				inTable = false
+			case inTable && row != nil:
+				n, err := strconv.Atoi(row[1])
+				if err != nil || n != last+1 && (n != last || n == 0) {
+					t.Errorf("%s has the row %s after row %d of its table", name, row[1], last)
+				}
+				last = n
+			}
+		}
+	}
+	if found < 3 {
+		t.Errorf("%d tables are found whose rows are numbered, want at least 3", found)
 	}
 }
