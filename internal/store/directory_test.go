@@ -343,6 +343,9 @@ type stopAt struct {
 
 func (s *stopAt) String() string { return "stop" }
 
+// isCut reports whether the copy is made, or being made: what ends from then on need not be in it.
+func (s *stopAt) isCut() bool { return s.left.Load() <= 0 }
+
 func (s *stopAt) MaybeError(op errorfs.Op) error {
 	if dir, name := path.Split(op.Path); op.Kind == errorfs.OpCreate && strings.HasPrefix(name, "marker.manifest.") {
 		// Pebble relies on names that come in order in one place: see
@@ -392,7 +395,7 @@ func cutMaking(t *testing.T, percent, n int) bool {
 	disk := vfs.NewCrashableMem()
 	stop := &stopAt{disk: disk, config: vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(seed, 0))}}
 	stop.left.Store(int64(n))
-	promised, err := makeDirectoryWithData(errorfs.Wrap(disk, stop), func() bool { return stop.kept.Load() != nil })
+	promised, err := makeDirectoryWithData(errorfs.Wrap(disk, stop), stop.isCut)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,7 +94,7 @@ func cutUpgrade(t *testing.T, version string, n int, seed uint64) bool {
 	states, promised := []string{exports(dump(t, s))}, 0
 	for _, commit := range upgradeSteps {
 		commit(s, t)
-		if stop.kept.Load() == nil {
+		if !stop.isCut() {
 			promised = len(states)
 		}
 		states = append(states, exports(dump(t, s)))
