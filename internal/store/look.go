@@ -43,8 +43,8 @@ func (t Tree) look(p tree.Path, most int, in func([]byte, tree.Path) (leaf, prio
 		return leaf, priority, false, err
 	}
 	if c == nil {
-		priority, err = t.reader.SplitPriority(l.Key)
-		return leaf, priority, true, err
+		priority, within, err = t.reader.SplitPriorityWithin(l.Key, most)
+		return leaf, priority, within, err
 	}
 	defer c.Release()
 	if len(c.Row) > most {

@@ -39,13 +39,24 @@ func (r Reader) Locate(p tree.Path) layout.Location {
 
 // SplitPriority returns the priority of the split node with a key.
 func (r Reader) SplitPriority(key []byte) (tree.Leaf, error) {
+	priority, _, err := r.SplitPriorityWithin(key, math.MaxInt)
+	return priority, err
+}
+
+// SplitPriorityWithin is SplitPriority, but reports false for one of more than most bytes, which it does not decode.
+func (r Reader) SplitPriorityWithin(key []byte, most int) (priority tree.Leaf, within bool, err error) {
 	key = append(key[:len(key):len(key)], layout.PriorityMark)
 	c, err := r.row(key, 0)
 	if c == nil || err != nil {
-		return tree.Leaf{}, err
+		return tree.Leaf{}, true, err
 	}
 	defer c.Release()
-	return DecodePriority(key, c.Row)
+	r.Cost.Add(len(c.Row))
+	if len(c.Row) > most {
+		return tree.Leaf{}, false, nil
+	}
+	priority, err = DecodePriority(key, c.Row)
+	return priority, true, err
 }
 
 // DecodePriority returns the priority that is in the row with a key.
