@@ -29,7 +29,7 @@ const (
 	MaxBytes = 64 << 10
 )
 
-// Memos are the memos of a store. Init must be called before anything else.
+// Memos are the memos of a store. Before Init they remember nothing, as those of an archive, which is read once.
 type Memos struct {
 	stamps stamp.Stamps
 	keys   stamp.Keys // for shallow reads
@@ -204,7 +204,7 @@ type asked [8]atomic.Uint64
 // wants reports whether a read is worth to be remembered: it came before, and not
 // so long ago that many others came in between.
 func (m *Memos) wants(k *Key) bool {
-	if m.limit == 0 { // an archive, which is read once
+	if m.limit == 0 {
 		return false
 	}
 	hash := maphash.Comparable(m.seed, *k) | 1
@@ -234,7 +234,7 @@ func (m *Memos) Keep(k Key, view uint64, text, last []byte) {
 
 // keep puts a memo in the place of an older one of the same read.
 func (m *Memos) keep(kept *memo) {
-	if len(kept.text) > MaxBytes {
+	if m.limit == 0 || len(kept.text) > MaxBytes {
 		return
 	}
 	m.mu.Lock()
