@@ -236,6 +236,7 @@ func (s *serving) beginning(next http.Handler) http.Handler {
 		if guest, ok := r.Context().Value(guestKey{}).(lane.Guest); ok {
 			guest.Begun()
 		}
+		exchange.BoundBody(w, r, time.Now().Add(s.options.limits.body)) // also of a request that is refused next
 		if hasManyHeaders(r.Header) {
 			r.Header = nil // net/http has the request until its body is there, and the answer is taken
 			w.Header().Set("Connection", "close")
@@ -245,7 +246,6 @@ func (s *serving) beginning(next http.Handler) http.Handler {
 		if r.ProtoMajor == 2 {
 			exchange.Deepen()
 		}
-		exchange.BoundBody(w, r, time.Now().Add(s.options.limits.body))
 		control := http.NewResponseController(w)
 		_ = control.SetWriteDeadline(time.Time{}) // WriteTimeout is not for handlers
 		next.ServeHTTP(w, r)

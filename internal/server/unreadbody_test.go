@@ -44,6 +44,26 @@ func TestBodiesThatNobodyReads(t *testing.T) {
 	}
 }
 
+// TestBodiesOfRefusedHeads: nor does net/http wait without end for the body of a request whose headers are too many.
+func TestBodiesOfRefusedHeads(t *testing.T) {
+	t.Parallel()
+	s := startServing(t, servingOptions{limits: servingLimits{body: 10 * time.Millisecond}})
+	for _, length := range []string{"Content-Length: 10", "Transfer-Encoding: chunked"} {
+		head := "PUT /a.json HTTP/1.1\r\nHost: localhost\r\n" + length + strings.Repeat("\r\nX: y", maxHeaderLines+1) + "\r\n\r\n"
+		for name, dial := range s.eachWay(t) {
+			conn := dial()
+			if err := conn.SetDeadline(time.Now().Add(patience / 6)); err != nil {
+				t.Fatal(err)
+			}
+			write(t, conn, head)
+			answer, err := io.ReadAll(conn)
+			if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 431 ") {
+				t.Errorf("%s: a request with a body that does not come, of %s, is answered %q, %v; want 431 and the end", name, length, answer, err)
+			}
+		}
+	}
+}
+
 // eachWay returns how to connect, for each way to send a request.
 func (s *testServing) eachWay(t *testing.T) map[string]func() net.Conn {
 	t.Helper()
