@@ -53,7 +53,7 @@ func (p Proxies) Wrap(next http.Handler) http.Handler {
 		lines, names := r.Header[forwardedFor], r.Header[forwardedHost]
 		if len(lines)+len(names) > 0 {
 			if remote := Of(r); remote.IsValid() && p.Contain(remote.Addr()) {
-				r = withHost(r, names)
+				*r = *withHost(r, names) // not a copy: a stream over HTTP/2 lets go of what is in the request that net/http has
 				if len(lines) > 0 {
 					r.RemoteAddr = netip.AddrPortFrom(p.client(remote.Addr(), lines), remote.Port()).String()
 				}
@@ -73,7 +73,7 @@ func withHost(r *http.Request, lines []string) *http.Request {
 		return r
 	}
 	_, host, _ := cutLast(lines[len(lines)-1])
-	return WithForwardedHost(r, strings.Trim(host, " \t"))
+	return WithForwardedHost(r, strings.Clone(strings.Trim(host, " \t"))) // a stream keeps it, but nothing of a long line
 }
 
 // WithForwardedHost returns a copy of a request that has come to a trusted proxy by a host.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"runtime"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"unsafe"
 	"weak"
 
+	"github.com/livetree/livetree/internal/clientaddr"
 	"github.com/livetree/livetree/internal/outbox"
 )
 
@@ -82,6 +84,39 @@ func TestStreamsLetGoOfParameters(t *testing.T) {
 			}
 			leave()
 			_ = response.Body.Close()
+		}
+	}
+}
+
+// TestStreamsBehindProxiesKeepNoHead: nor is a part of the head kept for a stream that comes through a trusted proxy, which says by
+// what host.
+func TestStreamsBehindProxiesKeepNoHead(t *testing.T) {
+	t.Parallel()
+	s := serveStreams(t, outbox.Options{})
+	parts := make(chan weak.Pointer[byte], 2)
+	proxied := clientaddr.Proxies{netip.MustParsePrefix("127.0.0.0/8")}.Wrap(s.secure.Config.Handler)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		parts <- weak.Make(unsafe.StringData(r.URL.RawQuery))
+		parts <- weak.Make(unsafe.StringData(r.Header.Get("X-Forwarded-Host")))
+		proxied.ServeHTTP(w, r)
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/a.json?_="+strings.Repeat("x", 50_000), http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	r.Header.Set("X-Forwarded-Host", strings.Repeat("x", 50_000)+", localhost")
+	response, err := server.Client().Do(r)
+	if err != nil || response.StatusCode != http.StatusOK || response.ProtoMajor != 2 {
+		t.Fatalf("the answer is %+v, %v", response, err)
+	}
+	defer response.Body.Close()
+	for _, what := range []string{"query string", "X-Forwarded-Host"} {
+		if !isDropped(<-parts) {
+			t.Errorf("a stream keeps its %s", what)
 		}
 	}
 }
