@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
@@ -238,9 +239,7 @@ func (s *serving) beginning(next http.Handler) http.Handler {
 		}
 		exchange.BoundBody(w, r, time.Now().Add(s.options.limits.body)) // also of a request that is refused next
 		if hasManyHeaders(r.Header) {
-			r.Header = nil // net/http has the request until its body is there, and the answer is taken
-			w.Header().Set("Connection", "close")
-			exchange.Fail(w, http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the request has more than %d headers", maxHeaderLines))
+			refuseHeaders(w, r)
 			return
 		}
 		if r.ProtoMajor == 2 {
@@ -253,6 +252,14 @@ func (s *serving) beginning(next http.Handler) http.Handler {
 			_ = control.SetWriteDeadline(time.Now().Add(s.options.limits.write)) // WriteTimeout replaces it when another request comes
 		}
 	})
+}
+
+// refuseHeaders answers a request that has more headers than maxHeaderLines. It lets go of the head: net/http has the request until its
+// body is there, and the answer is taken.
+func refuseHeaders(w http.ResponseWriter, r *http.Request) {
+	r.Header, r.Host, r.RequestURI, r.URL = nil, "", "", &url.URL{}
+	w.Header().Set("Connection", "close")
+	exchange.Fail(w, http.StatusRequestHeaderFieldsTooLarge, fmt.Sprintf("the request has more than %d headers", maxHeaderLines))
 }
 
 // isTakenOver reports whether a handler that has returned has taken the connection away from net/http, as streams and

@@ -6,10 +6,14 @@ import (
 	"encoding/binary"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
+	"weak"
 
 	"github.com/livetree/livetree/internal/budget"
 )
@@ -221,4 +225,34 @@ func TestAnswersWithoutABodyThatNobodyTakes(t *testing.T) {
 	wait(t, "all to count", func() bool { return answers.Taken() >= streams*32<<10 })
 	conn.NetConn().Close()
 	wait(t, "the memory to be given back", func() bool { return answers.Taken() == 0 })
+}
+
+// TestRefusedHeadsAreNotKept: of a request with too many headers nothing is kept while its client takes no answer: it counts nowhere.
+func TestRefusedHeadsAreNotKept(t *testing.T) {
+	t.Parallel()
+	s := startServing(t, servingOptions{})
+	parts := make(chan weak.Pointer[byte], 2)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		parts <- weak.Make(unsafe.StringData(r.URL.RawQuery))
+		parts <- weak.Make(unsafe.StringData(r.Host))
+		s.secure.Handler.ServeHTTP(w, r)
+	}))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	conn, err := tls.Dial("tcp", server.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.NetConn().Close()
+	long := strings.Repeat("x", 100)
+	head := "\x82\x87\x01" + string(rune(len(long))) + long + "\x04" + string(rune(len(long)+2)) + "/?" + long + strings.Repeat("\x00\x01x\x00", maxHeaderLines+1)
+	write(t, conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+h2Frame(h2Settings, 0, 0, h2NoWindow)+h2Frame(h2Headers, h2Whole, 1, head))
+	for range cap(parts) {
+		part := <-parts
+		wait(t, "a part of the head to be given up", func() bool {
+			runtime.GC()
+			return part.Value() == nil
+		})
+	}
 }
