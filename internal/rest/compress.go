@@ -130,9 +130,12 @@ func negotiate(header http.Header) string {
 	return ""
 }
 
+// blanks takes out what may stand around a quality.
+var blanks = strings.NewReplacer(" ", "", "\t", "")
+
 // positive reports whether a quality such as q=0.5 is not zero.
 func positive(quality string) bool {
-	value, ok := strings.CutPrefix(strings.ReplaceAll(quality, " ", ""), "q=")
+	value, ok := strings.CutPrefix(strings.ToLower(blanks.Replace(quality)), "q=")
 	if !ok {
 		return true
 	}

@@ -219,7 +219,7 @@ func TestRawCompressedAnswer(t *testing.T) {
 			t.Errorf("Accept-Encoding: %s: the answer unpacks to %.40q, %v", accept, got, err)
 		}
 	}
-	for _, accept := range []string{"", "identity", "gzip;q=0", "gzip; q=0.000", "br", "gzip;q=nonsense"} {
+	for _, accept := range []string{"", "identity", "gzip;q=0", "gzip; q=0.000", "gzip ;\tq=0", "gzip;Q=0", "br", "gzip;q=nonsense"} {
 		w.send("GET /a.json HTTP/1.1\nHost: h\nAccept-Encoding: " + accept + "\n\n")
 		if head, body := w.receive("GET"); header(head, "Content-Encoding") != "" || body != text {
 			t.Errorf("Accept-Encoding: %s is answered %s", accept, head)
