@@ -109,6 +109,10 @@ func TestTailsAreRefused(t *testing.T) {
 			r.Header.Set("X-Long", strings.Repeat("x", 8<<10))
 			return r
 		},
+		"to a host whose name is long": func(r *http.Request) *http.Request {
+			r.Host = strings.Repeat("x", 8<<10)
+			return r
+		},
 		"that was taken back": func(r *http.Request) *http.Request {
 			ctx, cancel := context.WithCancel(r.Context())
 			cancel()

@@ -45,7 +45,7 @@ func forgetHead(c *call) {
 	if len(traces) == 1 && len(traces[0]) <= longestTrace {
 		c.r.Header.Set("Traceparent", strings.Clone(traces[0]))
 	}
-	c.r.RequestURI, c.r.URL.RawQuery = "", ""
+	c.r.RequestURI, c.r.URL.RawQuery, c.r.Host = "", "", ""
 	c.r.URL.Path, c.r.URL.RawPath = strings.Clone(c.r.URL.Path), strings.Clone(c.r.URL.RawPath)
 	c.question = question{verb: c.verb, target: target{kind: c.target.kind, path: c.target.path.Clone()}}
 }

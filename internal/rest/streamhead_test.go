@@ -52,14 +52,15 @@ func TestStreamsKeepNoHead(t *testing.T) {
 	}
 }
 
-// TestStreamsLetGoOfParameters: nor is anything that was read from a long query string a part of it for as long as a
-// stream lasts, whatever the protocol.
+// TestStreamsLetGoOfParameters: nor is anything that was read from a long query string, or a long host, a part of it for as
+// long as a stream lasts, whatever the protocol.
 func TestStreamsLetGoOfParameters(t *testing.T) {
 	t.Parallel()
 	s := serveStreams(t, outbox.Options{})
-	queries := make(chan weak.Pointer[byte], 1)
+	parts := make(chan weak.Pointer[byte], 2)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		queries <- weak.Make(unsafe.StringData(r.URL.RawQuery))
+		parts <- weak.Make(unsafe.StringData(r.URL.RawQuery))
+		parts <- weak.Make(unsafe.StringData(r.Host))
 		s.secure.Config.Handler.ServeHTTP(w, r)
 	}))
 	server.EnableHTTP2 = true
@@ -70,17 +71,20 @@ func TestStreamsLetGoOfParameters(t *testing.T) {
 		t.Cleanup(client.CloseIdleConnections)
 		for _, others := range []string{"", "&ns=default", "&ac=1&sse=1&timeout=1s&disableTriggers=true&print=pretty", `&orderBy="$key"&startAt="a"&endAt="b"`} {
 			ctx, leave := context.WithCancel(t.Context())
-			r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/a.json?_="+strings.Repeat("x", 100_000)+others, http.NoBody)
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/a.json?_="+strings.Repeat("x", 50_000)+others, http.NoBody)
 			if err != nil {
 				t.Fatal(err)
 			}
+			r.Host = strings.Repeat("x", 50_000)
 			r.Header.Set("Accept", "text/event-stream")
 			response, err := client.RoundTrip(r)
 			if err != nil || response.StatusCode != http.StatusOK || response.Proto != protocol {
 				t.Fatalf("%s: the answer is %+v, %v", protocol, response, err)
 			}
-			if query := <-queries; !isDropped(query) {
-				t.Errorf("%s: a stream of a query string that ends with %q keeps it", protocol, others)
+			for _, what := range []string{"query string", "host"} {
+				if !isDropped(<-parts) {
+					t.Errorf("%s: a stream of a query string that ends with %q keeps its %s", protocol, others, what)
+				}
 			}
 			leave()
 			_ = response.Body.Close()
