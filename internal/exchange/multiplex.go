@@ -16,7 +16,7 @@ const requestBytes = 32 << 10
 
 // HeldBytes returns what a request takes while it waits for its client.
 func HeldBytes(r *http.Request) int64 {
-	bytes := requestBytes + len(r.Host) + len(r.URL.Path) + len(r.URL.RawQuery)
+	bytes := requestBytes + len(r.Host) + max(len(r.RequestURI), len(r.URL.Path)+len(r.URL.RawQuery)) // the address as it was sent is let go of for streams
 	for name, values := range r.Header {
 		for _, value := range values {
 			bytes += len(name) + len(value)

@@ -113,6 +113,11 @@ func TestTailsAreRefused(t *testing.T) {
 			r.Host = strings.Repeat("x", 8<<10)
 			return r
 		},
+		"with a path that was sent with escapes, and is short without": func(r *http.Request) *http.Request {
+			sent := httptest.NewRequest("GET", "https://localhost/"+strings.Repeat("%61", 2<<10), nil)
+			sent.ProtoMajor = 2
+			return sent.WithContext(r.Context())
+		},
 		"that was taken back": func(r *http.Request) *http.Request {
 			ctx, cancel := context.WithCancel(r.Context())
 			cancel()
