@@ -274,9 +274,6 @@ func isTakenOver(w http.ResponseWriter, r *http.Request) bool {
 
 // hasManyHeaders reports whether a request has more headers than maxHeaderLines.
 func hasManyHeaders(header http.Header) bool {
-	if len(header) > maxHeaderLines {
-		return true
-	}
 	lines := 0
 	for _, values := range header {
 		lines += len(values)
