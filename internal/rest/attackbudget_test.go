@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/livetree/livetree/internal/rest"
 )
@@ -160,8 +161,9 @@ func TestAttackOnTheBudgetByErrors(t *testing.T) {
 func serveHandler(t *testing.T, budget int64) (*rest.Handler, *server) {
 	t.Helper()
 	var opts rest.Options
+	later := time.Now().Add(time.Hour) // the clock stands still: that the machine is slow makes no client slow
 	s := serve(t, func(o *rest.Options) {
-		o.MaxBodies = budget
+		o.MaxBodies, o.Now = budget, func() time.Time { return later }
 		opts = *o
 	})
 	handler := rest.New(opts)
