@@ -69,7 +69,9 @@ func newStand(t *testing.T, change func(*admin.Options)) *stand {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.catalog = catalog.New(s.store, engine.Options{Clock: state.NewClock(s.now, rand.Reader, 0), Metrics: metrics, Verifier: verifier, Observers: &s.observers})
+	s.catalog = catalog.New(s.store, engine.Options{
+		Clock: state.NewClock(s.now, rand.Reader, 0), Metrics: metrics, Verifier: verifier, Observers: &s.observers, Deadline: patience,
+	})
 	t.Cleanup(func() {
 		s.catalog.Close()
 		if err := s.store.Close(); err != nil {

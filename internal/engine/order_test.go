@@ -442,6 +442,7 @@ func TestNothingIsToldBeforeItIsDurable(t *testing.T) {
 func TestDeadlineWhileTheDiskWorks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, disk := openBlocked(t)
+		f.Reopen(engine.Options{Clock: f.Clock, Deadline: engine.DefaultDeadline})
 		begun := time.Now()
 		_, err := f.Write(t.Context(), request(t, "a", `1`))
 		if fault.KindOf(err) != fault.Unknown {

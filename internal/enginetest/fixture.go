@@ -4,6 +4,7 @@ package enginetest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"strings"
@@ -61,9 +62,10 @@ func openStore(t testing.TB, opts store.Options) *store.Store {
 	return s
 }
 
-// open opens the database.
+// open opens the database. Its writes are unhurried if opts do not say otherwise.
 func (f *Fixture) open(opts engine.Options) {
 	f.T.Helper()
+	opts.Deadline = cmp.Or(opts.Deadline, Unhurried)
 	id, _, err := f.Store.Find("db")
 	if err != nil {
 		f.T.Fatal(err)

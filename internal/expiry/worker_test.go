@@ -16,6 +16,7 @@ import (
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/expiry"
 	"github.com/livetree/livetree/internal/state"
 	"github.com/livetree/livetree/internal/store"
@@ -45,7 +46,7 @@ func start(t *testing.T, fs vfs.FS, millis *atomic.Int64) *server {
 	s := &server{t: t, fs: fs, millis: millis, store: opened}
 	clock := state.NewClock(now, rand.Reader, opened.LastMillis())
 	s.worker = expiry.New(clock, slog.New(slog.DiscardHandler), func() { s.fails.Add(1) })
-	s.catalog = catalog.New(opened, engine.Options{Clock: clock, Observers: &state.Observers{Due: s.worker.Note}})
+	s.catalog = catalog.New(opened, engine.Options{Clock: clock, Observers: &state.Observers{Due: s.worker.Note}, Deadline: enginetest.Unhurried})
 	return s
 }
 

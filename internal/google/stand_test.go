@@ -16,6 +16,7 @@ import (
 	"github.com/livetree/livetree/internal/auth"
 	"github.com/livetree/livetree/internal/catalog"
 	"github.com/livetree/livetree/internal/engine"
+	"github.com/livetree/livetree/internal/enginetest"
 	"github.com/livetree/livetree/internal/google"
 	"github.com/livetree/livetree/internal/hosts"
 	"github.com/livetree/livetree/internal/rest"
@@ -44,7 +45,7 @@ func serve(t testing.TB, hosts hosts.Hosts, dev bool) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	databases := catalog.New(s, engine.Options{Clock: state.NewClock(time.Now, rand.Reader, s.LastMillis()), Verifier: verifier})
+	databases := catalog.New(s, engine.Options{Clock: state.NewClock(time.Now, rand.Reader, s.LastMillis()), Verifier: verifier, Deadline: enginetest.Unhurried})
 	for name, rules := range map[string]string{"default": state.OpenRules, "closed": state.ClosedRules} {
 		d, err := databases.Create(name)
 		if err == nil {

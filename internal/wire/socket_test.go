@@ -63,7 +63,7 @@ func newServer(t testing.TB, change func(*wire.Options, *outbox.Options)) *serve
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := catalog.New(s, engine.Options{Clock: state.NewClock(time.Now, rand.Reader, s.LastMillis())})
+	c := catalog.New(s, engine.Options{Clock: state.NewClock(time.Now, rand.Reader, s.LastMillis()), Deadline: enginetest.Unhurried})
 	db, err := c.Create("default")
 	if err == nil {
 		_, err = db.SetRules(context.Background(), state.OpenRules)
