@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -293,18 +294,24 @@ func TestPollersShareByNetwork(t *testing.T) {
 	fill := func(addr string, lines ...string) (ended bool) {
 		for i := range 20 {
 			for _, line := range lines {
-				if strings.Contains(s.pollFrom(addr, fmt.Sprintf("%s&seg0=%d%s", line, i, piece)), "close") {
+				if strings.Contains(s.pollFrom(addr, fmt.Sprintf("%s&seg0=%d%s", line, i+1, piece)), "close") {
 					return true
 				}
 			}
 		}
 		return false
 	}
+	// start begins a line that is no stranger's: on a busy machine requests may be seconds apart.
+	start := func(addr string) string {
+		line := s.startFrom(addr)
+		s.pollFrom(addr, line+"&seg0=0&ts0=1&d0="+base64.RawURLEncoding.EncodeToString([]byte(request(1, "q", `{"p":"/a","h":""}`))))
+		return line
+	}
 	// The network is that in which the line began.
-	if !fill("192.0.2.1", s.startFrom("2001:db8::1"), s.startFrom("2001:db8::2")) {
+	if !fill("192.0.2.1", start("2001:db8::1"), start("2001:db8::2")) {
 		t.Error("two messages of 20 MiB are not too much for a network")
 	}
-	if fill("2001:db8::1", s.startFrom("192.0.2.1")) {
+	if fill("2001:db8::1", start("192.0.2.1")) {
 		t.Error("a network is refused what another one has taken")
 	}
 }
