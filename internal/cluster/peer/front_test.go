@@ -2,6 +2,7 @@ package peer_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -19,9 +20,13 @@ import (
 	"github.com/livetree/livetree/internal/pause"
 )
 
-// listen opens a front on loopback, which is closed with the test.
+// unhurried is between pings where no peer is to be taken for silent: a busy machine may stand still for seconds.
+const unhurried = 10 * time.Second
+
+// listen opens a front on loopback, which is closed with the test. It is unhurried if options do not say otherwise.
 func listen(t testing.TB, o peer.Options) *peer.Front {
 	t.Helper()
+	o.Ping = cmp.Or(o.Ping, unhurried)
 	if o.Listen == "" {
 		o.Listen = "127.0.0.1:0"
 	}
