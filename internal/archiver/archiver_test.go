@@ -21,10 +21,10 @@ import (
 	"github.com/livetree/livetree/internal/store"
 )
 
-// pace is one for tests: everything is small and soon.
+// pace is one for tests: everything is small and soon, but the end, for which a busy machine has time.
 var pace = archiver.Pace{
 	Every: 5 * time.Millisecond, Bytes: 2000, BaseBytes: 1 << 20, LeastPause: time.Millisecond, MostPause: 10 * time.Millisecond,
-	Patience: 50 * time.Millisecond,
+	Patience: 50 * time.Millisecond, Last: time.Minute,
 }
 
 // run archives the store of a fixture until the test ends or stop is called.
