@@ -268,6 +268,8 @@ func newFlaky(t *testing.T, i *instance, requests int64) *flaky {
 	}
 	f := &flaky{proxy: httputil.NewSingleHostReverseProxy(target), answered: make(chan struct{})}
 	f.proxy.Transport = transportTo(t, i)
+	// Who loses the server loses its client, which tries again: after an answer of 502 it would not.
+	f.proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }
 	f.left.Store(requests)
 	return f
 }
