@@ -36,7 +36,7 @@ func dropStep(r seek.Reader, number uint32, cursor []byte, out *IndexRows) error
 		}
 		cursor = from
 	}
-	for range stepSeeks {
+	for looks := 0; looks < stepSeeks; {
 		if !it.SeekGE(cursor) {
 			out.Cursor = nil
 			return damage.Mark(it.Error())
@@ -45,18 +45,38 @@ func dropStep(r seek.Reader, number uint32, cursor []byte, out *IndexRows) error
 			cursor = layout.DueEnd(r.ID)
 			continue
 		}
-		// The rows of one parent are together: those of the index are a range.
+		// The rows of one parent are together, and so are those of the index among them.
 		parent := bytes.Clone(layout.IndexParent(it.Key()))
-		first := layout.IndexPrefix(nil, parent, number)
-		if it.SeekGE(first) && bytes.HasPrefix(it.Key(), first) {
-			if err := out.rows.DeleteRange(first, append(bytes.Clone(first), 0xFF), nil); err != nil {
-				return err
-			}
+		rows, err := dropRows(it, layout.IndexPrefix(nil, parent, number), out.rows)
+		if err != nil {
+			return err
 		}
+		looks += 1 + rows
 		cursor = append(bytes.Clone(parent), layout.PriorityMark+1)
 	}
 	out.Cursor = cursor
 	return nil
+}
+
+// dropRows removes the rows that begin with a prefix: one by one if they are few, as a range if they are many. Very many parents may have
+// a few rows each. It returns how many rows it looked at.
+func dropRows(it *pebble.Iterator, first []byte, rows *pebble.Batch) (looked int, err error) {
+	var keys [][]byte
+	for ok := it.SeekGE(first); ok && bytes.HasPrefix(it.Key(), first); ok = it.Next() {
+		if len(keys) == PointDeletes {
+			return len(keys), rows.DeleteRange(first, append(bytes.Clone(first), 0xFF), nil)
+		}
+		keys = append(keys, bytes.Clone(it.Key()))
+	}
+	if err := it.Error(); err != nil {
+		return 0, damage.Mark(err)
+	}
+	for _, key := range keys {
+		if err := rows.Delete(key, nil); err != nil {
+			return 0, err
+		}
+	}
+	return len(keys), nil
 }
 
 // dropDue removes the rows of an index by which children expired, which are a range. It
