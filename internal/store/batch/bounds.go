@@ -16,6 +16,8 @@ var (
 	mostRows int64 = 2 << 30
 	// manyRows is what they may take however few bytes the write has: see Maker.Spread.
 	manyRows int64 = 64 << 20
+	// pointDeletes is PointDeletes, but in tests that want ranges of few rows.
+	pointDeletes = PointDeletes
 )
 
 // mostRows returns how many bytes the rows of a write may take. A null has no bytes of its own, but its name was sent, too.

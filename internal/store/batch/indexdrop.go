@@ -63,7 +63,7 @@ func dropStep(r seek.Reader, number uint32, cursor []byte, out *IndexRows) error
 func dropRows(it *pebble.Iterator, first []byte, rows *pebble.Batch) (looked int, err error) {
 	var keys [][]byte
 	for ok := it.SeekGE(first); ok && bytes.HasPrefix(it.Key(), first); ok = it.Next() {
-		if len(keys) == PointDeletes {
+		if len(keys) == pointDeletes {
 			return len(keys), rows.DeleteRange(first, append(bytes.Clone(first), 0xFF), nil)
 		}
 		keys = append(keys, bytes.Clone(it.Key()))

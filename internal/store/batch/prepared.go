@@ -95,7 +95,7 @@ func (m Maker) prepareNode(r seek.Reader, a tree.Assignment, indexes *layout.Ind
 	_ = w.rows.Close()                              // it is empty
 	w.rows = m.DB.NewBatchWithSize(bytes + bytes/8) // keys are repeated; a batch that does not fit takes twice as much
 	n := preparedNode{key: layout.DataKey(nil, r.ID, a.Path), path: a.Path, node: a.Node, rows: w.rows}
-	many, err := r.HasMoreRows(n.key, PointDeletes)
+	many, err := r.HasMoreRows(n.key, pointDeletes)
 	if err != nil {
 		return n, err
 	}

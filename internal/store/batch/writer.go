@@ -156,7 +156,7 @@ func (w *writer) clearRange(from, to []byte) error {
 	defer func() { _ = rows.Close() }()
 	keys := make([][]byte, 0, 16)
 	for ok := rows.First(); ok; ok = rows.Step() {
-		if len(keys) == PointDeletes {
+		if len(keys) == pointDeletes {
 			return w.rows.DeleteRange(from, to, nil)
 		}
 		keys = append(keys, bytes.Clone(rows.Key()))
