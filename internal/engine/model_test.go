@@ -294,9 +294,12 @@ func (h *history) send(d twin, req engine.Request) (engine.Commit, error) {
 		return d.db.Write(context.Background(), req)
 	}
 	return d.db.WriteLate(context.Background(), req, h.rng.IntN(200), func() {
-		body := h.body(1)
-		h.log = append(h.log, fmt.Sprintf("but before that put /meanwhile %s", body))
-		w, err := put(tree.Path{}.Child("meanwhile"), body)
+		body, at := h.body(1), tree.Path{}.Child("meanwhile")
+		if h.rng.IntN(2) == 0 {
+			at = req.At.Child(h.key())
+		}
+		h.log = append(h.log, fmt.Sprintf("but before that put %s %s", at, body))
+		w, err := put(at, body)
 		if err != nil {
 			return
 		}
@@ -304,7 +307,7 @@ func (h *history) send(d twin, req engine.Request) (engine.Commit, error) {
 		if err != nil {
 			h.failf("the write between: %v", err)
 		}
-		if err := d.tree.Put([]string{"meanwhile"}, []byte(body), commit.Millis); err != nil {
+		if err := d.tree.Put(pathKeys(at), []byte(body), commit.Millis); err != nil {
 			h.failf("the model of the write between: %v", err)
 		}
 		d.past.note(commit.Position, d.tree)
