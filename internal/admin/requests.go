@@ -15,7 +15,7 @@ type Operation struct {
 	At   time.Time // when it began
 	Took time.Duration
 	// Route is what kind of request it was: one of routes, else it counts as
-	// other. Verb is its method, after an override.
+	// other. Verb is the method that was sent, before any override.
 	Route, Verb string
 	Status      int
 	// Database and Path are where; they are kept only while somebody records.
