@@ -176,7 +176,7 @@ func TestSightsKeepNoRows(t *testing.T) {
 func TestSightsAreBounded(t *testing.T) {
 	t.Parallel()
 	var m memo.Memos
-	m.Init(1 << 30)
+	m.Init(16 << 20)
 	look := func(id layout.ID, path string, keep bool) bool {
 		l := memo.Lookup{ID: id, Path: parsePath(t, path), Aspect: memo.LeafThere, View: 1}
 		found := m.Sight(&l) != nil
@@ -202,6 +202,8 @@ func TestSightsAreBounded(t *testing.T) {
 	}
 	if n := count(1, paths); n > 1024 {
 		t.Errorf("%d of %d paths are remembered", n, paths)
+	} else if _, bytes, most := m.Size(); bytes < int64(n)*100 || bytes > most/4 {
+		t.Errorf("%d paths that are remembered count as %d bytes of %d", n, bytes, most)
 	}
 	for range 3 {
 		for i := range 300 {
@@ -213,5 +215,9 @@ func TestSightsAreBounded(t *testing.T) {
 	}
 	if m.Forget(2); count(2, 300) > 0 || m.Sight(&memo.Lookup{ID: 2, Path: parsePath(t, "users/1"), View: 9}) != nil {
 		t.Error("sights of a database that was dropped are remembered")
+	}
+	m.Forget(1)
+	if _, bytes, _ := m.Size(); bytes != 0 {
+		t.Errorf("%d bytes are counted, and nothing is remembered", bytes)
 	}
 }

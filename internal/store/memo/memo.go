@@ -35,7 +35,7 @@ type Memos struct {
 	keys   stamp.Keys // for shallow reads
 	seed   maphash.Seed
 	asked  [512]asked // about reads that were not remembered
-	sights [sightPlaces]sightPlace
+	sights []sightPlace
 	// at counts the memos by their location, so that a read that has none
 	// need not wait for mu.
 	at [1 << 12]atomic.Int32
@@ -88,6 +88,7 @@ func (m *Memos) Init(cacheBytes int64) {
 	m.seed = maphash.MakeSeed()
 	m.limit = cacheBytes / Share
 	m.all, m.order = make(map[Key]*list.Element), list.New()
+	m.makeSights()
 }
 
 // A Draft is a text that is to be remembered when it is printed, as of a view.
@@ -258,7 +259,7 @@ func (m *Memos) grow(list *memo, bytes int64) {
 
 // shrink drops memos for others that take so much more.
 func (m *Memos) shrink(bytes int64) {
-	for m.bytes += bytes; m.bytes > m.limit; {
+	for m.bytes += bytes; m.bytes > m.limit && m.order.Len() > 0; {
 		m.remove(m.order.Back())
 	}
 }

@@ -35,11 +35,13 @@ type Lookup struct {
 }
 
 const (
-	sightPlaces = 256
-	// maxSight is how long path and texts of a sight may be together. All sights take about half a MiB at most, which is not
-	// counted for memos; there are none where these may not take as much, sightsFrom.
+	// maxSight is how long path and texts of a sight may be together, sightBytes about what it takes beside them.
 	maxSight   = 256
-	sightsFrom = 512 << 10
+	sightBytes = 256
+	// sightsShare is the part of the memory of memos that sights may take. They count as memos do, which go for them.
+	sightsShare = 4
+	// mostSightPlaces are looked through when a database is dropped.
+	mostSightPlaces = 8 << 10
 )
 
 // A sightPlace has the sights of paths that share it, and hashes of look-ups that came once.
@@ -47,6 +49,20 @@ type sightPlace struct {
 	asked asked
 	known [4]atomic.Pointer[remembered]
 	next  atomic.Uint32 // the one that is to make room, unless it was used
+}
+
+// makeSights makes room for as many sights as may take their part of the limit.
+func (m *Memos) makeSights() {
+	const placeBytes = int64(len(sightPlace{}.known)) * (sightBytes + maxSight)
+	m.sights = make([]sightPlace, min(m.limit/sightsShare/placeBytes, mostSightPlaces))
+}
+
+// sightPlace returns the place of a look-up whose hash is known, nil if no sights are remembered.
+func (m *Memos) sightPlace(l *Lookup) *sightPlace {
+	if len(m.sights) == 0 {
+		return nil
+	}
+	return &m.sights[l.hash%uint32(len(m.sights))]
 }
 
 // remembered is a sight as of a view.
@@ -60,11 +76,22 @@ func (r *remembered) isOf(l *Lookup) bool {
 	return r != nil && r.Path == l.Path && r.ID == l.ID && r.Aspect == l.Aspect
 }
 
+// bytes returns about what a sight takes.
+func (r *remembered) bytes() int64 {
+	if r == nil {
+		return 0
+	}
+	return int64(sightBytes + len(r.Path.String()) + len(r.Leaf.Text()) + len(r.Priority.Text()))
+}
+
 // Sight returns what a look-up finds, nil if that is not known.
 func (m *Memos) Sight(l *Lookup) *Sight {
 	var newest uint64
 	newest, l.hash = m.stamps.Look(l.ID, l.Path)
-	place := &m.sights[l.hash%sightPlaces]
+	place := m.sightPlace(l)
+	if place == nil {
+		return nil
+	}
 	for i := range place.known {
 		if r := place.known[i].Load(); r.isOf(l) {
 			if newest <= r.View && r.View <= l.View {
@@ -81,18 +108,25 @@ func (m *Memos) Sight(l *Lookup) *Sight {
 
 // KeepSight remembers what a look-up has found for which Sight knew nothing, if it came before.
 func (m *Memos) KeepSight(l *Lookup, s Sight) {
-	if m.limit < sightsFrom || len(l.Path.String())+len(s.Leaf.Text())+len(s.Priority.Text()) > maxSight {
+	place := m.sightPlace(l)
+	if place == nil || len(l.Path.String())+len(s.Leaf.Text())+len(s.Priority.Text()) > maxSight {
 		return
 	}
-	place := &m.sights[l.hash%sightPlaces]
 	if !place.asked.again(uint64(l.hash)<<9 | uint64(l.Aspect)<<1 | 1) {
 		return
 	}
 	if room := place.roomFor(l); room != nil {
 		kept := &remembered{Lookup: *l, Sight: s}
 		kept.Path, kept.Leaf, kept.Priority = l.Path.Clone(), s.Leaf.Clone(), s.Priority.Clone()
-		room.Store(kept)
+		m.count(kept.bytes() - room.Swap(kept).bytes())
 	}
+}
+
+// count counts what sights take more, or less.
+func (m *Memos) count(bytes int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.shrink(bytes)
 }
 
 // roomFor returns where a look-up can be remembered, nil if all that is known there is in use, or newer.
@@ -118,8 +152,9 @@ func (p *sightPlace) roomFor(l *Lookup) *atomic.Pointer[remembered] {
 func (m *Memos) forgetSights(id layout.ID) {
 	for i := range m.sights {
 		for k := range m.sights[i].known {
-			if r := m.sights[i].known[k].Load(); r != nil && r.ID == id {
-				m.sights[i].known[k].CompareAndSwap(r, nil)
+			known := &m.sights[i].known[k]
+			if r := known.Load(); r != nil && r.ID == id && known.CompareAndSwap(r, nil) {
+				m.count(-r.bytes())
 			}
 		}
 	}
