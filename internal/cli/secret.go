@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 )
@@ -31,11 +32,12 @@ func ReadSecret(ctx context.Context, in io.Reader, prompt io.Writer, isTerminal 
 		err  error
 	}
 	read := make(chan reading, 1)
-	Say(prompt, question)
 	go func() {
 		text, err := term.ReadPassword(descriptor)
 		read <- reading{text, err}
 	}()
+	awaitHidden(descriptor, before) // who answers at once, or pastes, must not see the secret either
+	Say(prompt, question)
 	select {
 	case r := <-read:
 		Say(prompt, "\n")
@@ -43,6 +45,20 @@ func ReadSecret(ctx context.Context, in io.Reader, prompt io.Writer, isTerminal 
 	case <-ctx.Done(): // the read cannot be ended; the process ends soon
 		Say(prompt, "\n")
 		return "", errors.Join(ctx.Err(), term.Restore(descriptor, before))
+	}
+}
+
+// hidingTime is how long the question waits at most: a terminal that shows nothing anyway is not changed.
+const hidingTime = time.Second
+
+// awaitHidden returns when a terminal is no longer as it was before: then typing is not shown.
+func awaitHidden(descriptor int, before *term.State) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for late := time.Now().Add(hidingTime); time.Now().Before(late); <-tick.C {
+		if now, err := term.GetState(descriptor); err != nil || *now != *before {
+			return
+		}
 	}
 }
 
