@@ -53,10 +53,15 @@ const hidingTime = time.Second
 
 // awaitHidden returns when a terminal is no longer as it was before: then typing is not shown.
 func awaitHidden(descriptor int, before *term.State) {
-	tick := time.NewTicker(time.Millisecond)
+	tick, late := time.NewTicker(time.Millisecond), time.After(hidingTime)
 	defer tick.Stop()
-	for late := time.Now().Add(hidingTime); time.Now().Before(late); <-tick.C {
+	for {
 		if now, err := term.GetState(descriptor); err != nil || *now != *before {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
 			return
 		}
 	}
