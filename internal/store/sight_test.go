@@ -34,16 +34,18 @@ func checkSight(v *View, id layout.ID, p tree.Path, most int) (known int, err er
 		return known, err
 	}
 	gotWithin, wantWithin := false, false
+	gotBefore := gotCost
 	if got.leaf, got.priority, gotWithin, err = sighted.LookWithin(p, most); err != nil {
 		return known, err
 	}
 	if want.exists, err = exists(read, p); err != nil {
 		return known, err
 	}
+	wantBefore := wantCost
 	if want.leaf, want.priority, wantWithin, err = lookWithin(read, p, most); err != nil {
 		return known, err
 	}
-	if gotWithin != wantWithin && gotCost != wantCost {
+	if gotWithin != wantWithin && gotCost.Bytes-gotBefore.Bytes != wantCost.Bytes-wantBefore.Bytes {
 		got.leaf, got.priority, want.leaf, want.priority = tree.Leaf{}, tree.Leaf{}, tree.Leaf{}, tree.Leaf{}
 		gotWithin = wantWithin
 	}
