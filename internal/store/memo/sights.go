@@ -57,8 +57,8 @@ func (m *Memos) makeSights() {
 	m.sights = make([]sightPlace, min(m.limit/sightsShare/placeBytes, mostSightPlaces))
 }
 
-// sightPlace returns the place of a look-up whose hash is known, nil if no sights are remembered.
-func (m *Memos) sightPlace(l *Lookup) *sightPlace {
+// placeOf returns the place of a look-up whose hash is known, nil if no sights are remembered.
+func (m *Memos) placeOf(l *Lookup) *sightPlace {
 	if len(m.sights) == 0 {
 		return nil
 	}
@@ -88,7 +88,7 @@ func (r *remembered) bytes() int64 {
 func (m *Memos) Sight(l *Lookup) *Sight {
 	var newest uint64
 	newest, l.hash = m.stamps.Look(l.ID, l.Path)
-	place := m.sightPlace(l)
+	place := m.placeOf(l)
 	if place == nil {
 		return nil
 	}
@@ -108,7 +108,7 @@ func (m *Memos) Sight(l *Lookup) *Sight {
 
 // KeepSight remembers what a look-up has found for which Sight knew nothing, if it came before.
 func (m *Memos) KeepSight(l *Lookup, s Sight) {
-	place := m.sightPlace(l)
+	place := m.placeOf(l)
 	if place == nil || len(l.Path.String())+len(s.Leaf.Text())+len(s.Priority.Text()) > maxSight {
 		return
 	}
@@ -118,12 +118,12 @@ func (m *Memos) KeepSight(l *Lookup, s Sight) {
 	if room := place.roomFor(l); room != nil {
 		kept := &remembered{Lookup: *l, Sight: s}
 		kept.Path, kept.Leaf, kept.Priority = l.Path.Clone(), s.Leaf.Clone(), s.Priority.Clone()
-		m.count(kept.bytes() - room.Swap(kept).bytes())
+		m.countSights(kept.bytes() - room.Swap(kept).bytes())
 	}
 }
 
-// count counts what sights take more, or less.
-func (m *Memos) count(bytes int64) {
+// countSights counts what sights take more, or less.
+func (m *Memos) countSights(bytes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.shrink(bytes)
@@ -150,12 +150,14 @@ func (p *sightPlace) roomFor(l *Lookup) *atomic.Pointer[remembered] {
 
 // forgetSights drops the sights of a database.
 func (m *Memos) forgetSights(id layout.ID) {
+	var bytes int64
 	for i := range m.sights {
 		for k := range m.sights[i].known {
 			known := &m.sights[i].known[k]
 			if r := known.Load(); r != nil && r.ID == id && known.CompareAndSwap(r, nil) {
-				m.count(-r.bytes())
+				bytes += r.bytes()
 			}
 		}
 	}
+	m.countSights(-bytes)
 }
